@@ -1,0 +1,169 @@
+//! Ids and a text → the lines sent to a server, and whether a line that came back answers them.
+
+use memchr::memmem;
+use serde_json::{Value, json};
+
+/// The two ways to talk that are measured: the newest session revision and the stateless one.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Revision {
+    V2025_11_25,
+    V2026_07_28,
+}
+
+impl Revision {
+    pub fn name(self) -> &'static str {
+        match self {
+            Revision::V2025_11_25 => "2025-11-25",
+            Revision::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    pub fn named(name: &str) -> Result<Revision, String> {
+        [Revision::V2025_11_25, Revision::V2026_07_28]
+            .into_iter()
+            .find(|revision| revision.name() == name)
+            .ok_or_else(|| format!("`{name}` is not measured; say `2025-11-25` or `2026-07-28`."))
+    }
+}
+
+/// One `tools/call` whose id is patched in place for each use.
+pub struct Calls {
+    pub revision: Revision,
+    text: String,
+    /// The text as JSON, quotes included.
+    encoded: Vec<u8>,
+    line: Vec<u8>,
+    /// Where the ten digits of the id begin in `line`.
+    id_at: usize,
+    next_id: u64,
+}
+
+impl Calls {
+    pub fn new(revision: Revision, payload: usize) -> Calls {
+        let text: String = "a stitch in time saves nine, said the tailor to his mice; "
+            .chars()
+            .cycle()
+            .take(payload)
+            .collect();
+        let encoded = json!(text).to_string();
+        let meta = match revision {
+            Revision::V2025_11_25 => String::new(),
+            Revision::V2026_07_28 => format!(r#","_meta":{}"#, meta()),
+        };
+        let head = r#"{"jsonrpc":"2.0","id":"#;
+        let line = format!(
+            r#"{head}{FIRST_ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":{encoded}}}{meta}}}}}"#
+        ) + "\n";
+        Calls {
+            revision,
+            text,
+            encoded: encoded.into(),
+            line: line.into(),
+            id_at: head.len(),
+            next_id: FIRST_ID,
+        }
+    }
+
+    /// The next call's id and line.
+    pub fn next(&mut self) -> (u64, &[u8]) {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut rest = id;
+        for digit in self.line[self.id_at..self.id_at + ID_DIGITS].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        (id, &self.line)
+    }
+
+    /// The id that `line` answers with our text; `None` for a message without an id, which is no answer.
+    pub fn answered(&self, line: &[u8]) -> Result<Option<u64>, String> {
+        match self.glance(line) {
+            Some(id) => Ok(Some(id)),
+            None => self.read(line),
+        }
+    }
+
+    pub fn hello(&self) -> String {
+        match self.revision {
+            Revision::V2025_11_25 => json!({
+                "jsonrpc": "2.0", "id": HANDSHAKE_ID, "method": "initialize",
+                "params": {"protocolVersion": self.revision.name(), "capabilities": {}, "clientInfo": client_info()},
+            }),
+            Revision::V2026_07_28 => json!({
+                "jsonrpc": "2.0", "id": HANDSHAKE_ID, "method": "server/discover", "params": {"_meta": meta()},
+            }),
+        }
+        .to_string()
+    }
+
+    pub fn accepts(&self, answer: &Value) -> bool {
+        let result = &answer["result"];
+        match self.revision {
+            Revision::V2025_11_25 => result["protocolVersion"] == self.revision.name(),
+            Revision::V2026_07_28 => result["supportedVersions"]
+                .as_array()
+                .is_some_and(|all| all.contains(&json!(self.revision.name()))),
+        }
+    }
+
+    /// What the revision wants said after the handshake.
+    pub fn ready(&self) -> Option<String> {
+        (self.revision == Revision::V2025_11_25)
+            .then(|| json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string())
+    }
+
+    /// Compares bytes only: the driver must cost less than the fastest server. `None` means look properly.
+    fn glance(&self, line: &[u8]) -> Option<u64> {
+        let edge = line.len().min(EDGE);
+        let id_at = match memmem::find(&line[..edge], ID_KEY) {
+            Some(at) => at + ID_KEY.len(),
+            None => {
+                line.len() - edge + memmem::find(&line[line.len() - edge..], ID_KEY)? + ID_KEY.len()
+            }
+        };
+        let digits = line.get(id_at..id_at + ID_DIGITS)?;
+        let text_at = memmem::find(line, TEXT_KEY)? + TEXT_KEY.len();
+        if !digits.iter().all(u8::is_ascii_digit) || !line[text_at..].starts_with(&self.encoded) {
+            return None;
+        }
+        Some(digits.iter().fold(0, |id, digit| id * 10 + u64::from(digit - b'0')))
+    }
+
+    fn read(&self, line: &[u8]) -> Result<Option<u64>, String> {
+        let shown = || String::from_utf8_lossy(&line[..line.len().min(300)]).into_owned();
+        let message: Value = serde_json::from_slice(line)
+            .map_err(|error| format!("it wrote a line that is no JSON ({error}): {}", shown()))?;
+        if message["id"].is_null() {
+            return Ok(None);
+        }
+        if message["result"]["content"][0]["text"] != self.text.as_str() {
+            return Err(format!("it did not echo the text; it answered {}", shown()));
+        }
+        message["id"]
+            .as_u64()
+            .map(Some)
+            .ok_or_else(|| format!("it answered an id that was never sent: {}", shown()))
+    }
+}
+
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": Revision::V2026_07_28.name(),
+        "io.modelcontextprotocol/clientInfo": client_info(),
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+fn client_info() -> Value {
+    json!({"name": "trunkline-bench", "version": env!("CARGO_PKG_VERSION")})
+}
+
+pub const HANDSHAKE_ID: u64 = 1;
+/// Ten digits from the first call to the last, so that every call has the same length.
+const FIRST_ID: u64 = 1_000_000_000;
+const ID_DIGITS: usize = 10;
+const ID_KEY: &[u8] = br#""id":"#;
+const TEXT_KEY: &[u8] = br#""text":"#;
+/// An id is looked for this close to either end of a line.
+const EDGE: usize = 64;

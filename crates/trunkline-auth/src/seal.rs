@@ -1,0 +1,169 @@
+//! Bytes ⇄ opaque strings that a peer can carry but neither read nor change.
+//!
+//! AES-256-GCM, a random nonce each, an expiry inside, and the caller's context bound to it: a
+//! string opened in another context does not open.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// Seals and opens. The first key seals, every key opens, so keys can be changed without a gap.
+pub struct Sealer {
+    keys: Vec<Key>,
+    random: SystemRandom,
+}
+
+struct Key {
+    id: u8,
+    key: LessSafeKey,
+}
+
+/// The string is not one of ours, or not for this, or too old. Which of these is nobody's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsealable;
+
+impl fmt::Display for Unsealable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("The sealed string is not valid here.")
+    }
+}
+
+impl std::error::Error for Unsealable {}
+
+impl Sealer {
+    /// A sealer whose key lives as long as this process.
+    pub fn random() -> Self {
+        let mut key = [0; 32];
+        let random = SystemRandom::new();
+        random.fill(&mut key).expect("the operating system hands out random bytes");
+        Self::new(&[key])
+    }
+
+    /// A sealer with given keys, newest first; at least one.
+    pub fn new(keys: &[[u8; 32]]) -> Self {
+        assert!(!keys.is_empty(), "a sealer needs a key");
+        let keys = keys.iter().map(|bytes| {
+            let key = UnboundKey::new(&AES_256_GCM, bytes).expect("the key has 32 bytes");
+            // The first byte of its digest tells keys apart without telling anything about them.
+            let id = ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[0];
+            Key { id, key: LessSafeKey::new(key) }
+        });
+        Self { keys: keys.collect(), random: SystemRandom::new() }
+    }
+
+    /// Seals `plain` for `context`, until `expires`.
+    pub fn seal(&self, plain: &[u8], context: &[u8], expires: SystemTime) -> String {
+        let key = &self.keys[0];
+        let mut nonce = [0; NONCE_LEN];
+        self.random.fill(&mut nonce).expect("the operating system hands out random bytes");
+        let mut body = seconds(expires).to_be_bytes().to_vec();
+        body.extend_from_slice(plain);
+        key.key
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut body)
+            .expect("the text is far below the cipher's limit");
+        let mut whole = Vec::with_capacity(HEAD + body.len());
+        whole.extend_from_slice(&[VERSION, key.id]);
+        whole.extend_from_slice(&nonce);
+        whole.extend_from_slice(&body);
+        URL_SAFE_NO_PAD.encode(whole)
+    }
+
+    /// Opens what [`Self::seal`] sealed for the same context, if it has not expired.
+    pub fn open(&self, sealed: &str, context: &[u8], now: SystemTime) -> Result<Vec<u8>, Unsealable> {
+        let whole = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| Unsealable)?;
+        let (head, body) = whole.split_at_checked(HEAD).ok_or(Unsealable)?;
+        if head[0] != VERSION {
+            return Err(Unsealable);
+        }
+        let nonce: [u8; NONCE_LEN] = head[2..].try_into().map_err(|_| Unsealable)?;
+        let plain = self.keys.iter().filter(|it| it.id == head[1]).find_map(|it| {
+            let mut body = body.to_vec();
+            let nonce = Nonce::assume_unique_for_key(nonce);
+            let plain = it.key.open_in_place(nonce, Aad::from(context), &mut body).ok()?;
+            Some(plain.to_vec())
+        });
+        let plain = plain.ok_or(Unsealable)?;
+        let (expires, plain) = plain.split_at_checked(8).ok_or(Unsealable)?;
+        let expires = u64::from_be_bytes(expires.try_into().map_err(|_| Unsealable)?);
+        if seconds(now) >= expires {
+            return Err(Unsealable);
+        }
+        Ok(plain.to_vec())
+    }
+
+    /// A random name that nobody can guess: 128 bits.
+    pub fn random_name(&self) -> String {
+        let mut bytes = [0; 16];
+        self.random.fill(&mut bytes).expect("the operating system hands out random bytes");
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
+
+const VERSION: u8 = 1;
+const HEAD: usize = 2 + NONCE_LEN;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: SystemTime = UNIX_EPOCH;
+
+    fn later(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn what_is_sealed_opens_in_its_context_and_time_only() {
+        let sealer = Sealer::random();
+        let sealed = sealer.seal(b"journal", b"tools/call book", later(600));
+        assert_eq!(sealer.open(&sealed, b"tools/call book", NOW).unwrap(), b"journal");
+        assert_eq!(sealer.open(&sealed, b"tools/call other", NOW), Err(Unsealable));
+        assert_eq!(sealer.open(&sealed, b"tools/call book", later(600)), Err(Unsealable));
+        assert_eq!(Sealer::random().open(&sealed, b"tools/call book", NOW), Err(Unsealable));
+    }
+
+    #[test]
+    fn no_bit_can_be_changed() {
+        let sealer = Sealer::random();
+        let sealed = sealer.seal(b"x", b"", later(600));
+        let bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut forged = bytes.clone();
+            forged[bit / 8] ^= 1 << (bit % 8);
+            let forged = URL_SAFE_NO_PAD.encode(forged);
+            assert_eq!(sealer.open(&forged, b"", NOW), Err(Unsealable), "bit {bit}");
+        }
+        for text in ["", "A", "not base64!", "AAAA"] {
+            assert_eq!(sealer.open(text, b"", NOW), Err(Unsealable));
+        }
+    }
+
+    #[test]
+    fn an_older_key_still_opens() {
+        let (old, new) = ([1; 32], [2; 32]);
+        let sealed = Sealer::new(&[old]).seal(b"x", b"", later(600));
+        assert_eq!(Sealer::new(&[new, old]).open(&sealed, b"", NOW).unwrap(), b"x");
+        assert_eq!(Sealer::new(&[new]).open(&sealed, b"", NOW), Err(Unsealable));
+    }
+
+    #[test]
+    fn random_names_differ() {
+        let sealer = Sealer::random();
+        let names: std::collections::HashSet<_> = (0..1000).map(|_| sealer.random_name()).collect();
+        assert_eq!(names.len(), 1000);
+    }
+}

@@ -1,0 +1,215 @@
+//! A built-in server that shows every feature: something to try clients against.
+
+mod asking;
+mod content;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use trunkline::model::{Icon, LogLevel, LogMessage, Progress, PromptMessage, TaskSupport, ToolAnnotations};
+use trunkline::schemars::JsonSchema;
+use trunkline::serde::{Deserialize, Serialize};
+use trunkline::{Args, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template, tool};
+
+/// Serves the demo to whoever started this process.
+pub(crate) fn run() -> Result<()> {
+    Ok(server()?.run_stdio()?)
+}
+
+/// The demo server.
+pub(crate) fn server() -> Result<Server> {
+    let read_only = ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
+    let server = Server::builder("trunkline-demo", env!("CARGO_PKG_VERSION"))
+        .title("The trunkline demo")
+        .icon(Icon::new(content::LOGO_URI).mime_type("image/png"))
+        .instructions("Call `echo` to hear yourself, `greet` to be asked your name, `book` for all of it.")
+        .tool(tool("echo", echo).about("Says the text back.").annotations(read_only.clone()))
+        .tool(tool("sum", sum).about("Adds two numbers.").annotations(read_only).title("Sum"))
+        .tool(tool("progress", progress).about("Counts to `steps` and reports each step."))
+        .tool(tool("sleep", sleep).about("Waits, and can be cancelled."))
+        .tool(tool("log", log).about("Sends one log message."))
+        .tool(tool("fail", fail).about("Fails with the message, so that the model sees it."))
+        .tool(tool("boom", boom).about("Panics. The caller gets an error, the server lives on."))
+        .tool(tool("touch", touch).about("Says that a resource was updated."))
+        .tool(tool("announce", announce).about("Says that a list has changed."))
+        .tool(tool("work", work).about("Works in steps; may run as a task.").task(TaskSupport::Optional))
+        .resource(
+            resource("demo://readme", "readme", content::readme)
+                .about("What this server is.")
+                .mime_type("text/markdown"),
+        )
+        .resource(
+            resource("demo://logo", "logo", content::logo).about("A picture.").mime_type("image/png"),
+        )
+        .template(
+            template("demo://greeting/{name}", "greeting", content::greeting)?
+                .about("A greeting for anybody.")
+                .mime_type("text/plain")
+                .complete("name", |typed, _| starting_with(typed, &NAMES)),
+        )
+        .prompt(
+            prompt("review", review)
+                .about("Asks for a review of some code.")
+                .complete("language", |typed, _: &BTreeMap<_, _>| starting_with(typed, &LANGUAGES)),
+        );
+    Ok(content::register(asking::register(server)).build())
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    /// What to say.
+    text: String,
+}
+
+async fn echo(Args(it): Args<Echo>) -> String {
+    it.text
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sum {
+    a: f64,
+    b: f64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Total {
+    sum: Number,
+}
+
+/// A whole number is written without a fraction, as people write it.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+struct Number(trunkline::serde_json::Number);
+
+async fn sum(Args(it): Args<Sum>) -> Result<Json<Total>, ToolError> {
+    let sum = it.a + it.b;
+    let whole = sum as i64;
+    let number = if whole as f64 == sum {
+        Some(whole.into())
+    } else {
+        trunkline::serde_json::Number::from_f64(sum)
+    };
+    let number = number.ok_or_else(|| ToolError::new("The sum is too large to be written."))?;
+    Ok(Json(Total { sum: Number(number) }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Steps {
+    /// How many.
+    #[schemars(range(min = 1, max = 1000))]
+    steps: u32,
+}
+
+async fn progress(cx: Context, Args(it): Args<Steps>) -> &'static str {
+    count(&cx, it.steps).await;
+    "done"
+}
+
+async fn work(cx: Context, Args(it): Args<Steps>) -> String {
+    count(&cx, it.steps).await;
+    format!("worked {} steps", it.steps)
+}
+
+async fn count(cx: &Context, steps: u32) {
+    for step in 1..=steps.min(1000) {
+        let progress = Progress::new(step.into()).total(f64::from(steps));
+        cx.report(progress.message(format!("step {step} of {steps}"))).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sleep {
+    /// For how many milliseconds.
+    ms: u64,
+}
+
+async fn sleep(Args(it): Args<Sleep>) -> String {
+    tokio::time::sleep(Duration::from_millis(it.ms)).await;
+    format!("slept {} ms", it.ms)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Log {
+    /// One of the eight levels.
+    level: String,
+    message: String,
+}
+
+async fn log(cx: Context, Args(it): Args<Log>) -> Result<&'static str, ToolError> {
+    let level: LogLevel = it
+        .level
+        .parse()
+        .map_err(|_| ToolError::new(format!("`{}` is not one of the eight levels.", it.level)))?;
+    cx.log_message(LogMessage::new(level, RawJson::string(&it.message)).logger("demo")).await;
+    Ok("logged")
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Fail {
+    message: String,
+}
+
+async fn fail(Args(it): Args<Fail>) -> Result<(), ToolError> {
+    Err(ToolError::new(it.message))
+}
+
+async fn boom() -> &'static str {
+    panic!("this is what `boom` does")
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Touch {
+    uri: String,
+}
+
+async fn touch(cx: Context, Args(it): Args<Touch>) -> &'static str {
+    cx.changed(Change::Resource(it.uri)).await;
+    "touched"
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Announce {
+    kind: Kind,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Tools,
+    Prompts,
+    Resources,
+}
+
+async fn announce(cx: Context, Args(it): Args<Announce>) -> &'static str {
+    cx.changed(match it.kind {
+        Kind::Tools => Change::Tools,
+        Kind::Prompts => Change::Prompts,
+        Kind::Resources => Change::Resources,
+    })
+    .await;
+    "announced"
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Review {
+    /// The code to look at.
+    code: String,
+    /// What it is written in.
+    language: Option<String>,
+}
+
+async fn review(Args(it): Args<Review>) -> Vec<PromptMessage> {
+    let language = it.language.unwrap_or_default();
+    vec![PromptMessage::user(format!("Please review this code:\n```{language}\n{}\n```", it.code))]
+}
+
+fn starting_with(typed: &str, known: &[&str]) -> Vec<String> {
+    let typed = typed.to_lowercase();
+    let fits = known.iter().filter(|it| it.to_lowercase().starts_with(&typed));
+    fits.map(|it| (*it).to_owned()).collect()
+}
+
+const NAMES: [&str; 6] = ["Ada", "Alan", "Barbara", "Edsger", "Grace", "Kathleen"];
+const LANGUAGES: [&str; 8] = ["c", "go", "java", "javascript", "python", "ruby", "rust", "typescript"];

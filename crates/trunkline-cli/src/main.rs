@@ -1,0 +1,9 @@
+//! One binary for MCP.
+
+#![forbid(unsafe_code)]
+
+mod demo;
+
+fn main() -> anyhow::Result<()> {
+    demo::run()
+}

@@ -1,0 +1,492 @@
+//! The client's side of a conversation: find the era, then speak it.
+//!
+//! A question of the server reaches the host as [`Output::Call`] whichever way it came: as a
+//! request (stateful) or inside an `input_required` result (stateless).
+
+mod heard;
+mod probe;
+mod rounds;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use trunkline_wire::era::stateless::Envelope;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{
+    ErrorObject, Id, Incoming, Malformed, Message, MethodName, Object, Outcome, Params,
+};
+use trunkline_wire::method::{self, Kind, Sender};
+use trunkline_wire::model::{
+    ClientCapabilities, Implementation, LogLevel, ServerCapabilities, meta,
+};
+use trunkline_wire::revision::{Era, Revision, Revisions};
+
+use crate::input_required::Round;
+use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
+use crate::{
+    Ask, Bounds, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
+};
+
+/// What a client is, as far as the conversation needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The revisions it is willing to speak.
+    pub revisions: Revisions,
+    /// How it names itself.
+    pub info: Implementation,
+    /// What it can be asked.
+    pub capabilities: ClientCapabilities,
+    /// The least severe log message it wants from a stateless server; `None` for no log.
+    pub log_level: Option<LogLevel>,
+    /// The bounds of the conversation.
+    pub bounds: Bounds,
+}
+
+impl Config {
+    /// A client that speaks every revision and answers no questions.
+    pub fn new(info: Implementation) -> Self {
+        Self {
+            revisions: Revisions::ALL,
+            info,
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+/// What the handshake found out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// The revision spoken from now on.
+    pub revision: Revision,
+    /// How the server names itself.
+    pub info: Option<Implementation>,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// What a model should know about it.
+    pub instructions: Option<String>,
+}
+
+/// Why the handshake failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenError {
+    /// The server answered with an error.
+    Refused(ErrorObject),
+    /// The server speaks none of our revisions.
+    NoCommonRevision {
+        /// What we were willing to speak.
+        ours: Revisions,
+        /// What it said it speaks, if it said so.
+        theirs: Vec<String>,
+    },
+    /// It did not answer in time.
+    TimedOut,
+    /// Its answer breaks the protocol.
+    Invalid(String),
+    /// The connection ended.
+    Closed {
+        /// Whether that was in answer to `server/discover`, which some old servers do not survive.
+        probing: bool,
+    },
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(error) => write!(f, "The server refused the handshake: {error}"),
+            Self::NoCommonRevision { ours, theirs } => {
+                let ours: Vec<_> = ours.iter().map(Revision::as_str).collect();
+                let ours = ours.join(", ");
+                match theirs.is_empty() {
+                    true => write!(f, "The server speaks none of {ours}."),
+                    false => write!(f, "The server speaks {}, we speak {ours}.", theirs.join(", ")),
+                }
+            }
+            Self::TimedOut => f.write_str("The server did not answer the handshake in time."),
+            Self::Invalid(why) => write!(f, "The server's handshake breaks the protocol: {why}"),
+            Self::Closed { .. } => f.write_str("The server hung up during the handshake."),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// The client end of one conversation.
+#[derive(Debug)]
+pub struct Client {
+    config: Arc<Config>,
+    phase: Phase,
+    asked: Asked<Waiting>,
+    calls: Calls<Origin>,
+    peer: Arc<Peer>,
+    out: VecDeque<Output>,
+    /// Messages that made no sense, so far.
+    noise: u64,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// `server/discover` is out.
+    Probing { id: i64, revision: Revision, silence: Instant, deadline: Instant, again: bool },
+    /// `initialize` is out.
+    Initializing { id: i64, deadline: Instant, may_probe: bool },
+    /// Both sides know how to speak. The envelope is what every stateless request repeats.
+    Open { facts: Arc<Opened>, envelope: Object },
+    /// The handshake failed.
+    Over,
+}
+
+/// What the client keeps with a call of its own.
+#[derive(Debug)]
+struct Waiting {
+    /// What to send again when questions are answered; only for calls that may ask.
+    params: Option<Object>,
+    wants_progress: bool,
+    rounds: u32,
+    /// The questions being answered, if the call came back with any.
+    round: Option<Round>,
+    /// When to retry a round that asked nothing.
+    due: Option<Instant>,
+}
+
+/// Where a question came from.
+#[derive(Debug)]
+enum Origin {
+    /// A request of the server.
+    Wire,
+    /// An entry of an `input_required` result.
+    Round { ticket: Ticket, name: String },
+}
+
+impl Client {
+    /// A client that begins the handshake at once: drain [`Conversation::poll`].
+    pub fn new(config: Arc<Config>, now: Instant) -> Self {
+        let mut client = Self {
+            config,
+            phase: Phase::Over,
+            asked: Asked::default(),
+            calls: Calls::default(),
+            peer: Arc::default(),
+            out: VecDeque::new(),
+            noise: 0,
+        };
+        match client.config.revisions.of_era(Era::Stateless).newest() {
+            Some(revision) => client.probe(revision, false, now),
+            None => client.initialize(false, now),
+        }
+        client
+    }
+
+    /// What the handshake found, once it is done.
+    pub fn opened(&self) -> Option<&Arc<Opened>> {
+        match &self.phase {
+            Phase::Open { facts, .. } => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// How many texts from the server made no sense.
+    pub fn noise(&self) -> u64 {
+        self.noise
+    }
+
+    fn on_incoming(&mut self, incoming: Incoming, now: Instant) {
+        match incoming {
+            Incoming::One(message) => self.on_message(message, now),
+            // A server of 2025-03-26 may send arrays; each element stands for itself.
+            Incoming::Batch(items) => {
+                for item in items.into_iter().take(self.config.bounds.batch) {
+                    match item {
+                        Ok(message) => self.on_message(message, now),
+                        Err(malformed) => self.on_malformed(&malformed),
+                    }
+                }
+            }
+            Incoming::Bad(malformed) => self.on_malformed(&malformed),
+        }
+    }
+
+    fn on_message(&mut self, message: Message, now: Instant) {
+        match message {
+            Message::Response { id: Some(id), outcome } => self.on_response(&id, outcome, now),
+            // An error without an id answers nothing we could name.
+            Message::Response { id: None, .. } => self.noise += 1,
+            Message::Request { id, method, params } => self.on_request(id, &method, params, now),
+            Message::Notification { method, params } => self.on_notification(&method, params, now),
+        }
+    }
+
+    /// Garbage on a server's stdout is its own business, unless it was meant as an answer to us.
+    fn on_malformed(&mut self, malformed: &Malformed) {
+        self.noise += 1;
+        let Some(sent) = malformed.id.as_ref().and_then(|id| self.asked.settle(id)) else { return };
+        let error = ErrorObject::internal("message_too_large", malformed.to_error().message);
+        self.settle(sent.ticket, Err(CallError::Peer(error)));
+    }
+
+    fn on_response(&mut self, id: &Id, outcome: Outcome, now: Instant) {
+        match &self.phase {
+            Phase::Probing { id: probe, .. } if *id == Id::Number(*probe) => {
+                return self.on_probe_answer(outcome, now);
+            }
+            Phase::Initializing { id: handshake, .. } if *id == Id::Number(*handshake) => {
+                return self.on_initialize_answer(outcome, now);
+            }
+            _ => {}
+        }
+        let stateless = self.opened().is_some_and(|it| it.revision.era() == Era::Stateless);
+        // A call whose round is open has no request on the wire, so nothing can answer it.
+        if self.asked.by_id(id).is_none_or(|it| it.with.round.is_some()) {
+            return self.noise += 1;
+        }
+        match outcome {
+            Ok(result) if stateless => self.on_stateless_result(id, result, now),
+            outcome => {
+                let sent = self.asked.settle(id).expect("it was there a moment ago");
+                self.settle(sent.ticket, outcome.map_err(CallError::Peer));
+            }
+        }
+    }
+
+    /// A request of the server: only before 2026-07-28, and only what we declared.
+    fn on_request(&mut self, id: Id, method: &str, params: Params, now: Instant) {
+        let revision = match &self.phase {
+            Phase::Open { facts, .. } if facts.revision.era() == Era::Stateful => facts.revision,
+            Phase::Initializing { .. } => Revision::LATEST_STATEFUL,
+            _ => return self.noise += 1,
+        };
+        let outcome = match (method::find(method, Sender::Server, revision), params.into_object()) {
+            _ if id == Id::Null => return self.noise += 1,
+            _ if self.calls.has_id(&id) => {
+                Err(ErrorObject::invalid_request("This id belongs to a request that is still open."))
+            }
+            (Some(row), Some(_)) if row.name == "ping" => Ok(Json::empty_object()),
+            (Some(row), Some(params))
+                if row.kind == Kind::Request && self.config.capabilities.supports(row.gate) =>
+            {
+                if self.calls.len() < self.config.bounds.in_flight {
+                    return self.open_call(id, Origin::Wire, row.name, params, revision, now);
+                }
+                Err(ErrorObject::internal("overloaded", "Too many questions are open."))
+            }
+            (Some(_), None) => Err(ErrorObject::invalid_params("Parameters must be an object.")),
+            _ => Err(ErrorObject::method_not_found(method)),
+        };
+        self.send(Message::Response { id: Some(id), outcome });
+    }
+
+    /// Has a question of the server answered by the host.
+    fn open_call(
+        &mut self,
+        id: Id,
+        origin: Origin,
+        method: &'static str,
+        mut params: Object,
+        revision: Revision,
+        now: Instant,
+    ) {
+        let row = method::TABLE.iter().find(|row| row.name == method);
+        let row = row.expect("the callers pass names out of the table");
+        let key = self.calls.next_key();
+        let call = Call {
+            key,
+            method: row,
+            meta: params.take("_meta"),
+            params,
+            revision,
+            peer: Arc::clone(&self.peer),
+            wants_progress: false,
+            log_level: None,
+        };
+        // Questions wait for people, so only the hard deadline counts.
+        let mut clock = Clock::start(self.config.bounds.call, now);
+        clock.hold();
+        self.calls.add(OpenCall {
+            key,
+            id,
+            revision,
+            clock: Some(clock),
+            progress: None,
+            log_level: None,
+            with: origin,
+        });
+        self.out.push_back(Output::Call(Box::new(call)));
+    }
+
+    fn on_finished(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
+        let Some(open) = self.calls.close(call) else { return };
+        match open.with {
+            Origin::Wire => self.send(Message::Response { id: Some(open.id), outcome }),
+            Origin::Round { ticket, name } => self.on_answer(ticket, &name, outcome, now),
+        }
+    }
+
+    fn on_ask(&mut self, ask: Ask, now: Instant) {
+        let refused = |message: String| Err(CallError::Refused(ErrorObject::invalid_request(message)));
+        let Phase::Open { facts, .. } = &self.phase else {
+            return self.settle(ask.ticket, refused("The connection is not open.".to_owned()));
+        };
+        let row = method::find(&ask.method, Sender::Client, facts.revision);
+        let Some(row) = row.filter(|row| row.kind == Kind::Request) else {
+            let message = format!("Revision {} has no method `{}`.", facts.revision, ask.method);
+            return self.settle(ask.ticket, refused(message));
+        };
+        // 2024-11-05 has completion without a capability that would announce it.
+        let ungated = row.name == "completion/complete" && !facts.revision.profile().audio;
+        if !ungated && !facts.capabilities.supports(row.gate) {
+            let message = format!("The server does not offer `{}`.", ask.method);
+            return self.settle(ask.ticket, refused(message));
+        }
+        let may_ask = facts.revision.era() == Era::Stateless && method::MAY_ASK.contains(&row.name);
+        let waiting = Waiting {
+            params: may_ask.then(|| ask.params.clone()),
+            wants_progress: ask.wants_progress,
+            rounds: 0,
+            round: None,
+            due: None,
+        };
+        // A subscription has no deadline; everything else does.
+        let timing = ask.timing.unwrap_or(self.config.bounds.call);
+        let clock = (row.name != "subscriptions/listen").then(|| Clock::start(timing, now));
+        let id = self.asked.next_id();
+        self.send_call(id, row.name.into(), ask.params, ask.wants_progress);
+        let method = MethodName::Borrowed(row.name);
+        self.asked.add(Sent { id, ticket: ask.ticket, method, clock, with: waiting });
+    }
+
+    /// Sends a request with everything that the era puts into `_meta`.
+    fn send_call(&mut self, id: i64, method: MethodName, mut params: Object, progress: bool) {
+        let mut more = match &self.phase {
+            Phase::Open { envelope, .. } => envelope.clone(),
+            _ => Object::default(),
+        };
+        if progress {
+            more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
+        }
+        add_meta(&mut params, more);
+        let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
+        self.send(Message::Request { id: Id::Number(id), method, params });
+    }
+
+    fn cancel(&mut self, ticket: Ticket, reason: &str) {
+        let Some(sent) = self.asked.settle_ticket(ticket) else { return };
+        self.drop_round(ticket);
+        if sent.with.round.is_none() {
+            self.send(cancelled(sent.id, reason));
+        }
+    }
+
+    fn on_tick(&mut self, now: Instant) {
+        self.on_handshake_tick(now);
+        for late in self.asked.expire(now) {
+            self.drop_round(late.ticket);
+            if late.with.round.is_none() {
+                self.send(cancelled(late.id, "No answer in time."));
+            }
+            self.settle(late.ticket, Err(CallError::TimedOut));
+        }
+        for late in self.calls.expire(now) {
+            self.out.push_back(Output::Abandon(late.key));
+            let error = ErrorObject::internal("timeout", "Nobody answered the question in time.");
+            match late.with {
+                Origin::Wire => self.send(Message::error(late.id, error)),
+                Origin::Round { ticket, name } => self.on_answer(ticket, &name, Err(error), now),
+            }
+        }
+        self.retry_due(now);
+    }
+
+    fn open(&mut self, facts: Opened) {
+        let envelope = match facts.revision.era() {
+            Era::Stateful => Object::default(),
+            Era::Stateless => self.envelope(facts.revision),
+        };
+        self.peer = Arc::new(Peer {
+            info: facts.info.clone(),
+            server: facts.capabilities.clone(),
+            ..Peer::default()
+        });
+        let facts = Arc::new(facts);
+        self.phase = Phase::Open { facts: Arc::clone(&facts), envelope };
+        self.out.push_back(Output::Opened(facts));
+    }
+
+    fn envelope(&self, revision: Revision) -> Object {
+        let mut envelope = Envelope::new(revision, self.config.capabilities.clone());
+        envelope.client_info = Some(self.config.info.clone());
+        envelope.log_level = self.config.log_level;
+        Object::parse(envelope.to_json().get()).expect("an envelope is an object")
+    }
+
+    fn fail(&mut self, error: OpenError) {
+        self.phase = Phase::Over;
+        self.out.push_back(Output::Failed(error));
+    }
+
+    fn send(&mut self, message: Message) {
+        self.out.push_back(Output::Send(Outgoing::One(message)));
+    }
+
+    fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
+        self.out.push_back(Output::Settled { ticket, outcome });
+    }
+}
+
+impl Conversation for Client {
+    fn handle(&mut self, input: Input, now: Instant) {
+        match input {
+            Input::Received(incoming) => self.on_incoming(incoming, now),
+            Input::Finished { call, outcome } => self.on_finished(call, outcome, now),
+            Input::Ask(ask) => self.on_ask(ask, now),
+            Input::Cancel(ticket) => self.cancel(ticket, "Nobody waits any more."),
+            Input::Notify { method, params } => {
+                let known = self
+                    .opened()
+                    .is_some_and(|it| method::find(method, Sender::Client, it.revision).is_some());
+                if known {
+                    let absent = params.is_empty();
+                    let params = if absent { Params::Absent } else { Params::Object(params) };
+                    self.send(Message::notification(method, params));
+                }
+            }
+            Input::Tick => self.on_tick(now),
+            Input::Close => {
+                let probing = matches!(self.phase, Phase::Probing { .. });
+                if probing || matches!(self.phase, Phase::Initializing { .. }) {
+                    self.fail(OpenError::Closed { probing });
+                }
+                for sent in self.asked.drain() {
+                    self.settle(sent.ticket, Err(CallError::Closed));
+                }
+            }
+            // A client has nothing that a server could listen to, and its answers are silent.
+            Input::Said { .. } | Input::Changed(_) => {}
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let handshake = match &self.phase {
+            Phase::Probing { silence, deadline, .. } => Some(*silence.min(deadline)),
+            Phase::Initializing { deadline, .. } => Some(*deadline),
+            _ => None,
+        };
+        [handshake, self.asked.next_timeout(), self.calls.next_timeout(), self.next_retry()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn open_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.asked.is_empty() || self.opened().is_none()
+    }
+}

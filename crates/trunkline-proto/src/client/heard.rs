@@ -1,0 +1,70 @@
+//! The server's notifications, each handed to the call it belongs to.
+
+use std::time::Instant;
+
+use trunkline_wire::jsonrpc::{Id, Object, Params};
+use trunkline_wire::method::{self, Kind, Sender};
+use trunkline_wire::model::meta;
+use trunkline_wire::revision::Era;
+
+use super::{Client, Origin};
+use crate::{CallError, Heard, Output, Ticket};
+
+impl Client {
+    pub(super) fn on_notification(&mut self, method: &str, params: Params, now: Instant) {
+        let Some(facts) = self.opened().cloned() else { return };
+        let row = method::find(method, Sender::Server, facts.revision);
+        let (Some(row), Some(params)) = (row, params.into_object()) else {
+            return self.noise += 1;
+        };
+        if row.kind != Kind::Notification {
+            return self.noise += 1;
+        }
+        let ticket = match row.name {
+            "notifications/cancelled" => return self.on_cancelled(&params, facts.revision.era()),
+            "notifications/progress" => match self.on_progress(&params, now) {
+                Some(ticket) => Some(ticket),
+                // A token nobody knows: late, or invented.
+                None => return self.noise += 1,
+            },
+            _ => self.subscription(&params),
+        };
+        self.out.push_back(Output::Heard(Heard { ticket, method: row.name, params }));
+    }
+
+    fn on_progress(&mut self, params: &Object, now: Instant) -> Option<Ticket> {
+        let token = Id::from_json(params.get("progressToken")?.get())?;
+        let sent = self.asked.by_id(&token)?;
+        if let Some(clock) = &mut sent.clock {
+            clock.sign_of_life(now);
+        }
+        sent.with.wants_progress.then_some(sent.ticket)
+    }
+
+    /// The call of ours that opened the subscription a notification is tagged with.
+    fn subscription(&mut self, params: &Object) -> Option<Ticket> {
+        let meta = Object::parse(params.get("_meta")?.get()).ok()?;
+        let id = Id::from_json(meta.get(meta::SUBSCRIPTION_ID)?.get())?;
+        self.asked.by_id(&id).map(|it| it.ticket)
+    }
+
+    fn on_cancelled(&mut self, params: &Object, era: Era) {
+        let Some(id) = params.get("requestId").and_then(|it| Id::from_json(it.get())) else { return };
+        match era {
+            // The server withdraws a question of its own.
+            Era::Stateful => {
+                let asked = self.calls.iter().any(|it| it.id == id && matches!(it.with, Origin::Wire));
+                if let Some(open) = asked.then(|| self.calls.close_id(&id)).flatten() {
+                    self.out.push_back(Output::Abandon(open.key));
+                }
+            }
+            // The server ends a subscription; nothing else may be cancelled from that side.
+            Era::Stateless => {
+                let listens = self.asked.by_id(&id).is_some_and(|it| it.method == "subscriptions/listen");
+                if let Some(sent) = listens.then(|| self.asked.settle(&id)).flatten() {
+                    self.settle(sent.ticket, Err(CallError::Cancelled));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The client's half of `input_required`: have the questions answered, then send the call again
+//! with the answers, under a new id, until it is complete.
+
+use std::time::{Duration, Instant};
+
+use trunkline_wire::era::stateless::{self, Decoded};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{Id, Object, Outcome};
+use trunkline_wire::model::{InputRequest, InputRequired};
+
+use super::{Client, Origin, Phase};
+use crate::input_required::{Round, missing_capability};
+use crate::{CallError, Output, Ticket};
+
+impl Client {
+    pub(super) fn on_stateless_result(&mut self, id: &Id, result: Json, now: Instant) {
+        let Some(sent) = self.asked.by_id(id) else { return };
+        let ticket = sent.ticket;
+        let raw = result.clone();
+        let outcome = match stateless::decode_result(result) {
+            Ok(Decoded::Complete(result)) => Ok(result),
+            // The task's life is the business of whoever made the call.
+            Ok(Decoded::Task(_)) if sent.method == "tools/call" => Ok(raw),
+            Ok(Decoded::InputRequired(required)) if sent.with.params.is_some() => {
+                return self.on_input_required(ticket, required, now);
+            }
+            Ok(_) => Err(CallError::Invalid(format!(
+                "`{}` cannot be answered with this `resultType`.",
+                sent.method
+            ))),
+            Err(why) => Err(CallError::Invalid(why.to_string())),
+        };
+        self.asked.settle_ticket(ticket);
+        self.settle(ticket, outcome);
+    }
+
+    fn on_input_required(&mut self, ticket: Ticket, required: InputRequired, now: Instant) {
+        let Some(refusal) = self.refusal(ticket, &required) else {
+            return self.begin_round(ticket, required, now);
+        };
+        self.asked.settle_ticket(ticket);
+        self.settle(ticket, Err(CallError::Invalid(refusal)));
+    }
+
+    /// Why this round must not take place, if so.
+    fn refusal(&mut self, ticket: Ticket, required: &InputRequired) -> Option<String> {
+        let rounds = self.asked.by_ticket(ticket)?.with.rounds;
+        if rounds >= self.config.bounds.rounds {
+            return Some(format!("the call came back with questions {rounds} times."));
+        }
+        if required.requests.is_empty() && required.state.is_none() {
+            return Some("`input_required` without questions or state.".to_owned());
+        }
+        let undeclared = required
+            .requests
+            .iter()
+            .find(|(_, request)| missing_capability(request, &self.config.capabilities).is_some())?;
+        Some(format!("it asks for `{}`, which we did not offer.", undeclared.1.method()))
+    }
+
+    fn begin_round(&mut self, ticket: Ticket, required: InputRequired, now: Instant) {
+        let Phase::Open { facts, .. } = &self.phase else { return };
+        let revision = facts.revision;
+        let Some(sent) = self.asked.by_ticket(ticket) else { return };
+        sent.with.rounds += 1;
+        let (round, questions) = Round::open(required);
+        if questions.is_empty() {
+            // State without questions: the server wants to be asked again, at a civil pace.
+            sent.with.due = Some(now + PACE * sent.with.rounds.min(20));
+        } else if let Some(clock) = &mut sent.clock {
+            clock.hold();
+        }
+        sent.with.round = Some(round);
+        for (name, question) in questions {
+            let origin = Origin::Round { ticket, name };
+            let (method, params) = take_apart(question);
+            // No id: this question did not come as a request of its own.
+            self.open_call(Id::Null, origin, method, params, revision, now);
+        }
+    }
+
+    /// One question of a round is answered.
+    pub(super) fn on_answer(&mut self, ticket: Ticket, name: &str, outcome: Outcome, now: Instant) {
+        let Some(sent) = self.asked.by_ticket(ticket) else { return };
+        let Some(round) = &mut sent.with.round else { return };
+        match outcome {
+            Ok(answer) => {
+                if round.answer(name, answer) {
+                    self.retry(ticket, now);
+                }
+            }
+            // The stateless era has no way to send an error as an answer: the call ends here.
+            Err(error) => {
+                self.asked.settle_ticket(ticket);
+                self.drop_round(ticket);
+                self.settle(ticket, Err(CallError::Refused(error)));
+            }
+        }
+    }
+
+    fn retry(&mut self, ticket: Ticket, now: Instant) {
+        let id = self.asked.next_id();
+        let Some(sent) = self.asked.by_ticket(ticket) else { return };
+        let (Some(round), Some(params)) = (sent.with.round.take(), &sent.with.params) else { return };
+        let params = round.into_params(params.clone());
+        sent.id = id;
+        sent.with.due = None;
+        if let Some(clock) = &mut sent.clock {
+            clock.sign_of_life(now);
+        }
+        let (method, progress) = (sent.method.clone(), sent.with.wants_progress);
+        self.send_call(id, method, params, progress);
+    }
+
+    pub(super) fn retry_due(&mut self, now: Instant) {
+        for ticket in self.due(|due| due <= now) {
+            self.retry(ticket, now);
+        }
+    }
+
+    pub(super) fn next_retry(&self) -> Option<Instant> {
+        self.asked.iter().filter_map(|it| it.with.due).min()
+    }
+
+    fn due(&self, is_due: impl Fn(Instant) -> bool) -> Vec<Ticket> {
+        let due = self.asked.iter().filter(|it| it.with.due.is_some_and(&is_due));
+        due.map(|it| it.ticket).collect()
+    }
+
+    /// Stops answering the questions of a call that is over.
+    pub(super) fn drop_round(&mut self, ticket: Ticket) {
+        let of_this = |origin: &Origin| matches!(origin, Origin::Round { ticket: it, .. } if *it == ticket);
+        let keys: Vec<_> = self.calls.iter().filter(|it| of_this(&it.with)).map(|it| it.key).collect();
+        for key in keys {
+            self.calls.close(key);
+            self.out.push_back(Output::Abandon(key));
+        }
+    }
+}
+
+fn take_apart(question: InputRequest) -> (&'static str, Object) {
+    let method = question.method();
+    let params = question.params().and_then(|it| Object::parse(it.get()).ok());
+    (method, params.unwrap_or_default())
+}
+
+/// The pause before the first retry of a round without questions; it grows with each.
+const PACE: Duration = Duration::from_millis(100);

@@ -1,0 +1,227 @@
+//! Calls in flight, both ways, and when each gives up.
+//!
+//! The tables are short (tens of entries) and searched from end to end, which is quicker than
+//! hashing and keeps them in order of arrival.
+
+use std::time::Instant;
+
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
+use trunkline_wire::model::LogLevel;
+use trunkline_wire::revision::Revision;
+
+use crate::{CallKey, Ticket, Timing};
+
+/// A call of the peer that is being answered.
+#[derive(Debug)]
+pub(crate) struct OpenCall<T> {
+    pub(crate) key: CallKey,
+    pub(crate) id: Id,
+    pub(crate) revision: Revision,
+    pub(crate) clock: Option<Clock>,
+    pub(crate) progress: Option<ProgressSink>,
+    pub(crate) log_level: Option<LogLevel>,
+    /// What the role keeps with it.
+    pub(crate) with: T,
+}
+
+/// Where progress goes, and how far it has come: it must strictly increase.
+#[derive(Debug)]
+pub(crate) struct ProgressSink {
+    pub(crate) token: Json,
+    pub(crate) reached: f64,
+}
+
+/// The two deadlines of a call. A sign of life moves the first, nothing moves the second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    timing: Timing,
+    idle: Instant,
+    hard: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start(timing: Timing, now: Instant) -> Self {
+        Self { timing, idle: now + timing.idle, hard: now + timing.hard }
+    }
+
+    pub(crate) fn sign_of_life(&mut self, now: Instant) {
+        self.idle = now + self.timing.idle;
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.idle.min(self.hard)
+    }
+
+    /// Waits for people, not for the peer: only the hard deadline counts.
+    pub(crate) fn hold(&mut self) {
+        self.idle = self.hard;
+    }
+}
+
+/// The peer's calls.
+// Invariant: a call is here exactly while its answer is still owed.
+#[derive(Debug)]
+pub(crate) struct Calls<T> {
+    open: Vec<OpenCall<T>>,
+    next: u64,
+}
+
+impl<T> Default for Calls<T> {
+    fn default() -> Self {
+        Self { open: Vec::new(), next: 0 }
+    }
+}
+
+impl<T> Calls<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(crate) fn next_key(&mut self) -> CallKey {
+        self.next += 1;
+        CallKey(self.next)
+    }
+
+    pub(crate) fn add(&mut self, call: OpenCall<T>) {
+        self.open.push(call);
+    }
+
+    pub(crate) fn has_id(&self, id: &Id) -> bool {
+        self.open.iter().any(|it| it.id == *id)
+    }
+
+    pub(crate) fn get(&mut self, key: CallKey) -> Option<&mut OpenCall<T>> {
+        self.open.iter_mut().find(|it| it.key == key)
+    }
+
+    /// Ends a call; `None` if nobody waits for it any more.
+    pub(crate) fn close(&mut self, key: CallKey) -> Option<OpenCall<T>> {
+        let at = self.open.iter().position(|it| it.key == key)?;
+        Some(self.open.remove(at))
+    }
+
+    pub(crate) fn close_id(&mut self, id: &Id) -> Option<OpenCall<T>> {
+        let at = self.open.iter().position(|it| it.id == *id)?;
+        Some(self.open.remove(at))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenCall<T>> {
+        self.open.iter()
+    }
+
+    /// Ends and returns every call whose time is up.
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<OpenCall<T>> {
+        let late = |it: &mut OpenCall<T>| it.clock.is_some_and(|clock| clock.deadline() <= now);
+        self.open.extract_if(.., late).collect()
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.open.iter().filter_map(|it| it.clock).map(|clock| clock.deadline()).min()
+    }
+}
+
+/// A call of ours that the peer has not answered yet.
+#[derive(Debug)]
+pub(crate) struct Sent<T> {
+    pub(crate) id: i64,
+    pub(crate) ticket: Ticket,
+    pub(crate) method: MethodName,
+    pub(crate) clock: Option<Clock>,
+    /// What the role keeps with it.
+    pub(crate) with: T,
+}
+
+/// Our calls. Ids are never used twice, which satisfies every revision.
+#[derive(Debug)]
+pub(crate) struct Asked<T> {
+    sent: Vec<Sent<T>>,
+    next: i64,
+}
+
+impl<T> Default for Asked<T> {
+    fn default() -> Self {
+        Self { sent: Vec::new(), next: 0 }
+    }
+}
+
+impl<T> Asked<T> {
+    pub(crate) fn next_id(&mut self) -> i64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(crate) fn add(&mut self, sent: Sent<T>) {
+        self.sent.push(sent);
+    }
+
+    pub(crate) fn by_id(&mut self, id: &Id) -> Option<&mut Sent<T>> {
+        let Id::Number(id) = id else { return None };
+        self.sent.iter_mut().find(|it| it.id == *id)
+    }
+
+    pub(crate) fn by_ticket(&mut self, ticket: Ticket) -> Option<&mut Sent<T>> {
+        self.sent.iter_mut().find(|it| it.ticket == ticket)
+    }
+
+    pub(crate) fn settle(&mut self, id: &Id) -> Option<Sent<T>> {
+        let Id::Number(id) = id else { return None };
+        let at = self.sent.iter().position(|it| it.id == *id)?;
+        Some(self.sent.remove(at))
+    }
+
+    pub(crate) fn settle_ticket(&mut self, ticket: Ticket) -> Option<Sent<T>> {
+        let at = self.sent.iter().position(|it| it.ticket == ticket)?;
+        Some(self.sent.remove(at))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sent.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Sent<T>> {
+        self.sent.iter()
+    }
+
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Sent<T>> {
+        let late = |it: &mut Sent<T>| it.clock.is_some_and(|clock| clock.deadline() <= now);
+        self.sent.extract_if(.., late).collect()
+    }
+
+    pub(crate) fn extract(&mut self, which: impl Fn(&Sent<T>) -> bool) -> Vec<Sent<T>> {
+        self.sent.extract_if(.., |it| which(it)).collect()
+    }
+
+    pub(crate) fn drain(&mut self) -> Vec<Sent<T>> {
+        std::mem::take(&mut self.sent)
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.sent.iter().filter_map(|it| it.clock).map(|clock| clock.deadline()).min()
+    }
+}
+
+/// Adds members to the `_meta` of some parameters; they win over what stands there.
+pub(crate) fn add_meta(params: &mut Object, more: Object) {
+    if more.is_empty() {
+        return;
+    }
+    let meta = match params.get("_meta").and_then(|it| Object::parse(it.get()).ok()) {
+        Some(mut meta) => {
+            for (name, value) in more.iter() {
+                meta.set(name.to_owned(), value.clone());
+            }
+            meta
+        }
+        None => more,
+    };
+    params.set("_meta", meta.to_json());
+}
+
+/// Tells the peer that a request of ours is moot.
+pub(crate) fn cancelled(id: i64, reason: &str) -> Message {
+    let mut params = Object::default();
+    params.set("requestId", Json::of(&id));
+    params.set("reason", Json::string(reason));
+    Message::notification("notifications/cancelled", Params::Object(params))
+}

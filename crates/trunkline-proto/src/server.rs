@@ -1,0 +1,515 @@
+//! The server's side of a conversation, in either era and in the dialect.
+//!
+//! The era is chosen once per message: a request whose `_meta` names a revision is stateless, one
+//! without belongs to the session that `initialize` opened. Both may come over one connection.
+
+mod batch;
+mod dialect;
+mod reply;
+mod stateful;
+mod stateless;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use trunkline_wire::code;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Outcome,
+    Params,
+};
+use trunkline_wire::method::{self, Kind, Row, Sender};
+use trunkline_wire::model::{
+    CacheHint, Implementation, LogLevel, ServerCapabilities, meta,
+};
+use trunkline_wire::revision::{Era, Revision, Revisions};
+
+use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
+use crate::subscribe::Listens;
+use crate::{
+    Ask, Bounds, Call, CallError, CallKey, Change, Conversation, Heard, Input, Outgoing, Output,
+    Peer, Ticket, Utterance,
+};
+
+/// What a server is, as far as the conversation needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The revisions it speaks.
+    pub revisions: Revisions,
+    /// Whether it also answers the `mcp/…` dialect.
+    pub dialect: bool,
+    /// How it names itself.
+    pub info: Implementation,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// What a model should know about it.
+    pub instructions: Option<String>,
+    /// How long its `server/discover` result may be kept.
+    pub cache: CacheHint,
+    /// What is logged before a client of the stateful era chooses a level.
+    pub log_level: LogLevel,
+    /// The bounds of the conversation.
+    pub bounds: Bounds,
+}
+
+impl Config {
+    /// A server that speaks every revision and offers nothing yet.
+    pub fn new(info: Implementation) -> Self {
+        Self {
+            revisions: Revisions::ALL,
+            dialect: true,
+            info,
+            capabilities: ServerCapabilities::default(),
+            instructions: None,
+            cache: CacheHint::default(),
+            log_level: LogLevel::Info,
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+/// The server end of one conversation.
+#[derive(Debug)]
+pub struct Server {
+    /// What `initialize` opened, if it came.
+    session: Option<stateful::Session>,
+    shared: Shared,
+}
+
+/// What the eras share.
+#[derive(Debug)]
+struct Shared {
+    config: Arc<Config>,
+    calls: Calls<Owed>,
+    asked: Asked<Option<CallKey>>,
+    listens: Listens,
+    batches: batch::Batches,
+    /// The last envelope of the stateless era and who it described: clients repeat it verbatim.
+    known: Option<(Json, Arc<stateless::Known>)>,
+    out: VecDeque<Output>,
+}
+
+/// What the server keeps with a call it owes an answer to.
+#[derive(Debug, Default)]
+struct Owed {
+    batch: Option<batch::BatchId>,
+    dialect: Option<dialect::Step>,
+}
+
+impl Server {
+    /// A server at the start of a conversation.
+    pub fn new(config: Arc<Config>) -> Self {
+        let shared = Shared {
+            config,
+            calls: Calls::default(),
+            asked: Asked::default(),
+            listens: Listens::default(),
+            batches: batch::Batches::default(),
+            known: None,
+            out: VecDeque::new(),
+        };
+        Self { session: None, shared }
+    }
+
+    /// The revision that `initialize` agreed on, if it came.
+    pub fn session_revision(&self) -> Option<Revision> {
+        self.session.as_ref().map(|it| it.revision)
+    }
+
+    fn on_incoming(&mut self, incoming: Incoming, now: Instant) {
+        match incoming {
+            Incoming::One(message) => self.on_message(message, None, now),
+            Incoming::Bad(malformed) => self.on_malformed(malformed, None),
+            Incoming::Batch(items) => self.on_batch(items, now),
+        }
+    }
+
+    fn on_message(&mut self, message: Message, batch: Option<batch::BatchId>, now: Instant) {
+        match message {
+            Message::Request { id, method, params } => {
+                self.on_request(Asking { id, batch }, method, params, now);
+            }
+            Message::Notification { method, params } => self.on_notification(&method, params, now),
+            Message::Response { id, outcome } => self.shared.on_response(id, outcome, now),
+        }
+    }
+
+    fn on_request(&mut self, from: Asking, method: MethodName, params: Params, now: Instant) {
+        if self.shared.config.dialect && trunkline_wire::dialect::is_dialect(&method) {
+            return self.shared.on_dialect(from, &method, params, now);
+        }
+        if from.id == Id::Null {
+            let error = Malformed { kind: MalformedKind::NullId, id: None, is_response: false };
+            return self.on_malformed(error, from.batch);
+        }
+        let Some(params) = params.into_object() else {
+            let error = ErrorObject::invalid_params("Parameters must be an object.");
+            return self.shared.reply(from, Err(error));
+        };
+        if self.shared.calls.has_id(&from.id) {
+            let message = format!("The id {} belongs to a request that is still open.", from.id);
+            return self.shared.reply(from, Err(ErrorObject::invalid_request(message)));
+        }
+        let stateless = self.shared.speaks(Era::Stateless);
+        if stateless && params.get("_meta").is_some_and(stateless::is_claim) {
+            return self.shared.on_stateless_request(from, &method, params, now);
+        }
+        if method == "initialize" {
+            return self.on_initialize(from, params);
+        }
+        match &mut self.session {
+            Some(session) => session.on_request(&mut self.shared, from, &method, params, now),
+            None if !self.shared.speaks(Era::Stateful) => {
+                self.shared.on_stateless_request(from, &method, params, now);
+            }
+            None if method == "ping" => self.shared.reply(from, Ok(Json::empty_object())),
+            None => {
+                let known = method::TABLE.iter().any(|row| {
+                    row.name == method
+                        && row.kind == Kind::Request
+                        && self.shared.config.revisions.iter().any(|it| row.exists_in(it))
+                });
+                self.shared.reply(from, Err(if known {
+                    ErrorObject::invalid_request("Send `initialize` first.")
+                } else {
+                    ErrorObject::method_not_found(&method)
+                }));
+            }
+        }
+    }
+
+    fn on_initialize(&mut self, from: Asking, params: Object) {
+        if !self.shared.speaks(Era::Stateful) {
+            let error = self.shared.unsupported_revision(stateful::requested(&params));
+            return self.shared.reply(from, Err(error));
+        }
+        if self.session.is_some() {
+            let error = ErrorObject::invalid_request("This session is already open.");
+            return self.shared.reply(from, Err(error));
+        }
+        if from.batch.is_some() {
+            let error = ErrorObject::invalid_request("`initialize` must not be part of a batch.");
+            return self.shared.reply(from, Err(error));
+        }
+        match stateful::Session::open(&self.shared.config, params) {
+            Ok((session, result)) => {
+                self.session = Some(session);
+                self.shared.reply(from, Ok(result));
+            }
+            Err(error) => self.shared.reply(from, Err(error)),
+        }
+    }
+
+    fn on_notification(&mut self, method: &str, params: Params, now: Instant) {
+        let Some(params) = params.into_object() else { return };
+        match method {
+            "notifications/cancelled" => {
+                if let Some(id) = params.get("requestId").and_then(|it| Id::from_json(it.get())) {
+                    self.shared.cancel(&id);
+                }
+            }
+            "notifications/initialized" => {
+                if let Some(session) = &mut self.session {
+                    session.ready = true;
+                }
+            }
+            "notifications/progress" => {
+                if let Some(id) = params.get("progressToken").and_then(|it| Id::from_json(it.get()))
+                    && let Some(sent) = self.shared.asked.by_id(&id)
+                    && let Some(clock) = &mut sent.clock
+                {
+                    clock.sign_of_life(now);
+                }
+            }
+            _ => {
+                let Some(session) = &self.session else { return };
+                if let Some(row) = method::find(method, Sender::Client, session.revision)
+                    && row.kind == Kind::Notification
+                {
+                    let heard = Heard { ticket: None, method: row.name, params };
+                    self.shared.out.push_back(Output::Heard(heard));
+                }
+            }
+        }
+    }
+
+    fn on_malformed(&mut self, malformed: Malformed, batch: Option<batch::BatchId>) {
+        if malformed.is_response {
+            // Nobody may answer a response, not even a broken one; but whoever waits should know.
+            if let Some(id) = &malformed.id
+                && let Some(sent) = self.shared.asked.settle(id)
+            {
+                let why = malformed.to_error().message;
+                self.shared.settle(sent.ticket, Err(CallError::Invalid(why)));
+            }
+            return;
+        }
+        let null = self.session.as_ref().is_some_and(|it| it.profile().unreadable_id_is_null);
+        let id = malformed.id.clone().or(null.then_some(Id::Null));
+        let message = Message::Response { id, outcome: Err(malformed.to_error()) };
+        self.shared.send_in(batch, message);
+    }
+
+    fn on_said(&mut self, call: CallKey, what: Utterance, now: Instant) {
+        let session_level = self.session.as_ref().map(|it| it.log_level);
+        let Some(open) = self.shared.calls.get(call) else { return };
+        let message = match what {
+            Utterance::Progress(progress) => reply::progress(open, progress, now),
+            Utterance::Log(log) => reply::log(open, session_level, log),
+        };
+        if let Some(message) = message {
+            self.shared.send(message);
+        }
+    }
+
+    fn on_ask(&mut self, ask: Ask, now: Instant) {
+        let revision = match ask.during {
+            Some(call) => self.shared.calls.get(call).map(|it| it.revision),
+            None => self.session.as_ref().map(|it| it.revision),
+        };
+        let Some(revision) = revision else {
+            return self.shared.settle(ask.ticket, Err(CallError::Cancelled));
+        };
+        let known = method::find(&ask.method, Sender::Server, revision)
+            .filter(|row| row.kind == Kind::Request);
+        let able = known.is_some_and(|row| {
+            self.session.as_ref().is_some_and(|it| it.peer.client.supports(row.gate))
+        });
+        if !able {
+            let message = format!("This client cannot answer `{}`.", ask.method);
+            let error = ErrorObject::new(code::METHOD_NOT_FOUND, message);
+            return self.shared.settle(ask.ticket, Err(CallError::Refused(error)));
+        }
+        self.shared.ask(ask, now);
+    }
+
+    fn on_changed(&mut self, change: &Change) {
+        if let Some(message) = self.session.as_ref().and_then(|it| it.on_changed(change, &self.shared.config)) {
+            self.shared.send(message);
+        }
+        for message in self.shared.listens.on_changed(change) {
+            self.shared.send(message);
+        }
+    }
+
+    fn on_tick(&mut self, now: Instant) {
+        for late in self.shared.calls.expire(now) {
+            self.shared.out.push_back(Output::Abandon(late.key));
+            let error = ErrorObject::internal("timeout", "The handler took too long.");
+            self.shared.finish(late, Err(error), now);
+        }
+        for late in self.shared.asked.expire(now) {
+            self.shared.send(cancelled(late.id, "No answer in time."));
+            self.shared.settle(late.ticket, Err(CallError::TimedOut));
+        }
+    }
+}
+
+impl Conversation for Server {
+    fn handle(&mut self, input: Input, now: Instant) {
+        match input {
+            Input::Received(incoming) => self.on_incoming(incoming, now),
+            Input::Finished { call, outcome } => {
+                if let Some(open) = self.shared.calls.close(call) {
+                    self.shared.stop_asking(call);
+                    self.shared.finish(open, outcome, now);
+                }
+            }
+            Input::Said { call, what } => self.on_said(call, what, now),
+            Input::Ask(ask) => self.on_ask(ask, now),
+            Input::Cancel(ticket) => {
+                if let Some(sent) = self.shared.asked.settle_ticket(ticket) {
+                    self.shared.send(cancelled(sent.id, "Nobody waits any more."));
+                }
+            }
+            Input::Changed(change) => self.on_changed(&change),
+            Input::Notify { method, params } => {
+                let known = self
+                    .session
+                    .as_ref()
+                    .is_some_and(|it| method::find(method, Sender::Server, it.revision).is_some());
+                if known {
+                    self.shared.send(Message::notification(method, Params::Object(params)));
+                }
+            }
+            Input::Tick => self.on_tick(now),
+            Input::Close => {
+                for id in self.shared.listens.drain() {
+                    self.shared.calls.close_id(&id);
+                    for message in crate::subscribe::farewell(&id) {
+                        self.shared.send(message);
+                    }
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        self.shared.out.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let (calls, asked) = (self.shared.calls.next_timeout(), self.shared.asked.next_timeout());
+        calls.into_iter().chain(asked).min()
+    }
+
+    fn open_calls(&self) -> usize {
+        self.shared.calls.len()
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.shared.asked.is_empty()
+    }
+}
+
+/// A request on its way to an answer.
+#[derive(Debug)]
+struct Asking {
+    id: Id,
+    batch: Option<batch::BatchId>,
+}
+
+impl Shared {
+    fn speaks(&self, era: Era) -> bool {
+        !self.config.revisions.of_era(era).is_empty()
+    }
+
+    /// Opens a call and has it answered, unless too many are open already.
+    fn call(&mut self, from: Asking, mut facts: Facts, now: Instant) {
+        if self.calls.len() >= self.config.bounds.in_flight {
+            let error = ErrorObject::internal("overloaded", "Too many calls are open; try later.");
+            return self.reply(from, Err(error));
+        }
+        let key = self.calls.next_key();
+        let progress = facts.token.take().map(|token| ProgressSink { token, reached: f64::NEG_INFINITY });
+        let call = Call {
+            key,
+            method: facts.row,
+            params: facts.params,
+            meta: facts.meta,
+            revision: facts.revision,
+            peer: facts.peer,
+            wants_progress: progress.is_some(),
+            log_level: facts.log_level,
+        };
+        let mut clock = Clock::start(self.config.bounds.call, now);
+        if facts.row.name == "tasks/result" {
+            // It is meant to wait for as long as the task takes.
+            clock.hold();
+        }
+        self.calls.add(OpenCall {
+            key,
+            id: from.id,
+            revision: facts.revision,
+            clock: Some(clock),
+            progress,
+            log_level: facts.log_level,
+            with: Owed { batch: from.batch, dialect: facts.dialect },
+        });
+        self.out.push_back(Output::Call(Box::new(call)));
+    }
+
+    fn finish(&mut self, open: OpenCall<Owed>, outcome: Outcome, now: Instant) {
+        let from = Asking { id: open.id, batch: open.with.batch };
+        match open.with.dialect {
+            Some(step) => self.finish_dialect(from, step, outcome, now),
+            None => self.reply(from, outcome),
+        }
+    }
+
+    fn reply(&mut self, from: Asking, outcome: Outcome) {
+        self.send_in(from.batch, Message::Response { id: Some(from.id), outcome });
+    }
+
+    fn send(&mut self, message: Message) {
+        self.out.push_back(Output::Send(Outgoing::One(message)));
+    }
+
+    fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
+        self.out.push_back(Output::Settled { ticket, outcome });
+    }
+
+    fn on_response(&mut self, id: Option<Id>, outcome: Outcome, now: Instant) {
+        if let Some(sent) = id.and_then(|id| self.asked.settle(&id)) {
+            // The handler works again, so its own clock, held while people thought, runs again.
+            let asker = sent.with.and_then(|it| self.calls.get(it));
+            if let Some(clock) = asker.and_then(|it| it.clock.as_mut()) {
+                clock.sign_of_life(now);
+            }
+            self.settle(sent.ticket, outcome.map_err(CallError::Peer));
+        }
+    }
+
+    fn ask(&mut self, ask: Ask, now: Instant) {
+        let id = self.asked.next_id();
+        let mut params = ask.params;
+        if ask.wants_progress {
+            let mut more = Object::default();
+            more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
+            add_meta(&mut params, more);
+        }
+        let timing = ask.timing.unwrap_or(self.config.bounds.call);
+        if let Some(clock) = ask.during.and_then(|it| self.calls.get(it)).and_then(|it| it.clock.as_mut()) {
+            // While the client's user thinks, only the hard deadline of the call counts.
+            clock.hold();
+        }
+        self.asked.add(Sent {
+            id,
+            ticket: ask.ticket,
+            method: ask.method.clone(),
+            clock: Some(Clock::start(timing, now)),
+            with: ask.during,
+        });
+        let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
+        self.send(Message::Request { id: Id::Number(id), method: ask.method, params });
+    }
+
+    /// The client does not want this answer any more.
+    fn cancel(&mut self, id: &Id) {
+        let Some(open) = self.calls.close_id(id) else { return };
+        if self.listens.remove(id) {
+            return;
+        }
+        self.stop_asking(open.key);
+        self.batches.forget(open.with.batch, &mut self.out);
+        self.out.push_back(Output::Abandon(open.key));
+    }
+
+    /// Withdraws the questions that were asked during a call that is over.
+    fn stop_asking(&mut self, call: CallKey) {
+        for sent in self.asked.extract(|it| it.with == Some(call)) {
+            self.send(cancelled(sent.id, "The call that asked is over."));
+            self.settle(sent.ticket, Err(CallError::Cancelled));
+        }
+    }
+
+    /// Sends a response, on its own or as part of the batch it belongs to.
+    fn send_in(&mut self, batch: Option<batch::BatchId>, message: Message) {
+        match batch {
+            Some(batch) => self.batches.add(batch, message, &mut self.out),
+            None => self.send(message),
+        }
+    }
+
+    fn unsupported_revision(&self, requested: Option<String>) -> ErrorObject {
+        let supported: Vec<_> =
+            self.config.revisions.of_era(Era::Stateless).iter().map(Revision::as_str).collect();
+        let data = serde_json::json!({ "supported": supported, "requested": requested });
+        ErrorObject::new(code::UNSUPPORTED_REVISION, "This server does not speak that revision.")
+            .with_data(Json::of(&data))
+    }
+}
+
+/// What is known about a call before it is opened.
+#[derive(Debug)]
+struct Facts {
+    row: &'static Row,
+    params: Object,
+    meta: Option<Json>,
+    revision: Revision,
+    peer: Arc<Peer>,
+    token: Option<Json>,
+    log_level: Option<LogLevel>,
+    dialect: Option<dialect::Step>,
+}

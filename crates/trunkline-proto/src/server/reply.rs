@@ -1,0 +1,49 @@
+//! The notifications a server sends on its own account.
+
+use std::time::Instant;
+
+use trunkline_wire::jsonrpc::{Message, Object, Params};
+use trunkline_wire::model::{LogLevel, LogMessage, Progress};
+use trunkline_wire::revision::Era;
+
+use crate::pending::OpenCall;
+
+/// A progress notification for `call`, if its caller asked for progress and this is progress.
+pub(super) fn progress<T>(
+    call: &mut OpenCall<T>,
+    mut progress: Progress,
+    now: Instant,
+) -> Option<Message> {
+    if let Some(clock) = &mut call.clock {
+        clock.sign_of_life(now);
+    }
+    let sink = call.progress.as_mut()?;
+    // The specification: progress must increase with each notification.
+    if !progress.progress.is_finite() || progress.progress <= sink.reached {
+        return None;
+    }
+    sink.reached = progress.progress;
+    if !call.revision.profile().audio {
+        progress.message = None;
+    }
+    let mut params = Object::default();
+    params.set("progressToken", sink.token.clone());
+    for (name, value) in Object::of(&progress).iter() {
+        params.set(name.to_owned(), value.clone());
+    }
+    Some(Message::notification("notifications/progress", Params::Object(params)))
+}
+
+/// A log notification for `call`, if the level its caller chose lets it through.
+pub(super) fn log<T>(
+    call: &OpenCall<T>,
+    session: Option<LogLevel>,
+    log: LogMessage,
+) -> Option<Message> {
+    let level = match call.revision.era() {
+        Era::Stateful => session,
+        Era::Stateless => call.log_level,
+    };
+    (log.level >= level?)
+        .then(|| Message::notification("notifications/message", Params::of(&log)))
+}

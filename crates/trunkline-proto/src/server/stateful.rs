@@ -1,0 +1,183 @@
+//! Revisions up to 2025-11-25: `initialize` opens a session, and the session remembers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use trunkline_wire::era::{Profile, stateful};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Message, Object, Params};
+use trunkline_wire::method::{self, Gate, Kind, Sender};
+use trunkline_wire::model::{InitializeParams, InitializeResult, LogLevel};
+use trunkline_wire::revision::{Era, Revision};
+
+use super::{Asking, Config, Facts, Shared};
+use crate::{Change, Peer};
+
+/// What `initialize` agreed on, and what was asked for since.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) revision: Revision,
+    pub(super) peer: Arc<Peer>,
+    /// Whether the client has confirmed the handshake.
+    pub(super) ready: bool,
+    pub(super) log_level: LogLevel,
+    subscribed: BTreeSet<String>,
+}
+
+impl Session {
+    /// Agrees on a revision: the client's if we speak it, our newest otherwise.
+    pub(super) fn open(config: &Config, params: Object) -> Result<(Self, Json), ErrorObject> {
+        let params: InitializeParams = params.to().map_err(|err| {
+            ErrorObject::invalid_params(format!("`initialize` cannot be read: {err}."))
+        })?;
+        let ours = config.revisions.of_era(Era::Stateful);
+        let revision = Revision::parse(&params.protocol_version)
+            .filter(|it| ours.contains(*it))
+            .or(ours.newest())
+            .expect("a session is opened only by a server with a stateful revision");
+        let peer = Peer {
+            info: Some(params.client_info),
+            client: params.capabilities,
+            ..Peer::default()
+        };
+        let mut result = InitializeResult::new(
+            revision.as_str(),
+            config.capabilities.clone(),
+            config.info.clone(),
+        );
+        result.instructions = config.instructions.clone();
+        let session = Self {
+            revision,
+            peer: Arc::new(peer),
+            ready: false,
+            log_level: config.log_level,
+            subscribed: BTreeSet::new(),
+        };
+        Ok((session, stateful::encode_result(result, revision.profile())))
+    }
+
+    pub(super) fn profile(&self) -> &'static Profile {
+        self.revision.profile()
+    }
+
+    pub(super) fn on_request(
+        &mut self,
+        shared: &mut Shared,
+        from: Asking,
+        method: &str,
+        mut params: Object,
+        now: Instant,
+    ) {
+        let row = method::find(method, Sender::Client, self.revision)
+            .filter(|row| row.kind == Kind::Request)
+            .filter(|row| shared.config.capabilities.supports(row.gate));
+        let Some(row) = row else {
+            return shared.reply(from, Err(ErrorObject::method_not_found(method)));
+        };
+        let outcome = match row.name {
+            "ping" => Ok(Json::empty_object()),
+            "logging/setLevel" => self.set_level(&params),
+            "resources/subscribe" => self.subscribe(&params, shared.config.bounds.subscriptions),
+            "resources/unsubscribe" => self.unsubscribe(&params),
+            _ => {
+                let meta = params.take("_meta");
+                let token = meta.as_ref().and_then(progress_token);
+                let facts = Facts {
+                    row,
+                    params,
+                    meta,
+                    revision: self.revision,
+                    peer: Arc::clone(&self.peer),
+                    token,
+                    log_level: Some(self.log_level),
+                    dialect: None,
+                };
+                return shared.call(from, facts, now);
+            }
+        };
+        shared.reply(from, outcome);
+    }
+
+    /// What this session's client should hear about a change.
+    pub(super) fn on_changed(&self, change: &Change, config: &Config) -> Option<Message> {
+        let caps = &config.capabilities;
+        let has = |gate| caps.supports(gate);
+        let (method, params) = match change {
+            _ if !self.ready => return None,
+            Change::Tools if caps.tools.as_ref().is_some_and(|it| it.list_changed) => {
+                ("notifications/tools/list_changed", Params::Absent)
+            }
+            Change::Prompts if caps.prompts.as_ref().is_some_and(|it| it.list_changed) => {
+                ("notifications/prompts/list_changed", Params::Absent)
+            }
+            Change::Resources if caps.resources.as_ref().is_some_and(|it| it.list_changed) => {
+                ("notifications/resources/list_changed", Params::Absent)
+            }
+            Change::Resource(uri) if has(Gate::Subscribe) && self.is_subscribed(uri) => {
+                let params = serde_json::json!({ "uri": uri });
+                ("notifications/resources/updated", Params::of(&params))
+            }
+            Change::Task(task, _) if has(Gate::Tasks) => (
+                "notifications/tasks/status",
+                Params::Object(Object::parse(stateful::encode_task(task).get()).ok()?),
+            ),
+            Change::ElicitationComplete(id) => {
+                let params = serde_json::json!({ "elicitationId": id });
+                ("notifications/elicitation/complete", Params::of(&params))
+            }
+            _ => return None,
+        };
+        method::find(method, Sender::Server, self.revision)
+            .map(|row| Message::notification(row.name, params))
+    }
+
+    fn set_level(&mut self, params: &Object) -> Result<Json, ErrorObject> {
+        self.log_level = params
+            .get("level")
+            .and_then(|it| it.to().ok())
+            .ok_or_else(|| ErrorObject::invalid_params("`level` is not one of the eight levels."))?;
+        Ok(Json::empty_object())
+    }
+
+    fn subscribe(&mut self, params: &Object, limit: usize) -> Result<Json, ErrorObject> {
+        let uri = uri_of(params)?;
+        if self.subscribed.len() >= limit && !self.subscribed.contains(&uri) {
+            return Err(ErrorObject::internal("overloaded", "Too many subscriptions are open."));
+        }
+        self.subscribed.insert(uri);
+        Ok(Json::empty_object())
+    }
+
+    fn unsubscribe(&mut self, params: &Object) -> Result<Json, ErrorObject> {
+        self.subscribed.remove(&uri_of(params)?);
+        Ok(Json::empty_object())
+    }
+
+    fn is_subscribed(&self, uri: &str) -> bool {
+        self.subscribed.iter().any(|it| crate::subscribe::covers(it, uri))
+    }
+}
+
+/// The revision an `initialize` asks for.
+pub(super) fn requested(params: &Object) -> Option<String> {
+    params.get("protocolVersion")?.to().ok()
+}
+
+fn uri_of(params: &Object) -> Result<String, ErrorObject> {
+    params
+        .get("uri")
+        .and_then(|it| it.to().ok())
+        .ok_or_else(|| ErrorObject::invalid_params("`uri` must be a string."))
+}
+
+/// The progress token in a `_meta`, if there is a proper one.
+pub(super) fn progress_token(meta: &Json) -> Option<Json> {
+    #[derive(serde::Deserialize)]
+    struct Tokens {
+        #[serde(rename = "progressToken")]
+        token: Option<Json>,
+    }
+    let token = meta.read::<Tokens>().ok()?.token?;
+    trunkline_wire::jsonrpc::Id::from_json(token.get()).map(|_| token)
+}

@@ -1,0 +1,230 @@
+//! Tasks: tool calls that outlive their request. One register serves both generations, the
+//! experimental tasks of 2025-11-25 and the extension of 2026-07-28.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::json::Json;
+use trunkline_wire::model::{CallToolResult, InputRequest, Task, TaskStatus};
+
+/// How many tasks there may be and how long they are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskBounds {
+    /// Tasks kept at once.
+    pub tasks: usize,
+    /// How long a task is kept when the requestor does not say.
+    pub ttl: Duration,
+    /// The longest a task is kept.
+    pub max_ttl: Duration,
+    /// How often a requestor should ask.
+    pub poll: Duration,
+}
+
+impl Default for TaskBounds {
+    fn default() -> Self {
+        Self {
+            tasks: 1024,
+            ttl: Duration::from_secs(300),
+            max_ttl: Duration::from_secs(24 * 3600),
+            poll: Duration::from_millis(500),
+        }
+    }
+}
+
+/// The tasks of a server.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    bounds: TaskBounds,
+    tasks: BTreeMap<String, Record>,
+    created: u64,
+}
+
+/// One task.
+#[derive(Debug)]
+pub struct Record {
+    task: Task,
+    order: u64,
+    expires: Instant,
+    outcome: Option<Result<CallToolResult, ErrorObject>>,
+    questions: BTreeMap<String, InputRequest>,
+    asked: u64,
+}
+
+/// Why a task cannot be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskError {
+    /// There is no such task, or it has been forgotten.
+    Unknown,
+    /// It is over.
+    Terminal,
+    /// There are too many.
+    Full,
+}
+
+impl Tasks {
+    /// An empty register.
+    pub fn new(bounds: TaskBounds) -> Self {
+        Self { bounds, ..Self::default() }
+    }
+
+    /// Begins a task under an id that nobody can guess. `stamp` is the wall clock's time.
+    pub fn create(
+        &mut self,
+        id: String,
+        ttl_ms: Option<u64>,
+        stamp: String,
+        now: Instant,
+    ) -> Result<Task, TaskError> {
+        self.expire(now);
+        if self.tasks.len() >= self.bounds.tasks {
+            return Err(TaskError::Full);
+        }
+        let ttl = ttl_ms.map_or(self.bounds.ttl, Duration::from_millis).min(self.bounds.max_ttl);
+        let mut task = Task::new(id.clone(), stamp);
+        task.ttl_ms = Some(millis(ttl));
+        task.poll_interval_ms = Some(millis(self.bounds.poll));
+        self.created += 1;
+        let record = Record {
+            task: task.clone(),
+            order: self.created,
+            expires: now + ttl,
+            outcome: None,
+            questions: BTreeMap::new(),
+            asked: 0,
+        };
+        self.tasks.insert(id, record);
+        Ok(task)
+    }
+
+    /// One task.
+    pub fn get(&mut self, id: &str, now: Instant) -> Result<&Record, TaskError> {
+        self.expire(now);
+        self.tasks.get(id).ok_or(TaskError::Unknown)
+    }
+
+    /// The tasks in order of creation, from `after` on: at most `page` of them, and where to go on.
+    pub fn list(&mut self, after: u64, page: usize, now: Instant) -> (Vec<&Record>, Option<u64>) {
+        self.expire(now);
+        let mut found: Vec<_> = self.tasks.values().filter(|it| it.order > after).collect();
+        found.sort_by_key(|it| it.order);
+        let more = found.len() > page;
+        found.truncate(page);
+        let next = more.then(|| found.last().map_or(after, |it| it.order));
+        (found, next)
+    }
+
+    /// The handler is done.
+    pub fn finish(
+        &mut self,
+        id: &str,
+        outcome: Result<CallToolResult, ErrorObject>,
+        stamp: String,
+    ) -> Result<&Record, TaskError> {
+        let record = self.running(id)?;
+        record.task.status =
+            if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
+        record.task.status_message = match &outcome {
+            Err(error) => Some(error.message.clone()),
+            Ok(_) => None,
+        };
+        record.outcome = Some(outcome);
+        record.questions.clear();
+        record.task.last_updated_at = stamp;
+        Ok(record)
+    }
+
+    /// The requestor does not want it any more.
+    pub fn cancel(&mut self, id: &str, stamp: String) -> Result<&Record, TaskError> {
+        let record = self.running(id)?;
+        record.task.status = TaskStatus::Cancelled;
+        record.task.status_message = Some("The task was cancelled.".to_owned());
+        record.questions.clear();
+        record.task.last_updated_at = stamp;
+        Ok(record)
+    }
+
+    /// The handler has a question for the requestor. Returns its key, never used before.
+    pub fn ask(
+        &mut self,
+        id: &str,
+        question: InputRequest,
+        stamp: String,
+    ) -> Result<String, TaskError> {
+        let record = self.running(id)?;
+        record.asked += 1;
+        let key = format!("q{}", record.asked);
+        record.questions.insert(key.clone(), question);
+        record.task.status = TaskStatus::InputRequired;
+        record.task.last_updated_at = stamp;
+        Ok(key)
+    }
+
+    /// The requestor answers; returns the answers to questions that are open.
+    pub fn answer(
+        &mut self,
+        id: &str,
+        responses: &Object,
+        stamp: String,
+    ) -> Result<Vec<(String, Json)>, TaskError> {
+        let record = self.running(id)?;
+        let answers: Vec<_> = responses
+            .iter()
+            .filter(|(key, _)| record.questions.remove(*key).is_some())
+            .map(|(key, answer)| (key.to_owned(), answer.clone()))
+            .collect();
+        if record.questions.is_empty() {
+            record.task.status = TaskStatus::Working;
+        }
+        record.task.last_updated_at = stamp;
+        Ok(answers)
+    }
+
+    fn running(&mut self, id: &str) -> Result<&mut Record, TaskError> {
+        let record = self.tasks.get_mut(id).ok_or(TaskError::Unknown)?;
+        if record.is_over() { Err(TaskError::Terminal) } else { Ok(record) }
+    }
+
+    /// Forgets what has been kept long enough.
+    fn expire(&mut self, now: Instant) {
+        self.tasks.retain(|_, it| it.expires > now);
+    }
+}
+
+impl Record {
+    /// The task as 2026-07-28 sees it: a tool that reports an error has still completed.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The task as 2025-11-25 sees it: a tool that reports an error has failed.
+    pub fn core_task(&self) -> Task {
+        let mut task = self.task.clone();
+        if self.outcome.as_ref().is_some_and(|it| it.as_ref().is_ok_and(CallToolResult::is_error)) {
+            task.status = TaskStatus::Failed;
+        }
+        task
+    }
+
+    /// What it came to, once it is over; a cancelled task has no outcome.
+    pub fn outcome(&self) -> Option<&Result<CallToolResult, ErrorObject>> {
+        self.outcome.as_ref()
+    }
+
+    /// The questions that wait for an answer.
+    pub fn questions(&self) -> &BTreeMap<String, InputRequest> {
+        &self.questions
+    }
+
+    /// Whether nothing will change any more.
+    pub fn is_over(&self) -> bool {
+        matches!(
+            self.task.status,
+            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled
+        )
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

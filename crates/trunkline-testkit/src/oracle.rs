@@ -1,0 +1,195 @@
+//! A message we send + the revision it speaks → what that revision's JSON Schema says about it.
+//!
+//! The schemas lie outside the repository, under `$TRUNKLINE_SHARED/protocol/schema`; see
+//! [`shared`]. Their known defects are mended in memory ([`schema`]), and what they do not describe
+//! at all is listed in [`EXEMPT`]. Everything else must validate.
+
+mod schema;
+
+use serde_json::Value;
+use trunkline_wire::revision::{Era, Revision};
+
+use schema::Schema;
+
+pub use schema::shared;
+
+/// Which end of a conversation sends a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+/// Messages that no published schema describes, and why. Nothing else is exempt.
+pub const EXEMPT: &[Exemption] = &[
+    Exemption {
+        what: "the `mcp/…` dialect",
+        why: "it is older than MCP's schemas and shares none of their definitions",
+        applies: |it| it.method.starts_with("mcp/"),
+    },
+    Exemption {
+        what: "requests of the tasks extension and their answers",
+        why: "extensions publish no part of the schema of 2026-07-28",
+        applies: |it| it.is_stateless() && it.method.starts_with("tasks/"),
+    },
+    Exemption {
+        what: "`notifications/tasks`",
+        why: "extensions publish no part of the schema of 2026-07-28",
+        applies: |it| it.is_stateless() && it.method == "notifications/tasks",
+    },
+    Exemption {
+        what: "a `tools/call` answered with `resultType` `task`",
+        why: "extensions publish no part of the schema of 2026-07-28",
+        applies: |it| {
+            it.is_stateless() && it.method == "tools/call" && it.result_type() == Some("task")
+        },
+    },
+];
+
+/// A kind of message that the schemas leave out.
+#[derive(Clone, Copy)]
+pub struct Exemption {
+    /// What it is.
+    pub what: &'static str,
+    /// Why no schema has it.
+    pub why: &'static str,
+    applies: fn(&Judged<'_>) -> bool,
+}
+
+/// Whether `sender` may send `text` in `revision`. A response is judged by the method it answers,
+/// which must be given unless the response is an error.
+pub fn validate(
+    text: &str,
+    revision: Revision,
+    sender: Side,
+    in_answer_to: Option<&str>,
+) -> Result<(), String> {
+    let message: Value = serde_json::from_str(text)
+        .map_err(|err| format!("We sent something that is not JSON ({err}): {text}"))?;
+    let method = message.get("method").and_then(Value::as_str).or(in_answer_to).unwrap_or_default();
+    let judged = Judged { message: &message, revision, sender, method };
+    if EXEMPT.iter().any(|it| (it.applies)(&judged)) {
+        return judged.envelope();
+    }
+    judged.judge().map_err(|why| format!("{why}\n  in {revision}, sent by the {sender:?}: {text}"))
+}
+
+/// Whether an array of answers may be sent in `revision`; each of them is judged by [`validate`].
+/// 2024-11-05 is silent about arrays, so JSON-RPC 2.0 itself decides there.
+pub fn validate_batch(text: &str, revision: Revision) -> Result<(), String> {
+    let message: Value = serde_json::from_str(text).map_err(|err| err.to_string())?;
+    match revision {
+        Revision::V2024_11_05 if message.as_array().is_some_and(|it| !it.is_empty()) => Ok(()),
+        _ => Schema::of(revision)
+            .check("JSONRPCBatchResponse", &message)
+            .map_err(|why| format!("{why}\n  in {revision}: {text}")),
+    }
+}
+
+/// A message and what is known about it.
+struct Judged<'a> {
+    message: &'a Value,
+    revision: Revision,
+    sender: Side,
+    /// Its own method, or the one it answers.
+    method: &'a str,
+}
+
+impl Judged<'_> {
+    fn is_stateless(&self) -> bool {
+        self.revision.era() == Era::Stateless
+    }
+
+    fn result_type(&self) -> Option<&str> {
+        self.message.get("result")?.get("resultType")?.as_str()
+    }
+
+    /// What holds for every message, exempt or not.
+    fn envelope(&self) -> Result<(), String> {
+        match self.message.get("jsonrpc").and_then(Value::as_str) {
+            Some("2.0") => Ok(()),
+            _ => Err(format!("This is no JSON-RPC 2.0 message: {}", self.message)),
+        }
+    }
+
+    fn judge(&self) -> Result<(), String> {
+        self.envelope()?;
+        let has = |name| self.message.get(name).is_some();
+        match (has("method"), has("id"), has("result"), has("error")) {
+            (true, true, false, false) => self.call("Request"),
+            (true, false, false, false) => self.call("Notification"),
+            (false, true, true, false) => self.result(),
+            (false, _, false, true) => self.error(),
+            _ => Err("It is neither request, notification, result nor error.".to_owned()),
+        }
+    }
+
+    /// A request or notification: its own definition, and the envelope, which the definitions of
+    /// the first three revisions leave out.
+    fn call(&self, kind: &str) -> Result<(), String> {
+        let schema = Schema::of(self.revision);
+        let union = format!("{:?}{kind}", self.sender);
+        let method = self.method;
+        let definition = schema
+            .variant(&union, kind, method)
+            .ok_or_else(|| format!("`{union}` has no `{method}`."))?;
+        schema.check(&format!("JSONRPC{kind}"), self.message)?;
+        schema.check(&definition, self.message)
+    }
+
+    fn result(&self) -> Result<(), String> {
+        let schema = Schema::of(self.revision);
+        let asker = match self.sender {
+            Side::Client => "ServerRequest",
+            Side::Server => "ClientRequest",
+        };
+        let method = self.method;
+        let request = schema
+            .variant(asker, "Request", method)
+            .ok_or_else(|| format!("`{asker}` has no `{method}`, so nothing can answer it."))?;
+        schema.check(schema.result_envelope(), self.message)?;
+        let result = &self.message["result"];
+        match self.result_type() {
+            Some("input_required") if self.is_stateless() => {
+                if !trunkline_wire::method::MAY_ASK.contains(&method) {
+                    return Err(format!("`{method}` must not be answered with `input_required`."));
+                }
+                if result.get("inputRequests").is_none() && result.get("requestState").is_none() {
+                    return Err("`input_required` with neither questions nor state.".to_owned());
+                }
+                schema.check("InputRequiredResult", result)
+            }
+            Some("complete") => schema.check(&schema.result_of(&request), result),
+            Some(other) if self.is_stateless() => Err(format!("There is no `{other}` result.")),
+            // The requestor of 2025-11-25 may ask for a task instead of a result.
+            _ if result.get("task").is_some() && schema.has("CreateTaskResult") => {
+                schema.check("CreateTaskResult", result)
+            }
+            _ => schema.check(&schema.result_of(&request), result),
+        }
+    }
+
+    fn error(&self) -> Result<(), String> {
+        let schema = Schema::of(self.revision);
+        schema.check(schema.error_envelope(), self.message)?;
+        let code = self.message["error"]["code"].as_i64().unwrap_or_default();
+        let stateless = self.is_stateless();
+        // Rules about codes that a schema cannot express, and the shapes that it can.
+        match code {
+            -32002 | -32042 if stateless => Err(format!("This revision has no error {code}.")),
+            -32020 if stateless => schema.check("HeaderMismatchError", self.message),
+            -32021 if stateless => {
+                schema.check("MissingRequiredClientCapabilityError", self.message)
+            }
+            -32022 if stateless => schema.check("UnsupportedProtocolVersionError", self.message),
+            -32099..=-32020 if code != -32042 => {
+                Err(format!("The code {code} is reserved in this revision."))
+            }
+            -32042 if self.revision != Revision::V2025_11_25 => {
+                Err("Only 2025-11-25 has the error -32042.".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! fork, exec, signal and wait: the only unsafe code of the project.
+//!
+//! All children are forked by one thread that never ends. The kernel sends the parent-death signal
+//! when the *thread* that forked dies, so a worker of a runtime must not be that thread.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::thread;
+
+use tokio::sync::{oneshot, watch};
+
+use super::command::Parts;
+use super::{Exit, SpawnError, Stage};
+
+/// A process group whose leader is our child.
+#[derive(Debug)]
+pub(super) struct Group {
+    leader: libc::pid_t,
+    /// Once the leader is reaped its number may belong to somebody else.
+    is_reaped: Mutex<bool>,
+}
+
+/// A started child, and how it will end.
+pub(super) type Started = (Arc<Group>, watch::Receiver<Option<Exit>>);
+
+struct Job {
+    command: Parts,
+    ends: [OwnedFd; 3],
+    reply: oneshot::Sender<Result<Started, SpawnError>>,
+}
+
+/// Starts `command` with `ends` as its stdin, stdout and stderr.
+pub(super) async fn spawn(command: Parts, ends: [OwnedFd; 3]) -> Result<Started, SpawnError> {
+    let gone = |_| io::Error::other("the spawner thread is gone");
+    let program = command.program().to_owned();
+    let (reply, answer) = oneshot::channel();
+    let sent =
+        spawner().and_then(|jobs| jobs.send(Job { command, ends, reply }).map_err(|_| gone(())));
+    sent.map_err(|cause| SpawnError::new(Stage::Program, &program, cause))?;
+    answer.await.unwrap_or_else(|_| Err(SpawnError::new(Stage::Program, &program, gone(()))))
+}
+
+/// The thread that forks; started with the first child, ends with the process.
+fn spawner() -> io::Result<&'static mpsc::Sender<Job>> {
+    static SPAWNER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(jobs) = SPAWNER.get() {
+        return Ok(jobs);
+    }
+    let (jobs, inbox) = mpsc::channel::<Job>();
+    let run = move || {
+        for Job { command, ends, reply } in inbox {
+            // Whoever asked may have stopped waiting; then the group has no owner and must go.
+            if let Err(Ok((group, _))) = reply.send(start(&command, ends)) {
+                group.kill();
+            }
+        }
+    };
+    thread::Builder::new().name("trunkline-spawn".into()).spawn(run)?;
+    Ok(SPAWNER.get_or_init(|| jobs))
+}
+
+fn start(command: &Parts, ends: [OwnedFd; 3]) -> Result<Started, SpawnError> {
+    let [stdin, stdout, stderr] = ends;
+    let mut prepared = command.to_std();
+    prepared.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    let parent = std::process::id();
+    // SAFETY: the closure runs in the forked child before exec. It allocates nothing, takes no
+    // lock and makes system calls only, all of which are async-signal-safe.
+    unsafe { prepared.pre_exec(move || in_child(parent)) };
+    let child = prepared.spawn().map_err(|cause| SpawnError::explain(command, cause))?;
+
+    let leader = child.id() as libc::pid_t;
+    let group = Arc::new(Group { leader, is_reaped: Mutex::new(false) });
+    let (sender, exit) = watch::channel(None);
+    let waiter = {
+        let group = Arc::clone(&group);
+        move || {
+            if let Some(exit) = group.wait() {
+                sender.send_replace(Some(exit));
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("trunkline-wait".into()).stack_size(64 << 10);
+    if let Err(cause) = thread.spawn(waiter) {
+        group.kill();
+        group.wait();
+        return Err(SpawnError::new(Stage::Program, command.program(), cause));
+    }
+    Ok((group, exit))
+}
+
+/// What the child does to itself between fork and exec.
+fn in_child(parent: u32) -> io::Result<()> {
+    // SAFETY: plain system calls without pointers, allowed between fork and exec.
+    unsafe {
+        check(libc::setsid())?;
+        for signal in 1..32 {
+            // What we ignore the child need not; SIGKILL and SIGSTOP refuse, which is fine.
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        #[cfg(target_os = "linux")]
+        {
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+            // Had the parent died before that call, no signal would ever come.
+            if libc::getppid() as u32 != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = parent;
+    }
+    close_on_exec()
+}
+
+/// Marks every descriptor but 0, 1, 2 to be closed by exec: also those that our own parent left
+/// open for us.
+fn close_on_exec() -> io::Result<()> {
+    // SAFETY: plain system calls without pointers, allowed between fork and exec.
+    unsafe {
+        #[cfg(target_os = "linux")]
+        if libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 {
+            return Ok(());
+        }
+        // An old kernel: one by one.
+        let open_max = libc::sysconf(libc::_SC_OPEN_MAX);
+        for descriptor in 3..open_max.clamp(256, 1 << 16) as libc::c_int {
+            let flags = libc::fcntl(descriptor, libc::F_GETFD);
+            if flags >= 0 {
+                check(libc::fcntl(descriptor, libc::F_SETFD, flags | libc::FD_CLOEXEC))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+impl Group {
+    pub(super) fn id(&self) -> u32 {
+        self.leader as u32
+    }
+
+    /// Asks every process of the group to end.
+    pub(super) fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
+    /// Ends every process of the group.
+    pub(super) fn kill(&self) {
+        self.signal(libc::SIGKILL);
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        let is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_reaped {
+            // SAFETY: a system call without pointers. The leader is not reaped, so the number is
+            // still its group's. A group that is gone already is no error.
+            unsafe { libc::kill(-self.leader, signal) };
+        }
+    }
+
+    /// Blocks until the leader has ended, ends the rest of its group, and reaps the leader.
+    fn wait(&self) -> Option<Exit> {
+        retry(|| {
+            // SAFETY: zeroed bytes are a valid `siginfo_t`, and the kernel writes only there.
+            let mut info = unsafe { std::mem::zeroed::<libc::siginfo_t>() };
+            // Leaves the leader a zombie, which keeps its number taken until the group is killed.
+            unsafe {
+                libc::waitid(
+                    libc::P_PID,
+                    self.leader as libc::id_t,
+                    &mut info,
+                    libc::WEXITED | libc::WNOWAIT,
+                )
+            }
+        })?;
+        self.kill();
+        let mut is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = 0;
+        // SAFETY: `status` is valid for writing during the call.
+        retry(|| unsafe { libc::waitpid(self.leader, &mut status, 0) })?;
+        *is_reaped = true;
+        let status = ExitStatus::from_raw(status);
+        status.code().map(Exit::Code).or(status.signal().map(Exit::Signal))
+    }
+}
+
+/// Repeats a call that a signal interrupted; `None` if it failed.
+fn retry(mut call: impl FnMut() -> libc::c_int) -> Option<libc::c_int> {
+    loop {
+        match check(call()) {
+            Ok(result) => return Some(result),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+}

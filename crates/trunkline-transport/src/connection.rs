@@ -1,0 +1,97 @@
+//! The client's end: a conversation that runs by itself, and calls into it.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
+use trunkline_proto::client::{Client, Config, OpenError, Opened};
+use trunkline_proto::CallError;
+use trunkline_wire::frame::Framing;
+use trunkline_wire::json::Json;
+
+use crate::drive::Driver;
+use crate::handler::Handler;
+use crate::limits::Limits;
+use crate::voice::{Request, Voice};
+
+/// An open connection to a server. Dropping it hangs up.
+#[derive(Debug)]
+pub struct Connection {
+    voice: Voice,
+    opened: Arc<Opened>,
+    driving: JoinHandle<()>,
+}
+
+impl Connection {
+    /// Shakes hands over a byte stream.
+    pub async fn open(
+        config: Arc<Config>,
+        handler: Arc<impl Handler>,
+        stream: (
+            impl AsyncRead + Unpin + Send + 'static,
+            impl AsyncWrite + Unpin + Send + 'static,
+        ),
+        framing: Framing,
+        limits: Limits,
+    ) -> Result<Self, OpenError> {
+        let core = Client::new(config, Instant::now());
+        let mut driver = Driver::new(core, handler, stream, Some(framing), limits);
+        let (voice, opened) = (driver.voice(), driver.on_opened());
+        // However the conversation ends, the calls in it learn of it; there is nobody else to tell.
+        let driving = tokio::spawn(async move { drop(driver.run().await) });
+        let stop = StopOnDrop(Some(driving));
+        let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
+        Ok(Self { voice, opened, driving: stop.keep() })
+    }
+
+    /// What the handshake found out.
+    pub fn opened(&self) -> &Arc<Opened> {
+        &self.opened
+    }
+
+    /// Calls the server. Dropping the future cancels the call on the wire.
+    pub fn call(&self, request: Request) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
+        self.voice.ask(request)
+    }
+
+    /// How to speak into the conversation.
+    pub fn voice(&self) -> &Voice {
+        &self.voice
+    }
+
+    /// Whether the server is gone.
+    pub fn is_closed(&self) -> bool {
+        self.voice.is_closed()
+    }
+
+    /// Hangs up in good order: everything said so far is written first.
+    pub async fn close(mut self) {
+        self.voice.close().await;
+        let _ = (&mut self.driving).await;
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driving.abort();
+    }
+}
+
+/// Ends a handshake that nobody waits for any more.
+struct StopOnDrop(Option<JoinHandle<()>>);
+
+impl StopOnDrop {
+    fn keep(mut self) -> JoinHandle<()> {
+        self.0.take().expect("it is taken only here")
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if let Some(driving) = &self.0 {
+            driving.abort();
+        }
+    }
+}

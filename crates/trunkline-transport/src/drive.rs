@@ -1,0 +1,359 @@
+//! The one loop between a byte stream, a conversation and a handler.
+//!
+//! It waits for five things (bytes, room to write, a finished handler, a wish of somebody on this
+//! side, a deadline), tells the conversation, and does what the conversation says. Three habits
+//! make it quick: a handler is polled once in place before it gets a task of its own, everything
+//! that is ready goes out in one write, and the clock is looked at only when nothing else is left.
+
+mod running;
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+use tokio::time::Sleep;
+use trunkline_proto::client::{OpenError, Opened};
+use trunkline_proto::{Conversation, Heard, Input, Output, Ticket};
+use trunkline_wire::frame::{Decoder, Frame, Framing, encode};
+use trunkline_wire::jsonrpc::Incoming;
+
+use crate::handler::{Answer, Guarded, Handler, guarded_call};
+use crate::limits::Limits;
+use crate::voice::{Ears, Reply, Voice, Wish};
+use running::Running;
+
+/// Why a conversation could not go on.
+#[derive(Debug)]
+pub enum DriveError {
+    /// The stream failed.
+    Io(io::Error),
+    /// The peer's framing makes no sense any more.
+    Framing(&'static str),
+}
+
+impl std::fmt::Display for DriveError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "The connection failed: {error}."),
+            Self::Framing(why) => write!(f, "The peer's framing is broken: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for DriveError {}
+
+/// A conversation on its way, before it is driven.
+pub struct Driver<C, H, R, W> {
+    core: C,
+    handler: Arc<H>,
+    reader: Option<R>,
+    writer: W,
+    decoder: Decoder,
+    chunk: Box<[u8]>,
+    out: Vec<u8>,
+    written: usize,
+    framing: Option<Framing>,
+    voice: Voice,
+    ears: Ears,
+    running: Running,
+    asked: Vec<(Ticket, Reply)>,
+    opened: Option<oneshot::Sender<Result<Arc<Opened>, OpenError>>>,
+    timer: Pin<Box<Sleep>>,
+    armed: Option<Instant>,
+    limits: Limits,
+    /// Set once the peer has hung up or we have: when the last open call must be done.
+    draining: Option<Instant>,
+}
+
+impl<C, H, R, W> Driver<C, H, R, W>
+where
+    C: Conversation + Unpin,
+    H: Handler,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    /// Joins a conversation, a handler and a byte stream. `framing` is learnt from the peer's
+    /// first bytes if it is not given.
+    pub fn new(
+        core: C,
+        handler: Arc<H>,
+        (reader, writer): (R, W),
+        framing: Option<Framing>,
+        limits: Limits,
+    ) -> Self {
+        let (voice, ears) = Voice::new(limits.queue);
+        let decoder = match framing {
+            Some(framing) => Decoder::with_framing(framing, limits.message_bytes),
+            None => Decoder::detect(limits.message_bytes),
+        };
+        Self {
+            core,
+            handler,
+            reader: Some(reader),
+            writer,
+            decoder,
+            chunk: vec![0; CHUNK].into(),
+            out: Vec::new(),
+            written: 0,
+            framing,
+            voice,
+            ears,
+            running: Running::default(),
+            asked: Vec::new(),
+            opened: None,
+            timer: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
+            armed: None,
+            limits,
+            draining: None,
+        }
+    }
+
+    /// How others speak into this conversation.
+    pub fn voice(&self) -> Voice {
+        self.voice.clone()
+    }
+
+    /// Tells how the client's handshake goes.
+    pub fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
+        let (tell, told) = oneshot::channel();
+        self.opened = Some(tell);
+        told
+    }
+
+    /// Runs the conversation until the peer hangs up, or [`Voice::close`].
+    pub async fn run(mut self) -> Result<(), DriveError> {
+        // A client speaks first: what it wants to say is there before anything has happened.
+        let outcome = poll_fn(|cx| {
+            self.act(cx);
+            self.poll(cx)
+        })
+        .await;
+        // Whoever still waits for an answer learns that none will come.
+        self.core.handle(Input::Close, Instant::now());
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        self.act(&mut cx);
+        outcome
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DriveError>> {
+        loop {
+            let mut busy = self.poll_write(cx)?;
+            busy |= self.poll_wishes(cx);
+            busy |= self.poll_running(cx);
+            busy |= self.poll_read(cx)?;
+            if busy {
+                continue;
+            }
+            if self.is_done() {
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.poll_timer(cx));
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let nothing_owed = self.core.open_calls() == 0 && self.running.is_empty();
+        let patience = self.draining.is_some_and(|until| nothing_owed || until <= Instant::now());
+        patience && self.written == self.out.len()
+    }
+
+    /// Writes what is ready. Returns whether anything moved.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
+        let mut moved = false;
+        while self.written < self.out.len() {
+            match Pin::new(&mut self.writer).poll_write(cx, &self.out[self.written..]) {
+                Poll::Pending => return Ok(moved),
+                Poll::Ready(Ok(0)) => return Err(DriveError::Io(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(n)) => self.written += n,
+                Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
+            }
+            moved = true;
+        }
+        if self.written > 0 {
+            self.out.clear();
+            self.written = 0;
+            // One large answer should not cost its memory for ever.
+            self.out.shrink_to(CHUNK);
+        }
+        if moved && let Poll::Ready(Err(error)) = Pin::new(&mut self.writer).poll_flush(cx) {
+            return Err(DriveError::Io(error));
+        }
+        Ok(moved)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
+        // A peer that does not read its answers gets no more of its questions read; but if it owes
+        // us an answer we read on, or both might wait for ever.
+        let unsent = self.out.len() - self.written;
+        if unsent > self.limits.unsent_bytes && !self.core.is_waiting() {
+            return Ok(false);
+        }
+        let Some(reader) = &mut self.reader else { return Ok(false) };
+        let mut space = ReadBuf::new(&mut self.chunk);
+        let n = match Pin::new(reader).poll_read(cx, &mut space) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(())) => space.filled().len(),
+            Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
+        };
+        if n == 0 {
+            self.hang_up(cx);
+            return Ok(true);
+        }
+        self.decoder.push(&self.chunk[..n]);
+        let now = Instant::now();
+        loop {
+            let incoming = match self.decoder.next() {
+                None => break,
+                Some(Frame::Text(text)) => Incoming::parse(text),
+                Some(Frame::TooLong(malformed)) => Incoming::Bad(malformed),
+                Some(Frame::Broken(why)) => return Err(DriveError::Framing(why)),
+            };
+            self.core.handle(Input::Received(incoming), now);
+            self.act(cx);
+        }
+        Ok(true)
+    }
+
+    /// The peer is gone: what is open may finish, for a moment.
+    fn hang_up(&mut self, cx: &mut Context<'_>) {
+        self.reader = None;
+        self.draining = Some(Instant::now() + self.limits.drain);
+        self.armed = None;
+        self.core.handle(Input::Close, Instant::now());
+        self.act(cx);
+    }
+
+    fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while let Poll::Ready(Some(ticket)) = self.ears.cancels.poll_recv(cx) {
+            self.forget(ticket);
+            self.core.handle(Input::Cancel(ticket), Instant::now());
+            busy = true;
+        }
+        while let Poll::Ready(Some(wish)) = self.ears.wishes.poll_recv(cx) {
+            self.grant(wish, cx);
+            busy = true;
+        }
+        if busy {
+            self.act(cx);
+        }
+        busy
+    }
+
+    fn grant(&mut self, wish: Wish, cx: &mut Context<'_>) {
+        let input = match wish {
+            Wish::Say(call, what) => Input::Said { call, what },
+            Wish::Change(change) => Input::Changed(change),
+            Wish::Notify(method, params) => Input::Notify { method, params },
+            Wish::Ask(ask, reply) => {
+                self.asked.push((ask.ticket, reply));
+                Input::Ask(ask)
+            }
+            Wish::Close => return self.hang_up(cx),
+        };
+        self.core.handle(input, Instant::now());
+    }
+
+    fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
+            // What the handler said before it finished goes first.
+            self.poll_wishes(cx);
+            self.core.handle(Input::Finished { call, outcome }, Instant::now());
+            self.act(cx);
+            busy = true;
+        }
+        busy
+    }
+
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let next = self.core.next_timeout().into_iter().chain(self.draining).min();
+        let Some(next) = next else {
+            self.armed = None;
+            return Poll::Pending;
+        };
+        // A timer that fires too early does no harm, so it is only ever moved forward.
+        if self.armed.is_none_or(|armed| next < armed) {
+            self.timer.as_mut().reset(next.into());
+            self.armed = Some(next);
+        }
+        ready!(self.timer.as_mut().poll(cx));
+        self.armed = None;
+        self.core.handle(Input::Tick, Instant::now());
+        self.act(cx);
+        Poll::Ready(())
+    }
+
+    /// Does everything the conversation wants done.
+    fn act(&mut self, cx: &mut Context<'_>) {
+        while let Some(output) = self.core.poll() {
+            match output {
+                Output::Send(message) => {
+                    let framing = self.framing.or(self.decoder.framing());
+                    let framing = framing.unwrap_or(Framing::Newline);
+                    encode(framing, |out| message.write(out), &mut self.out);
+                }
+                Output::Call(call) => self.start(*call, cx),
+                Output::Abandon(call) => self.running.stop(call),
+                Output::Settled { ticket, outcome } => {
+                    if let Some(reply) = self.forget(ticket) {
+                        let _ = reply.outcome.send(outcome);
+                    }
+                }
+                Output::Heard(heard) => self.deliver(heard),
+                Output::Opened(facts) => self.tell_opened(Ok(facts)),
+                Output::Failed(error) => {
+                    self.tell_opened(Err(error));
+                    self.reader = None;
+                    self.draining = Some(Instant::now());
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, call: trunkline_proto::Call, cx: &mut Context<'_>) {
+        let key = call.key;
+        let outcome = match guarded_call(&*self.handler, call, &self.voice) {
+            Answer::Now(outcome) => outcome,
+            Answer::Later(future) => {
+                let mut future = Guarded(future);
+                match Pin::new(&mut future).poll(cx) {
+                    Poll::Ready(outcome) => outcome,
+                    Poll::Pending => return self.running.start(key, future),
+                }
+            }
+        };
+        while let Ok(wish) = self.ears.wishes.try_recv() {
+            self.grant(wish, cx);
+        }
+        self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
+    }
+
+    fn deliver(&mut self, heard: Heard) {
+        let owner = heard.ticket.and_then(|it| self.asked.iter().find(|(ticket, _)| *ticket == it));
+        match owner.and_then(|(_, reply)| reply.heard.as_ref()) {
+            Some(heard_by) => {
+                let _ = heard_by.try_send(heard);
+            }
+            None => self.handler.heard(heard),
+        }
+    }
+
+    fn forget(&mut self, ticket: Ticket) -> Option<Reply> {
+        let at = self.asked.iter().position(|(it, _)| *it == ticket)?;
+        Some(self.asked.swap_remove(at).1)
+    }
+
+    fn tell_opened(&mut self, opened: Result<Arc<Opened>, OpenError>) {
+        if let Some(tell) = self.opened.take() {
+            let _ = tell.send(opened);
+        }
+    }
+}
+
+const CHUNK: usize = 64 * 1024;

@@ -1,0 +1,69 @@
+//! What answers a call: a user's tools, a host's user, the whole gateway. Transports do not care.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use trunkline_proto::{Call, Heard};
+use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+
+use crate::voice::Voice;
+
+/// Answers calls. Dropping an answer abandons its call.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one call; `voice` lets the answer speak while it is worked out.
+    fn call(&self, call: Call, voice: &Voice) -> Answer;
+
+    /// The peer sent a notification.
+    fn heard(&self, _heard: Heard) {}
+}
+
+/// An answer, now or later.
+pub enum Answer {
+    /// It is here.
+    Now(Outcome),
+    /// It is being worked out.
+    Later(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+}
+
+impl Answer {
+    /// An answer that is worked out.
+    pub fn later(future: impl Future<Output = Outcome> + Send + 'static) -> Self {
+        Self::Later(Box::pin(future))
+    }
+}
+
+/// Answers nothing: for clients that have no one to ask.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+impl Handler for Nobody {
+    fn call(&self, call: Call, _: &Voice) -> Answer {
+        Answer::Now(Err(ErrorObject::method_not_found(call.method.name)))
+    }
+}
+
+/// A handler's future whose panics are answers too.
+pub(crate) struct Guarded(pub(crate) Pin<Box<dyn Future<Output = Outcome> + Send>>);
+
+impl Future for Guarded {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        // The future is dropped after a panic and never polled again.
+        catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx)))
+            .unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    }
+}
+
+/// Calls the handler; a panic on the way to its future is an answer too.
+pub(crate) fn guarded_call(handler: &impl Handler, call: Call, voice: &Voice) -> Answer {
+    catch_unwind(AssertUnwindSafe(|| handler.call(call, voice)))
+        .unwrap_or_else(|_| Answer::Now(Err(panicked())))
+}
+
+/// The panic's own text went to stderr; it is nobody else's business.
+fn panicked() -> ErrorObject {
+    ErrorObject::internal("panic", "The handler failed unexpectedly.")
+}

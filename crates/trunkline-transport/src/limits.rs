@@ -1,0 +1,111 @@
+//! Every size, count and time that bounds what a peer can cost us, in one struct.
+
+use std::time::Duration;
+
+use trunkline_proto::{Bounds, Timing};
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr;)*) => {
+        /// What a peer may cost. The defaults suit a desktop host and a small server alike.
+        ///
+        /// ```
+        /// # use trunkline_transport::limits::Limits;
+        /// let limits = Limits::default().in_flight(8).message_bytes(1 << 20);
+        /// assert_eq!(limits.in_flight, 8);
+        /// ```
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: $kind,)*
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        impl Limits {
+            $(
+                #[doc = concat!("The same limits with another `", stringify!($name), "`.")]
+                #[must_use]
+                pub fn $name(mut self, value: $kind) -> Self {
+                    self.$name = value;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+limits! {
+    /// The longest message read: 16 MiB. A longer one is thrown away as it comes and answered with
+    /// an error; the connection goes on.
+    message_bytes: usize = trunkline_wire::frame::DEFAULT_LIMIT;
+    /// Answers that the peer has not read yet: 1 MiB. Past that no more is read from it.
+    unsent_bytes: usize = 1 << 20;
+    /// Messages that wait to be sent; past that the sender waits: 1024.
+    queue: usize = 1024;
+    /// Calls of a peer that run at once: 64. One more is answered with `overloaded`.
+    in_flight: usize = 64;
+    /// How long a call may take without news: 60 s. Progress starts it anew.
+    call_deadline: Duration = Duration::from_secs(60);
+    /// How long a call may take, whatever its progress: 10 min.
+    hard_deadline: Duration = Duration::from_secs(600);
+    /// How long a server may take to get ready: 30 s.
+    init_deadline: Duration = Duration::from_secs(30);
+    /// How long open calls may go on once the peer has hung up: 1 s.
+    drain: Duration = Duration::from_secs(1);
+    /// How long a child may take to leave once its stdin is closed: 2 s. Then it gets SIGTERM.
+    stop_after_eof: Duration = Duration::from_secs(2);
+    /// How long a child may take to leave after SIGTERM: 2 s. Then it gets SIGKILL.
+    stop_after_term: Duration = Duration::from_secs(2);
+    /// The longest line of a log, in bytes: 8 KiB. The rest is cut with `…`.
+    log_line: usize = 8 << 10;
+    /// Lines of a child's stderr that are remembered: 50.
+    stderr_lines: usize = 50;
+    /// Bytes of a child's stderr that are remembered: 8 KiB.
+    stderr_bytes: usize = 8 << 10;
+    /// Pages of one list that are followed: 64.
+    list_pages: usize = 64;
+    /// Items of one list that are kept: 10,000.
+    list_items: usize = 10_000;
+    /// Rounds of questions within one call: 10.
+    input_rounds: u32 = 10;
+    /// What a call may keep between its rounds, in bytes: 32 KiB.
+    state_bytes: usize = 32 << 10;
+    /// Subscriptions of one peer: 1024.
+    subscriptions: usize = 1024;
+}
+
+impl Limits {
+    /// The part that bounds the conversation itself.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            call: Timing { idle: self.call_deadline, hard: self.hard_deadline },
+            open: self.init_deadline,
+            in_flight: self.in_flight,
+            subscriptions: self.subscriptions,
+            rounds: self.input_rounds,
+            ..Bounds::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setter_changes_its_own_field_alone() {
+        let limits = Limits::default().call_deadline(Duration::from_secs(1));
+        let expected = Limits { call_deadline: Duration::from_secs(1), ..Limits::default() };
+        assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn a_child_is_gone_within_five_seconds() {
+        let limits = Limits::default();
+        assert!(limits.stop_after_eof + limits.stop_after_term < Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,348 @@
+//! Children that misbehave: what they inherit, how they end, what they leave behind.
+
+use std::future::Future;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use trunkline_testkit::fault;
+use trunkline_transport::Limits;
+use trunkline_transport::child::{Child, Command, Exit, SpawnError, Stage};
+
+/// Set in a process that a test started to be judged from outside.
+const ROLE: &str = "TRUNKLINE_TEST_ROLE";
+
+fn faulty(mode: &str) -> Command {
+    Command::new(fault::child()).arg(mode)
+}
+
+fn hasty() -> Limits {
+    let moment = Duration::from_millis(100);
+    Limits::default().stop_after_eof(moment).stop_after_term(moment)
+}
+
+async fn spawn(command: Command) -> Child {
+    Child::spawn(command, &Limits::default()).await.expect("the child starts")
+}
+
+async fn refusal(command: Command) -> SpawnError {
+    Child::spawn(command, &Limits::default()).await.expect_err("the child does not start")
+}
+
+/// Nothing here may hang: a test that would says so instead.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), what).await.expect("it is over within 20 s")
+}
+
+/// Everything the child writes until nobody holds its stdout any more.
+async fn output(child: &mut Child) -> String {
+    let mut text = String::new();
+    let mut stdout = child.take_stdout().expect("nobody took stdout");
+    soon(stdout.read_to_string(&mut text)).await.expect("stdout is text");
+    text
+}
+
+/// The first line, while the child goes on.
+async fn first_line(stdout: &mut (impl AsyncReadExt + Unpin)) -> String {
+    let mut line = Vec::new();
+    loop {
+        match soon(stdout.read_u8()).await.expect("there is a line") {
+            b'\n' => return String::from_utf8(line).expect("the line is text"),
+            byte => line.push(byte),
+        }
+    }
+}
+
+/// Whether a process is gone; one that only waits for its parent to notice counts as gone.
+fn is_gone(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+}
+
+fn is_reaped(pid: u32) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// This test again, in a process of its own, started by a shell that runs `before` first.
+fn myself(test: &str, before: &str) -> std::process::Command {
+    let mut command = std::process::Command::new("/bin/sh");
+    command.arg("-c").arg(format!("{before}\nexec \"$0\" \"$@\""));
+    command.arg(std::env::current_exe().expect("a test knows where it is"));
+    command.args([test, "--exact", "--nocapture"]).env(ROLE, "inner");
+    command
+}
+
+fn is_inner() -> bool {
+    std::env::var_os(ROLE).is_some()
+}
+
+#[tokio::test]
+async fn a_child_gets_six_variables_and_what_it_was_given() {
+    if !is_inner() {
+        let mut outer = myself("child::a_child_gets_six_variables_and_what_it_was_given", "");
+        outer.envs((0..20).map(|n| (format!("SECRET_{n}"), "hunter2")));
+        outer.env("LANG", "C").env("LOGNAME", "() { evil; }").env("HOME", "/h").env("USER", "u");
+        outer.env("SHELL", "/bin/sh").env("TERM", "dumb");
+        return assert!(outer.status().expect("the shell starts").success());
+    }
+    let mut child =
+        spawn(faulty("env").env("TOKEN", "mine").env("USER", "other").inherit("LANG")).await;
+    let path = format!("PATH={}", std::env::var("PATH").expect("there is a PATH"));
+    let expected =
+        ["HOME=/h", "LANG=C", &path, "SHELL=/bin/sh", "TERM=dumb", "TOKEN=mine", "USER=other"];
+    assert_eq!(output(&mut child).await.lines().collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn a_child_has_three_descriptors_even_if_we_inherited_more() {
+    if !is_inner() {
+        let name = "child::a_child_has_three_descriptors_even_if_we_inherited_more";
+        let mut outer = myself(name, "exec 9</dev/null");
+        return assert!(outer.status().expect("the shell starts").success());
+    }
+    assert!(Path::new("/proc/self/fd/9").exists(), "the shell left us a descriptor");
+    let mut other = spawn(faulty("mute")).await;
+    let mut child = spawn(faulty("descriptors")).await;
+    assert_eq!(output(&mut child).await, "0\n1\n2\n");
+    assert_eq!(other.take_stdin().map(drop), Some(()));
+    assert_eq!(soon(other.exited()).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn a_child_leads_its_own_session_where_it_was_told_to() {
+    let mut child = spawn(faulty("session")).await;
+    let id = child.id();
+    assert_eq!(output(&mut child).await, format!("{id} {id} {id}\n"));
+    let mut child = spawn(faulty("directory").current_dir("/")).await;
+    assert_eq!(output(&mut child).await, "/\n");
+}
+
+#[tokio::test]
+async fn a_child_that_ends_at_once_leaves_its_last_words() {
+    let mut child = spawn(faulty("fail").arg("7")).await;
+    let exit = soon(child.exited()).await;
+    assert_eq!(exit, Exit::Code(7));
+    assert_eq!(exit.to_string(), "exited with code 7");
+    let expected = [r"cannot read the \u{1b}[31mconfiguration\u{1b}[0m", "leaving"];
+    assert_eq!(child.stderr().lines(), expected);
+    assert!(is_reaped(child.id()));
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_what_to_do() {
+    let error = refusal(Command::new("trunkline-no-such-program")).await;
+    assert_eq!(error.stage, Stage::Program);
+    assert_eq!(
+        error.to_string(),
+        "`trunkline-no-such-program` was not found on PATH. Install it, or give its full path."
+    );
+    let error = refusal(Command::new("/no/such/program")).await;
+    assert!(error.to_string().starts_with("`/no/such/program` does not exist."), "{error}");
+    let error = refusal(Command::new("/dev/null")).await;
+    assert!(error.to_string().starts_with("`/dev/null` may not be executed."), "{error}");
+    let error = refusal(Command::new("cat").current_dir("/no/such/place")).await;
+    assert_eq!(error.stage, Stage::Directory);
+    assert!(error.to_string().contains("its directory `/no/such/place` does not exist"), "{error}");
+
+    let folder = Folder::new("script");
+    let script = folder.file("script", "#!/no/such/interpreter\n");
+    let error = refusal(Command::new(script)).await;
+    assert!(error.to_string().contains("the interpreter it names does not"), "{error}");
+}
+
+#[tokio::test]
+async fn both_pipes_carry_bytes() {
+    let mut child = spawn(Command::new("cat")).await;
+    let (mut stdin, mut stdout) = (child.take_stdin().unwrap(), child.take_stdout().unwrap());
+    let sent = vec![b'x'; 1 << 20];
+    let write = async {
+        stdin.write_all(&sent).await.expect("cat reads");
+        drop(stdin);
+    };
+    let mut received = Vec::new();
+    let (_, read) = soon(async { tokio::join!(write, stdout.read_to_end(&mut received)) }).await;
+    assert_eq!(read.expect("cat writes"), sent.len());
+    assert_eq!(soon(child.stop()).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn a_polite_child_ends_with_its_input() {
+    let child = spawn(faulty("mute")).await;
+    let (id, started) = (child.id(), Instant::now());
+    assert_eq!(soon(child.stop()).await, Exit::Code(0));
+    assert!(started.elapsed() < Limits::default().stop_after_eof, "closing stdin was enough");
+    assert!(is_reaped(id));
+}
+
+#[tokio::test]
+async fn a_child_that_is_busy_writing_is_drained_and_ends() {
+    // It reads the end of its input only after it has written more than a pipe holds.
+    let command = Command::new("/bin/sh").args(["-c", "head -c 1000000 /dev/zero; cat"]);
+    assert_eq!(soon(spawn(command).await.stop()).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn a_grandchild_that_ignores_term_is_gone_within_five_seconds() {
+    let mut child = spawn(faulty("stubborn")).await;
+    let id = child.id();
+    let mut stdout = child.take_stdout().expect("nobody took stdout");
+    let grandchild = first_line(&mut stdout).await;
+    assert!(!is_gone(&grandchild));
+    let started = Instant::now();
+    assert_eq!(soon(child.stop()).await, Exit::Signal(9));
+    // Both of them held stdout: it ends when the last one is gone.
+    assert_eq!(soon(stdout.read(&mut [0])).await.expect("stdout can be read"), 0);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(is_gone(&grandchild) && is_reaped(id));
+}
+
+#[tokio::test]
+async fn a_grandchild_does_not_outlive_a_leader_that_left() {
+    let mut child = spawn(faulty("leave-grandchild")).await;
+    let grandchild = output(&mut child).await;
+    assert!(is_gone(grandchild.trim()), "nobody holds stdout any more");
+    assert_eq!(soon(child.exited()).await, Exit::Code(0));
+}
+
+#[tokio::test]
+async fn term_is_enough_for_a_child_that_listens_to_it() {
+    let command = Command::new("/bin/sh").args(["-c", "exec sleep 1000"]);
+    let child = Child::spawn(command, &hasty()).await.expect("the shell starts");
+    let exit = soon(child.stop()).await;
+    assert_eq!(exit, Exit::Signal(15));
+    assert_eq!(exit.to_string(), "was ended by signal 15");
+}
+
+#[tokio::test]
+async fn dropping_a_child_kills_its_group() {
+    let mut child = spawn(faulty("stubborn")).await;
+    let mut stdout = child.take_stdout().expect("nobody took stdout");
+    let grandchild = first_line(&mut stdout).await;
+    drop(child);
+    assert_eq!(soon(stdout.read(&mut [0])).await.expect("stdout can be read"), 0);
+    assert!(is_gone(&grandchild));
+}
+
+#[tokio::test]
+async fn a_child_dies_with_a_parent_that_is_killed() {
+    let name = "child::a_child_dies_with_a_parent_that_is_killed";
+    if is_inner() {
+        let fifo = std::env::var_os("FIFO").expect("the outer test made a pipe");
+        let mut child = spawn(faulty("hold").arg(fifo)).await;
+        child.exited().await;
+        panic!("the child ended before its parent");
+    }
+    let folder = Folder::new("killed");
+    let fifo = folder.0.join("held");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .expect("there is mkfifo")
+            .success()
+    );
+    let mut host =
+        myself(name, "").env("FIFO", &fifo).stdout(Stdio::null()).spawn().expect("the host starts");
+    let held = tokio::task::spawn_blocking(move || {
+        let mut held = BufReader::new(std::fs::File::open(fifo).expect("the child opens its end"));
+        let mut pid = String::new();
+        held.read_line(&mut pid).expect("the child says who it is");
+        assert!(!is_gone(pid.trim()));
+        host.kill().expect("the host can be killed");
+        host.wait().expect("the host is ours to wait for");
+        // Ends when the child is gone.
+        held.read_to_end(&mut Vec::new()).expect("the pipe can be read");
+        pid
+    });
+    let pid = soon(held).await.expect("nothing panicked");
+    assert!(is_gone(pid.trim()));
+}
+
+#[tokio::test]
+async fn a_child_outlives_the_thread_that_asked_for_it() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let runtime = tokio::runtime::Handle::current();
+    let asker = std::thread::spawn(move || {
+        let _ = sender.send(runtime.block_on(spawn(Command::new("cat"))));
+    });
+    tokio::task::spawn_blocking(|| asker.join())
+        .await
+        .expect("it runs")
+        .expect("it does not panic");
+    let mut child = receiver.recv().expect("there is a child");
+    let (mut stdin, mut stdout) = (child.take_stdin().unwrap(), child.take_stdout().unwrap());
+    stdin.write_all(b"still here\n").await.expect("the child reads");
+    assert_eq!(first_line(&mut stdout).await, "still here");
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_is_read_and_forgotten() {
+    for (mode, last) in [("flood-stderr", "the last line"), ("flood-stderr-line", "eeee")] {
+        let before = peak_memory();
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&told);
+        let command = faulty(mode).on_stderr(move |_| _ = count.fetch_add(1, Relaxed));
+        let mut child = spawn(command).await;
+        assert_eq!(soon(child.exited()).await, Exit::Code(0));
+        let lines = child.stderr().lines();
+        assert!(lines.len() <= 50 && lines.iter().map(String::len).sum::<usize>() <= (8 << 10) + 3);
+        assert!(lines.last().is_some_and(|line| line.starts_with(last)));
+        assert!(told.load(Relaxed) >= lines.len());
+        assert!(
+            peak_memory() - before < 32 << 10,
+            "KiB more at the peak: {}",
+            peak_memory() - before
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_children_leave_nothing() {
+    let mut ids = Vec::new();
+    for _ in 0..100 {
+        let mut child = spawn(Command::new("true")).await;
+        assert_eq!(soon(child.exited()).await, Exit::Code(0));
+        ids.push(child.id());
+    }
+    assert!(ids.into_iter().all(is_reaped));
+}
+
+/// The most memory this process ever had, in KiB.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("there is /proc");
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel counts");
+    line.trim().trim_end_matches(" kB").parse().expect("it is a number")
+}
+
+/// A folder that goes with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the folder can be made");
+        Self(folder)
+    }
+
+    /// A file that may be run.
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let file = self.0.join(name);
+        std::fs::write(&file, text).expect("the file can be written");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))
+            .expect("it is ours");
+        file
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

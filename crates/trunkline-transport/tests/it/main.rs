@@ -1,0 +1,4 @@
+//! Real processes and pipes.
+
+mod child;
+mod stdio;

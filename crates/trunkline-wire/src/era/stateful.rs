@@ -1,0 +1,317 @@
+//! The model ⇄ JSON for the revisions that begin with `initialize`: drop or reshape what the
+//! revision lacks, then write. Reading needs no codec, since the model reads every spelling.
+
+mod fit;
+mod schema;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::stateless::{self, Extras};
+use super::{Profile, Structured};
+use crate::json::{Json, write_string};
+use crate::jsonrpc::{Id, Object};
+use crate::model::meta::{MetaFault, PROGRESS_TOKEN, RELATED_TASK};
+use crate::model::{
+    CallToolResult, Content, ElicitParams, FormSchema, InputRequest, ListTasksResult,
+    PrimitiveSchema, Task, TaskStatus,
+};
+use crate::revision::{Era, Revision};
+
+/// Something that older revisions know less of.
+pub trait Fit {
+    /// Drops or reshapes whatever the revision lacks.
+    fn fit(&mut self, profile: &Profile);
+}
+
+/// Something that can be the result of a request.
+pub trait ResultBody: Fit + Serialize {
+    /// Whether 2026-07-28 requires a cache hint with it.
+    const CACHEABLE: bool = false;
+
+    /// Takes the `_meta` out.
+    fn take_meta(&mut self) -> Option<Json>;
+
+    /// Appends the value as a JSON object.
+    fn write(&self, out: &mut Vec<u8>) {
+        serde_json::to_writer(out, self).expect("the protocol's own types are always writable");
+    }
+}
+
+/// Writes a result as the revision has it.
+pub fn encode_result<T: ResultBody>(mut value: T, profile: &Profile) -> Json {
+    value.fit(profile);
+    let mut out = Vec::new();
+    value.write(&mut out);
+    Json::from_written(out)
+}
+
+/// Writes parameters as the revision has them.
+pub fn encode_params<T: Fit + Serialize>(mut value: T, profile: &Profile) -> Object {
+    value.fit(profile);
+    Object::of(&value)
+}
+
+/// Makes a structured result agree with the tool's output schema as [`Fit`] reshapes that schema:
+/// where structured results must be objects, the value goes inside `result` exactly if the schema
+/// does. Call it before encoding whenever the schema is at hand; without it only values that are
+/// no objects are wrapped.
+pub fn fit_output(result: &mut CallToolResult, schema: Option<&Json>, profile: &Profile) {
+    if profile.structured == Structured::Object
+        && schema.is_some_and(|schema| !schema::is_object_schema(schema))
+        && let Some(value) = &result.structured_content
+    {
+        result.structured_content = Some(schema::wrap_value(value));
+    }
+}
+
+/// Appends a tool's result as the revision has it. Blocks of plain text are written in one pass.
+pub fn write_call_tool_result(
+    result: &CallToolResult,
+    profile: &Profile,
+    extras: &Extras<'_>,
+    out: &mut Vec<u8>,
+) {
+    if !is_plain(result) {
+        let mut result = result.clone();
+        result.fit(profile);
+        let meta = result.take_meta();
+        return write_in_era(&result, meta, profile, extras, out);
+    }
+    write_in_era(result, None, profile, extras, out);
+}
+
+fn write_in_era(
+    result: &CallToolResult,
+    meta: Option<Json>,
+    profile: &Profile,
+    extras: &Extras<'_>,
+    out: &mut Vec<u8>,
+) {
+    match profile.era {
+        Era::Stateful => write_body(result, meta.as_ref(), out),
+        Era::Stateless => {
+            stateless::open("complete", None, extras, meta, out);
+            stateless::append(result, out);
+        }
+    }
+}
+
+/// Text and nothing else: the same in every revision.
+fn is_plain(result: &CallToolResult) -> bool {
+    result.structured_content.is_none()
+        && result.meta.is_none()
+        && result.content.iter().all(|block| plain_text(block).is_some())
+}
+
+fn plain_text(block: &Content) -> Option<&str> {
+    match block {
+        Content::Text(text) if text.annotations.is_none() && text.meta.is_none() => {
+            Some(&text.text)
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn write_body(result: &CallToolResult, meta: Option<&Json>, out: &mut Vec<u8>) {
+    let texts = result.content.iter().filter_map(plain_text);
+    out.reserve(texts.map(|text| text.len() + 32).sum::<usize>() + 64);
+    out.extend_from_slice(br#"{"content":["#);
+    for (at, block) in result.content.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        match plain_text(block) {
+            Some(text) => {
+                out.extend_from_slice(br#"{"type":"text","text":"#);
+                write_string(text, out);
+                out.push(b'}');
+            }
+            None => out.extend_from_slice(Json::of(block).get().as_bytes()),
+        }
+    }
+    out.push(b']');
+    let mut member = |name: &str, value: &str| {
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(value.as_bytes());
+    };
+    if let Some(value) = &result.structured_content {
+        member(r#","structuredContent":"#, value.get());
+    }
+    if let Some(is_error) = result.is_error {
+        member(r#","isError":"#, if is_error { "true" } else { "false" });
+    }
+    if let Some(meta) = meta {
+        member(r#","_meta":"#, meta.get());
+    }
+    out.push(b'}');
+}
+
+/// A task as 2025-11-25 spells it: the answer to `tasks/get` and `tasks/cancel`, and the
+/// parameters of `notifications/tasks/status`.
+pub fn encode_task(task: &Task) -> Json {
+    Json::of(&TaskOnWire::of(task))
+}
+
+/// The answer to a request that became a task.
+pub fn encode_task_created(task: &Task) -> Json {
+    #[derive(Serialize)]
+    struct Created<'a> {
+        task: TaskOnWire<'a>,
+    }
+    Json::of(&Created { task: TaskOnWire::of(task) })
+}
+
+/// The answer to `tasks/list`.
+pub fn encode_task_list(list: &ListTasksResult) -> Json {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct List<'a> {
+        tasks: Vec<TaskOnWire<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_cursor: Option<&'a str>,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<&'a Json>,
+    }
+    let tasks = list.tasks.iter().map(TaskOnWire::of).collect();
+    let next_cursor = list.next_cursor.as_deref();
+    Json::of(&List { tasks, next_cursor, meta: list.meta.as_ref() })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskOnWire<'a> {
+    task_id: &'a str,
+    status: TaskStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_message: Option<&'a str>,
+    created_at: &'a str,
+    last_updated_at: &'a str,
+    ttl: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll_interval: Option<u64>,
+}
+
+impl<'a> TaskOnWire<'a> {
+    fn of(task: &'a Task) -> Self {
+        Self {
+            task_id: &task.task_id,
+            status: task.status,
+            status_message: task.status_message.as_deref(),
+            created_at: &task.created_at,
+            last_updated_at: &task.last_updated_at,
+            ttl: task.ttl_ms,
+            poll_interval: task.poll_interval_ms,
+        }
+    }
+}
+
+/// The `_meta` of a request or notification.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RequestMeta {
+    /// Asks for progress notifications.
+    pub progress_token: Option<Id>,
+    /// The task that the message belongs to (2025-11-25).
+    pub related_task: Option<String>,
+    /// Everything else.
+    pub rest: Object,
+}
+
+impl RequestMeta {
+    /// Reads `params._meta`.
+    pub fn read(meta: Option<&Json>) -> Result<Self, MetaFault> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Related {
+            task_id: String,
+        }
+        let Some(meta) = meta.filter(|meta| !meta.is_null()) else { return Ok(Self::default()) };
+        let mut rest = Object::parse(meta.get()).map_err(|_| MetaFault::NotAnObject)?;
+        let progress_token = take_token(&mut rest)?;
+        let related_task = match rest.take(RELATED_TASK) {
+            Some(raw) => {
+                let related: Related = raw.to().map_err(|_| MetaFault::Wrong(RELATED_TASK))?;
+                Some(related.task_id)
+            }
+            None => None,
+        };
+        Ok(Self { progress_token, related_task, rest })
+    }
+
+    /// The `_meta` to send, unless it would be empty.
+    pub fn to_json(&self) -> Option<Json> {
+        let mut meta = self.rest.clone();
+        if let Some(token) = &self.progress_token {
+            meta.set(PROGRESS_TOKEN, token.to_json());
+        }
+        if let Some(task) = &self.related_task {
+            meta.set(RELATED_TASK, Json::of(&serde_json::json!({ "taskId": task })));
+        }
+        (!meta.is_empty()).then(|| meta.to_json())
+    }
+}
+
+pub(super) fn take_token(meta: &mut Object) -> Result<Option<Id>, MetaFault> {
+    match meta.take(PROGRESS_TOKEN) {
+        Some(raw) if !raw.is_null() => {
+            Id::from_json(raw.get()).map(Some).ok_or(MetaFault::Wrong(PROGRESS_TOKEN))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Why a question cannot be put in a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// The revision has no elicitation.
+    Elicitation,
+    /// The revision has no URL elicitation.
+    Url,
+    /// The revision's forms have no fields in which several things are chosen.
+    Many(String),
+    /// The revision's models cannot be given tools.
+    Tools,
+}
+
+/// Whether the revision has a way to ask this. What passes is reshaped by [`Fit`].
+pub fn can_ask(request: &InputRequest, profile: &Profile) -> Result<(), Unfit> {
+    match request {
+        InputRequest::Elicit(_) if !profile.titles => Err(Unfit::Elicitation),
+        InputRequest::Elicit(ElicitParams::Url(_)) if !profile.icons => Err(Unfit::Url),
+        InputRequest::Elicit(ElicitParams::Form(form)) if !profile.icons => {
+            let schema: FormSchema = form.requested_schema.to().unwrap_or_default();
+            let many = schema.properties.into_iter().find(|(_, field)| {
+                matches!(field, PrimitiveSchema::Enum(choice) if choice.many.is_some())
+            });
+            many.map_or(Ok(()), |(name, _)| Err(Unfit::Many(name)))
+        }
+        InputRequest::Sample(params) if !profile.icons && !params.tools.is_empty() => {
+            Err(Unfit::Tools)
+        }
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Elicitation => f.write_str("This revision cannot ask the user."),
+            Self::Url => f.write_str("This revision cannot send the user to a URL."),
+            Self::Many(name) => {
+                write!(f, "In this revision the field `{name}` cannot hold several choices.")
+            }
+            Self::Tools => f.write_str("This revision cannot give tools to the model."),
+        }
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+/// Writes a result as any revision has it.
+pub fn encode<T: ResultBody>(value: T, revision: Revision, extras: &Extras<'_>) -> Json {
+    match revision.era() {
+        Era::Stateful => encode_result(value, revision.profile()),
+        Era::Stateless => stateless::encode_result(value, extras),
+    }
+}

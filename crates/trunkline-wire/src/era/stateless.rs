@@ -1,0 +1,221 @@
+//! The model ⇄ JSON for 2026-07-28: every request carries its [`Envelope`] in `_meta`, every
+//! result says its `resultType`, and what can be kept says for how long.
+
+mod envelope;
+
+use serde::Deserialize;
+use serde::de::Error as _;
+
+use super::stateful::{Fit, ResultBody};
+use crate::json::{Json, write_string};
+use crate::jsonrpc::{Id, Object};
+use crate::model::meta::{SERVER_INFO, SUBSCRIPTION_ID};
+use crate::model::{CacheHint, CacheScope, DetailedTask, Implementation, InputRequired, Task};
+use crate::revision::Revision;
+
+pub use envelope::Envelope;
+
+/// What goes on a result besides its body.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras<'a> {
+    /// How long the result stays fresh; [`CacheHint::NONE`] where a hint is required and not given.
+    pub cache: Option<CacheHint>,
+    /// Who the server is.
+    pub server_info: Option<&'a Json>,
+}
+
+/// What a result turned out to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decoded {
+    /// The answer, unchanged.
+    Complete(Json),
+    /// Questions first.
+    InputRequired(InputRequired),
+    /// A task.
+    Task(Task),
+    /// A `resultType` that this crate does not know: the result is not to be used.
+    Unknown(String),
+}
+
+/// Writes a result.
+pub fn encode_result<T: ResultBody>(mut value: T, extras: &Extras<'_>) -> Json {
+    value.fit(Revision::LATEST.profile());
+    let meta = value.take_meta();
+    let cache = T::CACHEABLE.then(|| extras.cache.unwrap_or_default());
+    let mut out = Vec::new();
+    open("complete", cache, extras, meta, &mut out);
+    append(&value, &mut out);
+    Json::from_written(out)
+}
+
+/// Makes a result of members that are already spelled as this revision has them.
+pub fn stamp(mut body: Object, is_cacheable: bool, extras: &Extras<'_>) -> Json {
+    body.take("resultType");
+    if is_cacheable {
+        body.take("ttlMs");
+        body.take("cacheScope");
+    }
+    let cache = is_cacheable.then(|| extras.cache.unwrap_or_default());
+    let meta = body.take("_meta");
+    let mut out = Vec::new();
+    open("complete", cache, extras, meta, &mut out);
+    splice(body.to_json().get().as_bytes(), &mut out);
+    Json::from_written(out)
+}
+
+/// Writes a result that asks before it answers. It is never kept.
+pub fn encode_input_required(input: &InputRequired, extras: &Extras<'_>) -> Json {
+    let mut input = input.clone();
+    input.fit(Revision::LATEST.profile());
+    encode_as("input_required", &Json::of(&input), extras)
+}
+
+/// Writes the answer to a request that became a task.
+pub fn encode_task_created(task: &Task, extras: &Extras<'_>) -> Json {
+    encode_as("task", &Json::of(task), extras)
+}
+
+/// Writes the answer to `tasks/get`.
+pub fn encode_task_detail(task: &DetailedTask, extras: &Extras<'_>) -> Json {
+    encode_as("complete", &encode_task_params(task), extras)
+}
+
+/// The parameters of `notifications/tasks`.
+pub fn encode_task_params(task: &DetailedTask) -> Json {
+    let mut task = task.clone();
+    for (_, request) in &mut task.input_requests {
+        request.fit(Revision::LATEST.profile());
+    }
+    Json::of(&task)
+}
+
+/// The answer that ends `subscriptions/listen`.
+pub fn encode_listen_result(subscription: &Id, extras: &Extras<'_>) -> Json {
+    let mut meta = Object::default();
+    meta.set(SUBSCRIPTION_ID, subscription.to_json());
+    let mut out = Vec::new();
+    open("complete", None, extras, Some(meta.to_json()), &mut out);
+    out.push(b'}');
+    Json::from_written(out)
+}
+
+/// Says in a notification's parameters which subscription they belong to.
+pub fn tag_subscription(params: &mut Object, subscription: &Id) {
+    let meta = params.take("_meta");
+    params.set("_meta", with_meta(meta, SUBSCRIPTION_ID, &subscription.to_json()));
+}
+
+/// Reads which subscription a notification or listen result belongs to from its `_meta`.
+pub fn subscription_id(meta: &Json) -> Option<Id> {
+    Id::from_json(Object::parse(meta.get()).ok()?.get(SUBSCRIPTION_ID)?.get())
+}
+
+/// Tells an answer from questions and tasks. An absent `resultType` means an answer.
+pub fn decode_result(raw: Json) -> Result<Decoded, serde_json::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Head {
+        #[serde(default)]
+        result_type: Option<String>,
+    }
+    // Derived readers take arrays for objects; a result must be an object.
+    if !raw.is_object() {
+        return Err(serde_json::Error::custom("a result must be an object"));
+    }
+    let head: Head = raw.read()?;
+    match head.result_type.as_deref() {
+        None | Some("complete") => Ok(Decoded::Complete(raw)),
+        Some("input_required") => {
+            let input: InputRequired = raw.to()?;
+            if input.requests.is_empty() && input.state.is_none() {
+                let message = "neither `inputRequests` nor `requestState` is there";
+                return Err(serde_json::Error::custom(message));
+            }
+            Ok(Decoded::InputRequired(input))
+        }
+        Some("task") => Ok(Decoded::Task(raw.to()?)),
+        Some(_) => Ok(Decoded::Unknown(head.result_type.unwrap_or_default())),
+    }
+}
+
+/// Reads how long a result stays fresh. A missing or negative time means not at all, a missing
+/// or unknown scope means private.
+pub fn decode_cache(raw: &Json) -> CacheHint {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Hint {
+        ttl_ms: Option<serde_json::Number>,
+        cache_scope: Option<Json>,
+    }
+    let hint: Hint = raw.to().unwrap_or_default();
+    let ttl_ms = hint.ttl_ms.and_then(|ttl| ttl.as_u64()).unwrap_or(0);
+    let scope = hint.cache_scope.and_then(|scope| scope.to::<CacheScope>().ok());
+    CacheHint { ttl_ms, scope: scope.unwrap_or_default() }
+}
+
+/// Reads who answered from a result's `_meta`.
+pub fn decode_server_info(raw: &Json) -> Option<Implementation> {
+    let meta = Object::parse(raw.get()).ok()?.take("_meta")?;
+    Object::parse(meta.get()).ok()?.get(SERVER_INFO)?.to().ok()
+}
+
+fn encode_as(kind: &str, body: &Json, extras: &Extras<'_>) -> Json {
+    let mut out = Vec::new();
+    open(kind, None, extras, None, &mut out);
+    splice(body.get().as_bytes(), &mut out);
+    Json::from_written(out)
+}
+
+/// Begins a result with everything but its body.
+pub(super) fn open(
+    kind: &str,
+    cache: Option<CacheHint>,
+    extras: &Extras<'_>,
+    meta: Option<Json>,
+    out: &mut Vec<u8>,
+) {
+    use std::io::Write;
+    out.extend_from_slice(br#"{"resultType":"#);
+    write_string(kind, out);
+    if let Some(CacheHint { ttl_ms, scope }) = cache {
+        write!(out, r#","ttlMs":{ttl_ms},"cacheScope":"{}""#, scope.as_str())
+            .expect("writing to memory cannot fail");
+    }
+    let meta = match extras.server_info {
+        Some(server_info) => Some(with_meta(meta, SERVER_INFO, server_info)),
+        None => meta,
+    };
+    if let Some(meta) = meta {
+        out.extend_from_slice(br#","_meta":"#);
+        out.extend_from_slice(meta.get().as_bytes());
+    }
+}
+
+/// Goes on with the body's members, and ends the result.
+pub(super) fn append(body: &impl ResultBody, out: &mut Vec<u8>) {
+    let start = out.len();
+    body.write(out);
+    // The body's own opening bracket becomes the comma before its first member.
+    if out.len() == start + 2 {
+        out.truncate(start);
+        out.push(b'}');
+    } else {
+        out[start] = b',';
+    }
+}
+
+fn splice(object: &[u8], out: &mut Vec<u8>) {
+    if object.len() > 2 {
+        out.push(b',');
+    }
+    out.extend_from_slice(&object[1..]);
+}
+
+/// `meta` with one more member, unless it has that member already.
+fn with_meta(meta: Option<Json>, name: &'static str, value: &Json) -> Json {
+    let mut object = meta.and_then(|meta| Object::parse(meta.get()).ok()).unwrap_or_default();
+    if object.get(name).is_none() {
+        object.set(name, value.clone());
+    }
+    object.to_json()
+}

@@ -1,0 +1,381 @@
+//! A byte stream → JSON texts, and texts → bytes. Pure: whoever owns the pipe pushes what it read.
+//!
+//! [`Decoder`] serves the two framings of stdio and finds out which one the peer uses; [`sse`] is
+//! the event stream of HTTP.
+
+mod buffer;
+mod content_length;
+mod ndjson;
+mod scan;
+pub mod sse;
+
+use std::ops::Range;
+
+use crate::jsonrpc::Malformed;
+use buffer::Buffer;
+
+/// The longest text a decoder keeps unless told otherwise: 16 MiB.
+pub const DEFAULT_LIMIT: usize = 16 << 20;
+
+/// How texts are told apart on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// One text per line, as MCP has it.
+    Newline,
+    /// A `Content-Length` header before each text, as the dialect of [`crate::dialect`] has it.
+    ContentLength,
+}
+
+/// What the stream held next.
+#[derive(Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// One text; whether it is JSON is for [`crate::jsonrpc::Incoming`] to say.
+    Text(&'a [u8]),
+    /// A text over the limit. It was thrown away, its id was kept; the stream goes on.
+    TooLong(Malformed),
+    /// The stream makes no sense from here on, and why. Nothing follows.
+    Broken(&'static str),
+}
+
+/// Cuts texts out of a stream. Holds at most one unfinished text and one chunk.
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: Buffer,
+    limit: usize,
+    mode: Mode,
+    at_start: bool,
+}
+
+#[derive(Debug)]
+enum Mode {
+    Detect,
+    Newline(ndjson::Lines),
+    ContentLength(content_length::Blocks),
+    Broken,
+}
+
+/// Where a frame lies in the buffer; [`Frame`] without the loan.
+enum Cut {
+    Text(Range<usize>),
+    TooLong(Malformed),
+    Broken(&'static str),
+}
+
+impl Decoder {
+    /// Learns the framing from the first bytes of the peer.
+    pub fn detect(limit: usize) -> Self {
+        Self::new(limit, Mode::Detect)
+    }
+
+    /// Expects one text per line.
+    pub fn ndjson(limit: usize) -> Self {
+        Self::new(limit, Mode::Newline(ndjson::Lines::default()))
+    }
+
+    /// Expects `Content-Length` headers.
+    pub fn content_length(limit: usize) -> Self {
+        Self::new(limit, Mode::ContentLength(content_length::Blocks::default()))
+    }
+
+    /// Expects the given framing.
+    pub fn with_framing(framing: Framing, limit: usize) -> Self {
+        match framing {
+            Framing::Newline => Self::ndjson(limit),
+            Framing::ContentLength => Self::content_length(limit),
+        }
+    }
+
+    fn new(limit: usize, mode: Mode) -> Self {
+        Self { buffer: Buffer::new(limit), limit, mode, at_start: true }
+    }
+
+    /// The framing, once it is known.
+    pub fn framing(&self) -> Option<Framing> {
+        match self.mode {
+            Mode::Newline(_) => Some(Framing::Newline),
+            Mode::ContentLength(_) => Some(Framing::ContentLength),
+            Mode::Detect | Mode::Broken => None,
+        }
+    }
+
+    /// Takes a chunk in. Call [`Decoder::next`] until it says `None` before pushing more.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.space(chunk.len()).extend_from_slice(chunk);
+    }
+
+    /// The buffer itself, with room for `chunk` more bytes: a reader appends to it and saves a copy.
+    pub fn space(&mut self, chunk: usize) -> &mut Vec<u8> {
+        self.buffer.space(chunk)
+    }
+
+    /// How many bytes are held.
+    pub fn buffered(&self) -> usize {
+        self.buffer.rest().len()
+    }
+
+    /// The next frame, or `None` if more bytes are needed.
+    #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
+    pub fn next(&mut self) -> Option<Frame<'_>> {
+        if self.at_start && !self.skip_mark() {
+            return None;
+        }
+        if matches!(self.mode, Mode::Detect) {
+            self.mode = match detect(&mut self.buffer)? {
+                Framing::Newline => Mode::Newline(ndjson::Lines::default()),
+                Framing::ContentLength => Mode::ContentLength(content_length::Blocks::default()),
+            };
+        }
+        let cut = match &mut self.mode {
+            Mode::Newline(lines) => lines.cut(&mut self.buffer, self.limit)?,
+            Mode::ContentLength(blocks) => blocks.cut(&mut self.buffer, self.limit)?,
+            Mode::Detect | Mode::Broken => {
+                self.buffer.clear();
+                return None;
+            }
+        };
+        Some(self.lend(cut))
+    }
+
+    /// What is left when the stream has ended: a last line without its line break, or the
+    /// complaint that a text was cut short.
+    pub fn finish(&mut self) -> Option<Frame<'_>> {
+        let cut = match &mut self.mode {
+            Mode::Newline(lines) => lines.finish(&mut self.buffer, self.limit)?,
+            Mode::ContentLength(blocks) => blocks.finish(&mut self.buffer)?,
+            Mode::Detect | Mode::Broken => return None,
+        };
+        Some(self.lend(cut))
+    }
+
+    fn lend(&mut self, cut: Cut) -> Frame<'_> {
+        match cut {
+            Cut::Text(range) => Frame::Text(self.buffer.lend(range)),
+            Cut::TooLong(malformed) => Frame::TooLong(malformed),
+            Cut::Broken(why) => {
+                self.mode = Mode::Broken;
+                self.buffer.clear();
+                Frame::Broken(why)
+            }
+        }
+    }
+
+    /// Passes a byte order mark; `false` if it takes more bytes to know.
+    fn skip_mark(&mut self) -> bool {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let rest = self.buffer.rest();
+        if rest.len() < MARK.len() && MARK.starts_with(rest) {
+            return false;
+        }
+        if rest.starts_with(MARK) {
+            self.buffer.consume(MARK.len());
+        }
+        self.at_start = false;
+        true
+    }
+}
+
+/// A header starts with `Content-`, whatever its case; everything else is taken for lines, where a
+/// line of garbage costs one error and not the connection.
+fn detect(buffer: &mut Buffer) -> Option<Framing> {
+    const HEADER: &[u8] = b"content-";
+    let rest = buffer.rest();
+    let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    buffer.consume(blank);
+    let rest = buffer.rest();
+    let head = &rest[..rest.len().min(HEADER.len())];
+    if !head.eq_ignore_ascii_case(&HEADER[..head.len()]) {
+        return Some(Framing::Newline);
+    }
+    (head.len() == HEADER.len()).then_some(Framing::ContentLength)
+}
+
+/// Appends the text that `write` appends, framed.
+pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    let start = out.len();
+    write(out);
+    match framing {
+        Framing::Newline => {
+            // JSON that is carried as it came may hold line breaks, but only between tokens.
+            flatten(&mut out[start..]);
+            out.push(b'\n');
+        }
+        Framing::ContentLength => {
+            let header = format!("Content-Length: {}\r\n\r\n", out.len() - start);
+            out.splice(start..start, header.into_bytes());
+        }
+    }
+}
+
+/// Turns line breaks into spaces.
+fn flatten(text: &mut [u8]) {
+    // Without a branch, so that it is done a vector at a time; there is rarely anything to do.
+    for byte in text {
+        *byte = if (*byte == b'\n') | (*byte == b'\r') { b' ' } else { *byte };
+    }
+}
+
+/// The first `needle`. A block at a time, which the compiler turns into vector code.
+fn find(needle: u8, bytes: &[u8]) -> Option<usize> {
+    let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+    let has = |block: &[u8; BLOCK]| block.iter().fold(false, |any, byte| any | (*byte == needle));
+    let (start, last) = match blocks.iter().position(has) {
+        Some(at) => (at * BLOCK, &blocks[at][..]),
+        None => (blocks.len() * BLOCK, tail),
+    };
+    last.iter().position(|byte| *byte == needle).map(|offset| start + offset)
+}
+
+const BLOCK: usize = 64;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::jsonrpc::{Id, MalformedKind};
+
+    /// A small generator, so that tests cut streams at places nobody thought of.
+    pub(crate) struct Lcg(pub(crate) u64);
+
+    impl Lcg {
+        pub(crate) fn below(&mut self, bound: usize) -> usize {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 33) as usize) % bound
+        }
+    }
+
+    /// A frame that outlives the buffer.
+    #[derive(Debug, PartialEq, Clone)]
+    pub(crate) enum Owned {
+        Text(Vec<u8>),
+        TooLong(Option<Id>, bool),
+        Broken(&'static str),
+    }
+
+    pub(crate) fn text(text: &str) -> Owned {
+        Owned::Text(text.into())
+    }
+
+    pub(crate) fn own(frame: Frame<'_>) -> Owned {
+        match frame {
+            Frame::Text(text) => Owned::Text(text.to_vec()),
+            Frame::TooLong(it) => {
+                assert_eq!(it.kind, MalformedKind::TooLong);
+                Owned::TooLong(it.id, it.is_response)
+            }
+            Frame::Broken(why) => Owned::Broken(why),
+        }
+    }
+
+    /// Everything in `chunks`, and what is left at the end.
+    pub(crate) fn read<'a>(
+        mut decoder: Decoder,
+        chunks: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Vec<Owned>, Option<Framing>) {
+        let mut frames = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk);
+            while let Some(frame) = decoder.next() {
+                frames.push(own(frame));
+            }
+        }
+        let framing = decoder.framing();
+        frames.extend(decoder.finish().map(own));
+        (frames, framing)
+    }
+
+    /// Whole, byte by byte, cut in two at every place, and cut at random: always the same frames.
+    pub(crate) fn read_every_way(decoder: impl Fn() -> Decoder, input: &[u8]) -> Vec<Owned> {
+        let (whole, framing) = read(decoder(), [input]);
+        assert_eq!(read(decoder(), input.chunks(1)), (whole.clone(), framing), "byte by byte");
+        for at in 0..=input.len() {
+            let (left, right) = input.split_at(at);
+            assert_eq!(read(decoder(), [left, right]).0, whole, "cut at {at}");
+        }
+        let mut random = Lcg(input.len() as u64);
+        for _ in 0..20 {
+            let (mut chunks, mut rest) = (Vec::new(), input);
+            while !rest.is_empty() {
+                let (chunk, tail) = rest.split_at(1 + random.below(rest.len()));
+                chunks.push(chunk);
+                rest = tail;
+            }
+            assert_eq!(read(decoder(), chunks).0, whole);
+        }
+        whole
+    }
+
+    #[test]
+    fn the_first_bytes_tell_the_framing() {
+        let framing = |input: &str| read(Decoder::detect(100), [input.as_bytes()]).1;
+        assert_eq!(framing(""), None);
+        assert_eq!(framing(" \r\n\t"), None);
+        assert_eq!(framing("{"), Some(Framing::Newline));
+        assert_eq!(framing("  \n["), Some(Framing::Newline));
+        assert_eq!(framing("\u{feff}{"), Some(Framing::Newline));
+        assert_eq!(framing("CONTENT-length: 2"), Some(Framing::ContentLength));
+        assert_eq!(framing("\u{feff}Content-Type: x"), Some(Framing::ContentLength));
+        assert_eq!(framing("\u{1}"), Some(Framing::Newline));
+        assert_eq!(framing("not json"), Some(Framing::Newline));
+    }
+
+    #[test]
+    fn detection_does_not_depend_on_where_the_stream_is_cut() {
+        let lines = b"\xef\xbb\xbf \n{\"a\":1}\r\n\n[]\n";
+        assert_eq!(read_every_way(|| Decoder::detect(100), lines), [text("{\"a\":1}"), text("[]")]);
+        let blocks = b"\r\nContent-Length: 2\r\n\r\n{}content-length:3\n\n[1]\r\n";
+        assert_eq!(read_every_way(|| Decoder::detect(100), blocks), [text("{}"), text("[1]")]);
+        let garbage = b"\xff\xfe\n{}\n";
+        let expected = [Owned::Text(b"\xff\xfe".into()), text("{}")];
+        assert_eq!(read_every_way(|| Decoder::detect(100), garbage), expected);
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        for framing in [Framing::Newline, Framing::ContentLength] {
+            let mut out = Vec::new();
+            encode(framing, |out| out.extend_from_slice(b"{\"a\":\r\n 1}"), &mut out);
+            encode(framing, |out| out.extend_from_slice("\"é\"".as_bytes()), &mut out);
+            let first = match framing {
+                Framing::Newline => "{\"a\":   1}",
+                Framing::ContentLength => "{\"a\":\r\n 1}",
+            };
+            assert_eq!(read_every_way(|| Decoder::detect(100), &out), [text(first), text("\"é\"")]);
+        }
+    }
+
+    #[test]
+    fn encoding_appends_one_line_however_long() {
+        let mut out = b"before\n".to_vec();
+        let carried = format!("[{}]", "1,\n".repeat(100));
+        encode(Framing::Newline, |out| out.extend_from_slice(carried.as_bytes()), &mut out);
+        assert_eq!(out, format!("before\n{}\n", carried.replace('\n', " ")).into_bytes());
+    }
+
+    #[test]
+    fn memory_stays_within_the_limit_and_a_chunk() {
+        let (limit, chunk) = (1 << 20, vec![b'x'; 64 << 10]);
+        let mut decoder = Decoder::detect(limit);
+        decoder.push(b"{\"id\":7,\"result\":\"");
+        for _ in 0..200 {
+            decoder.push(&chunk);
+            assert_eq!(decoder.next(), None);
+            assert!(decoder.space(0).capacity() <= limit + chunk.len() + (8 << 10));
+        }
+        decoder.push(b"\"}\n{}\n");
+        assert_eq!(decoder.next().map(own), Some(Owned::TooLong(Some(Id::Number(7)), true)));
+        assert_eq!(decoder.next().map(own), Some(text("{}")));
+        assert_eq!(decoder.next(), None);
+        assert!(decoder.space(1).capacity() < limit, "room for long texts is given back");
+    }
+
+    #[test]
+    fn find_agrees_with_the_naive_search() {
+        let mut random = Lcg(1);
+        for length in 0..300 {
+            let bytes: Vec<u8> = (0..length).map(|_| random.below(100) as u8).collect();
+            assert_eq!(find(b'\n', &bytes), bytes.iter().position(|byte| *byte == b'\n'));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Chunks in, slices out. Bytes move at most once, however many texts a chunk holds.
+
+use std::ops::Range;
+
+/// Capacity kept when nothing is held.
+const KEEP: usize = 256 << 10;
+/// Room beyond the longest text for what surrounds it: a header block, a line break.
+const MARGIN: usize = 4 << 10;
+
+/// Bytes that were read and not yet cut; those before `start` are done with.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+    ceiling: usize,
+}
+
+impl Buffer {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { ceiling: limit.saturating_add(MARGIN), ..Self::default() }
+    }
+
+    /// Room for `chunk` more bytes. Grows by doubling, but not past what one text may take.
+    pub(super) fn space(&mut self, chunk: usize) -> &mut Vec<u8> {
+        if self.start >= self.bytes.len() {
+            self.clear();
+            if self.bytes.capacity() > KEEP {
+                self.bytes.shrink_to(KEEP);
+            }
+        }
+        if self.bytes.capacity() - self.bytes.len() < chunk {
+            // Afterwards `start` is 0 until a text is complete: an unfinished text moves only once.
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
+        if capacity - length < chunk {
+            let doubled = capacity.saturating_mul(2).min(self.ceiling.saturating_add(chunk));
+            self.bytes.reserve_exact(doubled.max(length + chunk) - length);
+        }
+        &mut self.bytes
+    }
+
+    /// What has not been cut yet.
+    pub(super) fn rest(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    /// Cuts `count` bytes off and says where they lie until the next [`Buffer::space`].
+    pub(super) fn consume(&mut self, count: usize) -> Range<usize> {
+        let end = (self.start + count).min(self.bytes.len());
+        let range = self.start.min(end)..end;
+        self.start = end;
+        range
+    }
+
+    pub(super) fn lend(&self, range: Range<usize>) -> &[u8] {
+        &self.bytes[range]
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.start = 0;
+    }
+}

@@ -1,0 +1,319 @@
+//! The JSON-RPC 2.0 envelope. Parameters are opened one level, so that whoever knows the method
+//! finds its members; everything below stays raw, and so do results.
+
+mod parse;
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::json::{Json, write_string};
+
+pub use parse::{Incoming, Malformed, MalformedKind};
+
+/// A request id, echoed exactly as it came: `1`, `"1"` and `01e0` are three different things.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// An integer in its plain spelling.
+    Number(i64),
+    /// An integer that does not fit, or is spelled another way.
+    Big(Box<str>),
+    /// A string.
+    Text(Box<str>),
+    /// Only in the dialect of [`crate::dialect`]; MCP itself forbids it.
+    Null,
+}
+
+/// One message, either way.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Message {
+    /// Expects exactly one response.
+    Request { id: Id, method: MethodName, params: Params },
+    /// Expects nothing.
+    Notification { method: MethodName, params: Params },
+    /// Answers a request. An error may lack the id when the request's id could not be read.
+    Response { id: Option<Id>, outcome: Outcome },
+}
+
+/// A method's name. Names in the table cost no allocation.
+pub type MethodName = std::borrow::Cow<'static, str>;
+
+/// What a request came to.
+pub type Outcome = Result<Json, ErrorObject>;
+
+/// The parameters of a message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Params {
+    /// There were none.
+    #[default]
+    Absent,
+    /// The only form MCP has.
+    Object(Object),
+    /// Positional parameters: only in the dialect of [`crate::dialect`].
+    Array(Vec<Json>),
+}
+
+/// A JSON object opened one level: its members in order, their values raw, no name twice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object(Vec<(MethodName, Json)>);
+
+/// A JSON-RPC error, as it travels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ErrorObject {
+    /// The numeric code; see [`crate::code`].
+    pub code: i64,
+    /// One sentence for a human.
+    pub message: String,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+}
+
+impl ErrorObject {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The same error with data.
+    pub fn with_data(mut self, data: Json) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+impl fmt::Display for ErrorObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (code {})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for ErrorObject {}
+
+impl Params {
+    /// Parameters from a value that writes itself as an object.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
+        Self::Object(Object::of(value))
+    }
+
+    /// The members, if the parameters are an object or absent.
+    pub fn into_object(self) -> Option<Object> {
+        match self {
+            Self::Absent => Some(Object::default()),
+            Self::Object(object) => Some(object),
+            Self::Array(_) => None,
+        }
+    }
+
+    /// The member `name`.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        match self {
+            Self::Object(object) => object.get(name),
+            _ => None,
+        }
+    }
+}
+
+impl Object {
+    /// The members of a value that writes itself as an object.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
+        Self::parse(Json::of(value).get()).expect("the value writes itself as an object")
+    }
+
+    /// Reads an object; a name that stands twice is refused.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Takes the value of `name` out.
+    pub fn take(&mut self, name: &str) -> Option<Json> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Sets the value of `name`, in place if it is there already.
+    pub fn set(&mut self, name: impl Into<MethodName>, value: Json) {
+        let name = name.into();
+        match self.0.iter_mut().find(|(key, _)| *key == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// The members in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(key, value)| (&**key, value))
+    }
+
+    /// Whether there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The whole object as one text again.
+    pub fn to_json(&self) -> Json {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        Json::from_written(out)
+    }
+
+    /// Reads the members as a `T`.
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        self.to_json().to()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        for (at, (key, value)) in self.0.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            write_string(key, out);
+            out.push(b':');
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        out.push(b'}');
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl Message {
+    /// A response that carries a result.
+    pub fn result(id: Id, result: Json) -> Self {
+        Self::Response { id: Some(id), outcome: Ok(result) }
+    }
+
+    /// A response that carries an error.
+    pub fn error(id: Id, error: ErrorObject) -> Self {
+        Self::Response { id: Some(id), outcome: Err(error) }
+    }
+
+    /// A notification.
+    pub fn notification(method: &'static str, params: Params) -> Self {
+        Self::Notification { method: method.into(), params }
+    }
+
+    /// Appends the message as one JSON text, without a line break.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+        match self {
+            Self::Request { id, method, params } => {
+                write_id(id, out);
+                write_call(method, params, out);
+            }
+            Self::Notification { method, params } => write_call(method, params, out),
+            Self::Response { id, outcome } => {
+                if let Some(id) = id {
+                    write_id(id, out);
+                }
+                match outcome {
+                    Ok(result) => {
+                        out.extend_from_slice(br#","result":"#);
+                        out.extend_from_slice(result.get().as_bytes());
+                    }
+                    Err(error) => {
+                        out.extend_from_slice(br#","error":"#);
+                        out.extend_from_slice(Json::of(error).get().as_bytes());
+                    }
+                }
+            }
+        }
+        out.push(b'}');
+    }
+
+    /// The message as one JSON text.
+    pub fn to_text(&self) -> String {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        String::from_utf8(out).expect("messages are written from UTF-8 pieces")
+    }
+}
+
+fn write_call(method: &str, params: &Params, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#","method":"#);
+    write_string(method, out);
+    match params {
+        Params::Absent => {}
+        Params::Object(object) => {
+            out.extend_from_slice(br#","params":"#);
+            object.write(out);
+        }
+        Params::Array(items) => {
+            out.extend_from_slice(br#","params":["#);
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(item.get().as_bytes());
+            }
+            out.push(b']');
+        }
+    }
+}
+
+fn write_id(id: &Id, out: &mut Vec<u8>) {
+    use std::io::Write;
+    out.extend_from_slice(br#","id":"#);
+    match id {
+        Id::Number(number) => write!(out, "{number}").expect("writing to memory cannot fail"),
+        Id::Big(digits) => out.extend_from_slice(digits.as_bytes()),
+        Id::Text(text) => write_string(text, out),
+        Id::Null => out.extend_from_slice(b"null"),
+    }
+}
+
+impl Id {
+    /// The id as JSON.
+    pub fn to_json(&self) -> Json {
+        let mut out = Vec::new();
+        write_id(self, &mut out);
+        Json::from_written(out.split_off(br#","id":"#.len()))
+    }
+
+    /// Reads an id from its JSON text: a string or an integer, nothing else.
+    pub fn from_json(text: &str) -> Option<Self> {
+        if text.starts_with('"') {
+            return serde_json::from_str(text).ok().map(Self::Text);
+        }
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        match text.parse::<i64>() {
+            Ok(number) if text != "-0" => Some(Self::Number(number)),
+            _ => Some(Self::Big(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.to_json().get())
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Json::deserialize(deserializer)?;
+        Self::from_json(raw.get())
+            .ok_or_else(|| serde::de::Error::custom("an id is a string or an integer"))
+    }
+}

@@ -1,0 +1,375 @@
+//! One JSON text → messages, or a precise complaint that still knows the id if it could be read.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::{ErrorObject, Id, Message, MethodName, Object, Params};
+use crate::code;
+use crate::json::{Json, MAX_DEPTH, is_too_deep};
+use crate::method;
+
+/// What one text turned out to hold.
+#[derive(Debug, PartialEq)]
+pub enum Incoming {
+    /// A message.
+    One(Message),
+    /// An array of messages, as 2025-03-26 allows; each judged for itself.
+    Batch(Vec<Result<Message, Malformed>>),
+    /// Nothing that can be understood.
+    Bad(Malformed),
+}
+
+/// A text that is no message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Malformed {
+    /// What is wrong with it.
+    pub kind: MalformedKind,
+    /// Its id, if that much could be read.
+    pub id: Option<Id>,
+    /// Whether it looks like a response to something we sent.
+    pub is_response: bool,
+}
+
+/// What can be wrong with a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MalformedKind {
+    /// It is not JSON.
+    NotJson,
+    /// It nests too deeply.
+    TooDeep,
+    /// It is JSON, but no JSON-RPC 2.0 message.
+    NotJsonRpc,
+    /// A name stands twice in the same object.
+    DuplicateKey,
+    /// Its id is `null`, which MCP forbids.
+    NullId,
+    /// It is longer than we are willing to read.
+    TooLong,
+}
+
+impl Malformed {
+    pub(crate) fn new(kind: MalformedKind) -> Self {
+        Self { kind, id: None, is_response: false }
+    }
+
+    /// The error to answer with.
+    pub fn to_error(&self) -> ErrorObject {
+        use MalformedKind as Kind;
+        let (code, message) = match self.kind {
+            Kind::NotJson => (code::PARSE_ERROR, "This is not JSON."),
+            Kind::TooDeep => (code::PARSE_ERROR, "This JSON nests more than 128 levels deep."),
+            Kind::NotJsonRpc => (code::INVALID_REQUEST, "This is not a JSON-RPC 2.0 message."),
+            Kind::DuplicateKey => {
+                (code::INVALID_REQUEST, "A member name stands twice in one object.")
+            }
+            Kind::NullId => (code::INVALID_REQUEST, "A request id must not be null."),
+            Kind::TooLong => {
+                let message = "The message is longer than this peer reads.";
+                return ErrorObject::new(code::INVALID_REQUEST, message)
+                    .with_data(Json::of(&serde_json::json!({ "reason": "message_too_large" })));
+            }
+        };
+        ErrorObject::new(code, message)
+    }
+}
+
+impl Incoming {
+    /// Reads one text, which must be UTF-8.
+    pub fn parse(text: &[u8]) -> Self {
+        let bad = |kind| Self::Bad(Malformed::new(kind));
+        let Ok(text) = std::str::from_utf8(text) else { return bad(MalformedKind::NotJson) };
+        if is_too_deep(text.as_bytes(), MAX_DEPTH) {
+            return bad(MalformedKind::TooDeep);
+        }
+        if !text.trim_ascii_start().starts_with('[') {
+            return Envelope::read(text).map_or_else(Self::Bad, Self::One);
+        }
+        match serde_json::from_str::<Vec<&RawValue>>(text) {
+            Ok(items) => Self::Batch(items.iter().map(|it| Envelope::read(it.get())).collect()),
+            Err(_) => bad(MalformedKind::NotJson),
+        }
+    }
+}
+
+/// The members of a message as they are met.
+#[derive(Default)]
+struct Envelope<'a> {
+    version: bool,
+    id: Option<&'a RawValue>,
+    method: Option<MethodName>,
+    params: Option<Params>,
+    result: Option<Json>,
+    error: Option<ErrorObject>,
+    fault: Option<MalformedKind>,
+}
+
+impl<'a> Envelope<'a> {
+    fn read(text: &'a str) -> Result<Message, Malformed> {
+        let envelope: Envelope<'a> = serde_json::from_str(text).map_err(|err| {
+            let kind = match err.classify() {
+                serde_json::error::Category::Data => MalformedKind::NotJsonRpc,
+                _ => MalformedKind::NotJson,
+            };
+            Malformed::new(kind)
+        })?;
+        envelope.judge()
+    }
+
+    fn judge(self) -> Result<Message, Malformed> {
+        let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        let id = self.id.and_then(|raw| Id::from_json(raw.get()));
+        let bad = |kind, id| Err(Malformed { kind, id, is_response });
+        if let Some(kind) = self.fault {
+            return bad(kind, id);
+        }
+        if !self.version {
+            return bad(MalformedKind::NotJsonRpc, id);
+        }
+        let id = match (self.id, id) {
+            (Some(raw), None) if raw.get() == "null" => Some(Id::Null),
+            (Some(_), None) => return bad(MalformedKind::NotJsonRpc, None),
+            (_, id) => id,
+        };
+        let params = self.params.unwrap_or_default();
+        match (id, self.method, self.result, self.error) {
+            (Some(id), Some(method), None, None) => Ok(Message::Request { id, method, params }),
+            (None, Some(method), None, None) => Ok(Message::Notification { method, params }),
+            (Some(Id::Null), None, None, Some(error)) => {
+                Ok(Message::Response { id: None, outcome: Err(error) })
+            }
+            (id @ Some(_), None, Some(result), None) => {
+                Ok(Message::Response { id, outcome: Ok(result) })
+            }
+            (id, None, None, Some(error)) => Ok(Message::Response { id, outcome: Err(error) }),
+            (id, ..) => bad(MalformedKind::NotJsonRpc, id),
+        }
+    }
+
+    /// Notes a fault without stopping, so that an id further on is still found.
+    fn blame(&mut self, kind: MalformedKind) {
+        self.fault.get_or_insert(kind);
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EnvelopeVisitor)
+    }
+}
+
+struct EnvelopeVisitor;
+
+impl<'de> Visitor<'de> for EnvelopeVisitor {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
+        let mut it = Envelope::default();
+        let mut seen = 0_u8;
+        while let Some(key) = map.next_key::<Key<'de>>()? {
+            let member = match &*key.0 {
+                "jsonrpc" => 0,
+                "id" => 1,
+                "method" => 2,
+                "params" => 3,
+                "result" => 4,
+                "error" => 5,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            if seen & (1 << member) != 0 {
+                it.blame(MalformedKind::DuplicateKey);
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            seen |= 1 << member;
+            match member {
+                0 => it.version = map.next_value::<&RawValue>()?.get() == r#""2.0""#,
+                1 => it.id = Some(map.next_value()?),
+                2 => match serde_json::from_str::<Key<'_>>(map.next_value::<&RawValue>()?.get()) {
+                    Ok(name) => it.method = Some(known_name(name.0)),
+                    Err(_) => it.blame(MalformedKind::NotJsonRpc),
+                },
+                3 => it.params = map.next_value_seed(ParamsSeed(&mut it.fault))?,
+                4 => it.result = Some(map.next_value()?),
+                _ => match map.next_value::<Json>()?.to() {
+                    Ok(error) => it.error = Some(error),
+                    Err(_) => it.blame(MalformedKind::NotJsonRpc),
+                },
+            }
+        }
+        Ok(it)
+    }
+}
+
+/// Opens `params` one level; notes duplicates instead of failing.
+struct ParamsSeed<'f>(&'f mut Option<MalformedKind>);
+
+impl<'de> DeserializeSeed<'de> for ParamsSeed<'_> {
+    type Value = Option<Params>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ParamsSeed<'_> {
+    type Value = Option<Params>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("parameters")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let (object, duplicate) = read_members(map)?;
+        if duplicate {
+            self.0.get_or_insert(MalformedKind::DuplicateKey);
+        }
+        Ok(Some(Params::Object(object)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Some(Params::Array(items)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        self.refuse()
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        self.refuse()
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        self.refuse()
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        self.refuse()
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        self.refuse()
+    }
+}
+
+impl ParamsSeed<'_> {
+    fn refuse<E>(self) -> Result<Option<Params>, E> {
+        self.0.get_or_insert(MalformedKind::NotJsonRpc);
+        Ok(None)
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {
+                match read_members(map)? {
+                    (_, true) => Err(A::Error::custom("a member name stands twice")),
+                    (object, false) => Ok(object),
+                }
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+/// The members in order, and whether a name stood twice.
+fn read_members<'de, A: MapAccess<'de>>(mut map: A) -> Result<(Object, bool), A::Error> {
+    let mut members: Vec<(MethodName, Json)> = Vec::with_capacity(4);
+    let mut duplicate = false;
+    // Looking names up one by one is quick for the few members that parameters have; past that
+    // a set keeps the work linear.
+    let mut names = std::collections::HashSet::new();
+    while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
+        let value = map.next_value()?;
+        duplicate |= if members.len() < FEW {
+            members.iter().any(|(name, _)| *name == key)
+        } else {
+            if names.is_empty() {
+                names.extend(members.iter().map(|(name, _)| name.to_string()));
+            }
+            !names.insert(key.to_string())
+        };
+        members.push((known_member(key), value));
+    }
+    Ok((Object(members), duplicate))
+}
+
+/// A string that borrows from the text when it has no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+fn known_name(name: Cow<'_, str>) -> MethodName {
+    match method::static_name(&name) {
+        Some(known) => Cow::Borrowed(known),
+        None => Cow::Owned(name.into_owned()),
+    }
+}
+
+fn known_member(name: Cow<'_, str>) -> MethodName {
+    match MEMBERS.iter().find(|known| **known == name) {
+        Some(known) => Cow::Borrowed(known),
+        None => Cow::Owned(name.into_owned()),
+    }
+}
+
+/// Names of members that are met often enough to be worth no allocation.
+const MEMBERS: [&str; 10] = [
+    "name",
+    "arguments",
+    "_meta",
+    "cursor",
+    "uri",
+    "requestId",
+    "progressToken",
+    "progress",
+    "task",
+    "taskId",
+];
+const FEW: usize = 16;

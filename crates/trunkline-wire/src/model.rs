@@ -1,0 +1,89 @@
+//! What MCP talks about, free of any revision: the newest revision's members without those that
+//! exist only on the wire (`resultType`, the `_meta` envelope, cache members, `requestState`).
+//!
+//! Reading is permissive: unknown members are ignored and optional ones may be missing. Anything
+//! that is carried rather than understood is [`Json`](crate::json::Json), so these types are read
+//! from JSON text only. [`crate::era`] says how each revision spells them.
+
+// Chainable setters for what people build by hand; macros only save typing.
+macro_rules! setters {
+    ($Type:ident: $($(#[$doc:meta])* $name:ident($ty:ty);)*) => {
+        impl $Type {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(mut self, $name: impl Into<$ty>) -> Self {
+                    self.$name = <_ as Into<$ty>>::into($name).into();
+                    self
+                }
+            )*
+        }
+    };
+}
+
+mod cache;
+mod cancel;
+mod capability;
+mod completion;
+mod content;
+mod discover;
+mod elicitation;
+mod empty;
+mod input;
+mod logging;
+pub mod meta;
+mod page;
+mod primitive;
+mod progress;
+mod prompt;
+mod resource;
+mod root;
+mod sampling;
+mod spelling;
+mod subscription;
+mod task;
+mod tool;
+
+pub use cache::{CacheHint, CacheScope};
+pub use cancel::CancelledParams;
+pub use capability::{
+    ClientCapabilities, ClientTasks, ElicitationCapability, Icon, IconTheme, Implementation,
+    ListChanged, ResourcesCapability, RootsCapability, SamplingCapability, ServerCapabilities,
+    ServerTasks, TASKS_EXTENSION,
+};
+pub use completion::{CompleteParams, CompleteResult, Completion, CompletionArgument, Reference};
+pub use content::{
+    Annotations, AudioContent, Content, EmbeddedResource, ImageContent, ResourceContents,
+    ResourceData, ResourceLink, Role, TextContent, ToolResultContent, ToolUseContent,
+};
+pub use discover::{DiscoverResult, InitializeParams, InitializeResult};
+pub use elicitation::{
+    ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl, ElicitationCompleteParams,
+};
+pub use empty::EmptyResult;
+pub use input::{InputRequest, InputRequired, InputResponse, InputResponses};
+pub use logging::{LogLevel, LogMessage, SetLevelParams};
+pub use page::{
+    ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListTasksResult, ListToolsResult,
+};
+pub use primitive::{
+    BooleanSchema, EnumOption, EnumSchema, FormSchema, Many, NumberSchema, PrimitiveSchema,
+    StringSchema,
+};
+pub use progress::{Progress, ProgressParams};
+pub use prompt::{GetPromptParams, GetPromptResult, Prompt, PromptArgument, PromptMessage};
+pub use resource::{
+    ReadResourceParams, ReadResourceResult, Resource, ResourceTemplate, ResourceUpdatedParams,
+    SubscribeParams,
+};
+pub use root::{ListRootsResult, Root};
+pub use sampling::{
+    CreateMessageParams, CreateMessageResult, IncludeContext, ModelHint, ModelPreferences,
+    OneOrMany, SamplingFault, SamplingMessage, ToolChoice,
+};
+pub use subscription::{AcknowledgedParams, ListenParams, SubscriptionFilter};
+pub use task::{
+    DetailedTask, Task, TaskParams, TaskRequest, TaskStatus, UnknownTaskShape, UpdateTaskParams,
+};
+pub use tool::{CallToolParams, CallToolResult, TaskSupport, Tool, ToolAnnotations};

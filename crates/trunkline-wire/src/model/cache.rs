@@ -1,0 +1,54 @@
+//! How long a result stays fresh, and for whom.
+
+use serde::{Deserialize, Serialize};
+
+/// What a server says about keeping a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CacheHint {
+    /// Milliseconds after receipt during which the result may be used again.
+    pub ttl_ms: u64,
+    /// Who may share it.
+    pub scope: CacheScope,
+}
+
+/// Who may share a kept result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheScope {
+    /// Anyone.
+    Public,
+    /// Only the authorization context that asked.
+    #[default]
+    Private,
+}
+
+impl CacheHint {
+    /// Not to be kept at all: what holds when nothing is said.
+    pub const NONE: Self = Self { ttl_ms: 0, scope: CacheScope::Private };
+
+    /// Fresh for `ttl_ms`, for anyone.
+    pub const fn public(ttl_ms: u64) -> Self {
+        Self { ttl_ms, scope: CacheScope::Public }
+    }
+
+    /// Fresh for `ttl_ms`, for the asking context only.
+    pub const fn private(ttl_ms: u64) -> Self {
+        Self { ttl_ms, scope: CacheScope::Private }
+    }
+}
+
+impl CacheScope {
+    /// The scope as it stands on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Private => "private",
+        }
+    }
+}
+
+impl Default for CacheHint {
+    fn default() -> Self {
+        Self::NONE
+    }
+}

@@ -1,0 +1,30 @@
+//! "Never mind": the parameters of `notifications/cancelled`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::jsonrpc::Id;
+
+/// Which request is no longer wanted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CancelledParams {
+    /// The request; 2025-11-25 allows leaving it out, and then nothing is cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Id>,
+    /// Why, for a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl CancelledParams {
+    /// Cancels one request.
+    pub fn new(request_id: Id) -> Self {
+        Self { request_id: Some(request_id), reason: None }
+    }
+}
+
+setters! { CancelledParams:
+    /// Says why.
+    reason(String);
+}

@@ -1,0 +1,543 @@
+//! What people and models read: text, pictures, sound, resources, tool use.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::spelling::{null_is_default, number, some_json};
+use super::{Icon, Resource};
+use crate::json::Json;
+
+/// One block of content.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// Text.
+    Text(TextContent),
+    /// A picture.
+    Image(ImageContent),
+    /// Sound.
+    Audio(AudioContent),
+    /// A resource, by its URI.
+    ResourceLink(ResourceLink),
+    /// A resource, contents and all.
+    Resource(EmbeddedResource),
+    /// A model wants to use a tool; only in sampling.
+    ToolUse(ToolUseContent),
+    /// What the tool said; only in sampling.
+    ToolResult(ToolResultContent),
+    /// A kind that this crate does not know.
+    Other(Json),
+}
+
+/// Text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TextContent {
+    #[serde(rename = "type", skip_deserializing)]
+    tag: tag::Text,
+    /// The text.
+    pub text: String,
+    /// Hints for who shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ImageContent {
+    #[serde(rename = "type", skip_deserializing)]
+    tag: tag::Image,
+    /// The bytes, in base64.
+    pub data: String,
+    /// `image/png` …
+    pub mime_type: String,
+    /// Hints for who shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// Sound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct AudioContent {
+    #[serde(rename = "type", skip_deserializing)]
+    tag: tag::Audio,
+    /// The bytes, in base64.
+    pub data: String,
+    /// `audio/wav` …
+    pub mime_type: String,
+    /// Hints for who plays it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A resource, by its URI. It need not be in the server's list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ResourceLink {
+    #[serde(rename = "type", skip_deserializing)]
+    tag: tag::ResourceLink,
+    /// Where it is.
+    pub uri: String,
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Its size in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// How to draw it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub icons: Vec<Icon>,
+    /// Hints for who shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A resource, contents and all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EmbeddedResource {
+    #[serde(rename = "type", skip_deserializing)]
+    tag: tag::Resource,
+    /// What is in it.
+    pub resource: ResourceContents,
+    /// Hints for who shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// A model wants to use a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolUseContent {
+    #[serde(rename = "type", skip_deserializing)]
+    tag: tag::ToolUse,
+    /// What the result will refer to.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub input: Json,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// What a tool said to a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolResultContent {
+    #[serde(rename = "type", skip_deserializing)]
+    tag: tag::ToolResult,
+    /// The use that this answers.
+    pub tool_use_id: String,
+    /// What it said.
+    pub content: Vec<Content>,
+    /// The same for programs; `null` is a value.
+    #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Json>,
+    /// Whether the tool failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// Hints for who shows something.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Annotations {
+    /// Who it is meant for; nobody in particular when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub audience: Vec<Role>,
+    /// From 0, which may be left out, to 1, which may not.
+    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
+    pub priority: Option<f64>,
+    /// When it last changed, in ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+/// What is in a resource, or in a part of one.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceContents {
+    /// Where it is.
+    pub uri: String,
+    /// Its type.
+    pub mime_type: Option<String>,
+    /// What it holds.
+    pub data: ResourceData,
+    /// Anything else.
+    pub meta: Option<Json>,
+}
+
+/// What a resource holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResourceData {
+    /// Text.
+    Text(String),
+    /// Bytes, in base64.
+    Blob(String),
+}
+
+impl Content {
+    /// A block of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+
+    /// A picture, its bytes in base64.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+
+    /// Sound, its bytes in base64.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent::new(data, mime_type))
+    }
+
+    /// The text, if it is a block of text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(block) => Some(&block.text),
+            _ => None,
+        }
+    }
+}
+
+impl TextContent {
+    /// Some text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { tag: tag::Text, text: text.into(), annotations: None, meta: None }
+    }
+}
+
+impl ImageContent {
+    /// A picture, its bytes in base64.
+    pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        let (data, mime_type) = (data.into(), mime_type.into());
+        Self { tag: tag::Image, data, mime_type, annotations: None, meta: None }
+    }
+}
+
+impl AudioContent {
+    /// Sound, its bytes in base64.
+    pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        let (data, mime_type) = (data.into(), mime_type.into());
+        Self { tag: tag::Audio, data, mime_type, annotations: None, meta: None }
+    }
+}
+
+impl ResourceLink {
+    /// A link to a resource.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Resource::new(uri, name).into()
+    }
+}
+
+impl From<Resource> for ResourceLink {
+    fn from(it: Resource) -> Self {
+        Self {
+            tag: tag::ResourceLink,
+            uri: it.uri,
+            name: it.name,
+            title: it.title,
+            description: it.description,
+            mime_type: it.mime_type,
+            size: it.size,
+            icons: it.icons,
+            annotations: it.annotations,
+            meta: it.meta,
+        }
+    }
+}
+
+impl EmbeddedResource {
+    /// A resource, contents and all.
+    pub fn new(resource: ResourceContents) -> Self {
+        Self { tag: tag::Resource, resource, annotations: None, meta: None }
+    }
+}
+
+impl ToolUseContent {
+    /// A model wants to use a tool.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, input: Json) -> Self {
+        Self { tag: tag::ToolUse, id: id.into(), name: name.into(), input, meta: None }
+    }
+}
+
+impl ToolResultContent {
+    /// What a tool said.
+    pub fn new(tool_use_id: impl Into<String>, content: Vec<Content>) -> Self {
+        Self {
+            tag: tag::ToolResult,
+            tool_use_id: tool_use_id.into(),
+            content,
+            structured_content: None,
+            is_error: None,
+            meta: None,
+        }
+    }
+}
+
+setters! { TextContent:
+    /// Adds hints for who shows it.
+    annotations(Annotations);
+    /// Adds anything else.
+    meta(Json);
+}
+setters! { ImageContent:
+    /// Adds hints for who shows it.
+    annotations(Annotations);
+    /// Adds anything else.
+    meta(Json);
+}
+setters! { AudioContent:
+    /// Adds hints for who plays it.
+    annotations(Annotations);
+    /// Adds anything else.
+    meta(Json);
+}
+setters! { ResourceLink:
+    /// Names it for people.
+    title(String);
+    /// Says what it is.
+    description(String);
+    /// Says its type.
+    mime_type(String);
+    /// Says its size in bytes.
+    size(u64);
+    /// Says how to draw it.
+    icons(Vec<Icon>);
+    /// Adds hints for who shows it.
+    annotations(Annotations);
+    /// Adds anything else.
+    meta(Json);
+}
+setters! { EmbeddedResource:
+    /// Adds hints for who shows it.
+    annotations(Annotations);
+    /// Adds anything else.
+    meta(Json);
+}
+setters! { ToolResultContent:
+    /// Adds the same for programs.
+    structured_content(Json);
+    /// Says whether the tool failed.
+    is_error(bool);
+}
+
+impl Annotations {
+    /// No hints.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! { Annotations:
+    /// Says who it is meant for.
+    audience(Vec<Role>);
+    /// Says how much it matters, from 0 to 1.
+    priority(f64);
+    /// Says when it last changed.
+    last_modified(String);
+}
+
+impl ResourceContents {
+    /// Text.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(uri, ResourceData::Text(text.into()))
+    }
+
+    /// Bytes, in base64.
+    pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        Self::new(uri, ResourceData::Blob(blob.into()))
+    }
+
+    /// Either.
+    pub fn new(uri: impl Into<String>, data: ResourceData) -> Self {
+        Self { uri: uri.into(), mime_type: None, data, meta: None }
+    }
+}
+
+setters! { ResourceContents:
+    /// Says its type.
+    mime_type(String);
+    /// Adds anything else.
+    meta(Json);
+}
+
+macro_rules! content_from {
+    ($($Block:ident => $Variant:ident),*) => { $(
+        impl From<$Block> for Content {
+            fn from(block: $Block) -> Self {
+                Self::$Variant(block)
+            }
+        }
+    )* };
+}
+
+content_from! {
+    TextContent => Text, ImageContent => Image, AudioContent => Audio,
+    ResourceLink => ResourceLink, EmbeddedResource => Resource,
+    ToolUseContent => ToolUse, ToolResultContent => ToolResult
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(block) => block.serialize(serializer),
+            Self::Image(block) => block.serialize(serializer),
+            Self::Audio(block) => block.serialize(serializer),
+            Self::ResourceLink(block) => block.serialize(serializer),
+            Self::Resource(block) => block.serialize(serializer),
+            Self::ToolUse(block) => block.serialize(serializer),
+            Self::ToolResult(block) => block.serialize(serializer),
+            Self::Other(raw) => raw.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        let raw = Json::deserialize(deserializer)?;
+        // Derived readers take arrays for objects.
+        if !raw.is_object() {
+            return Err(D::Error::custom("a block of content must be an object"));
+        }
+        let head: Head = raw.to().map_err(D::Error::custom)?;
+        let read = match head.kind.as_str() {
+            "text" => raw.to().map(Self::Text),
+            "image" => raw.to().map(Self::Image),
+            "audio" => raw.to().map(Self::Audio),
+            "resource_link" => raw.to().map(Self::ResourceLink),
+            "resource" => raw.to().map(Self::Resource),
+            "tool_use" => raw.to().map(Self::ToolUse),
+            "tool_result" => raw.to().map(Self::ToolResult),
+            _ => Ok(Self::Other(raw)),
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContentsOnWire {
+    uri: String,
+    #[serde(default)]
+    mime_type: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    blob: Option<String>,
+    #[serde(rename = "_meta", default)]
+    meta: Option<Json>,
+}
+
+impl<'de> Deserialize<'de> for ResourceContents {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = ContentsOnWire::deserialize(deserializer)?;
+        let data = match (wire.text, wire.blob) {
+            (Some(text), _) => ResourceData::Text(text),
+            (None, Some(blob)) => ResourceData::Blob(blob),
+            (None, None) => return Err(D::Error::custom("neither `text` nor `blob` is there")),
+        };
+        Ok(Self { uri: wire.uri, mime_type: wire.mime_type, data, meta: wire.meta })
+    }
+}
+
+impl Serialize for ResourceContents {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("uri", &self.uri)?;
+        if let Some(mime_type) = &self.mime_type {
+            map.serialize_entry("mimeType", mime_type)?;
+        }
+        match &self.data {
+            ResourceData::Text(text) => map.serialize_entry("text", text)?,
+            ResourceData::Blob(blob) => map.serialize_entry("blob", blob)?,
+        }
+        if let Some(meta) = &self.meta {
+            map.serialize_entry("_meta", meta)?;
+        }
+        map.end()
+    }
+}
+
+/// The `type` members, one type each, so that every block writes its own.
+mod tag {
+    macro_rules! tags {
+        ($($Name:ident = $text:literal),*) => { $(
+            #[derive(Clone, Copy, Debug, Default, PartialEq)]
+            pub(super) struct $Name;
+
+            impl serde::Serialize for $Name {
+                fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.serialize_str($text)
+                }
+            }
+        )* };
+    }
+    tags! {
+        Text = "text", Image = "image", Audio = "audio", ResourceLink = "resource_link",
+        Resource = "resource", ToolUse = "tool_use", ToolResult = "tool_result"
+    }
+}

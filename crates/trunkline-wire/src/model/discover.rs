@@ -1,0 +1,95 @@
+//! How the two sides introduce themselves, in either era.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ClientCapabilities, Implementation, ServerCapabilities};
+use crate::json::Json;
+
+/// The parameters of `initialize`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InitializeParams {
+    /// The revision the client would like, as text since it may be one we do not know.
+    pub protocol_version: String,
+    /// What the client can do.
+    pub capabilities: ClientCapabilities,
+    /// Who the client is.
+    pub client_info: Implementation,
+}
+
+/// The answer to `initialize`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct InitializeResult {
+    /// The revision that will be spoken.
+    pub protocol_version: String,
+    /// What the server can do.
+    pub capabilities: ServerCapabilities,
+    /// Who the server is.
+    pub server_info: Implementation,
+    /// How to use the server, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The answer to `server/discover`. Who the server is stands in `_meta`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DiscoverResult {
+    /// The revisions that requests may name.
+    pub supported_versions: Vec<String>,
+    /// What the server can do.
+    pub capabilities: ServerCapabilities,
+    /// How to use the server, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+impl InitializeParams {
+    /// Opens a session.
+    pub fn new(
+        protocol_version: impl Into<String>,
+        capabilities: ClientCapabilities,
+        client_info: Implementation,
+    ) -> Self {
+        Self { protocol_version: protocol_version.into(), capabilities, client_info }
+    }
+}
+
+impl InitializeResult {
+    /// Accepts a session.
+    pub fn new(
+        protocol_version: impl Into<String>,
+        capabilities: ServerCapabilities,
+        server_info: Implementation,
+    ) -> Self {
+        let protocol_version = protocol_version.into();
+        Self { protocol_version, capabilities, server_info, instructions: None, meta: None }
+    }
+}
+
+setters! { InitializeResult:
+    /// Says how to use the server.
+    instructions(String);
+}
+
+impl DiscoverResult {
+    /// Describes a server.
+    pub fn new(supported_versions: Vec<String>, capabilities: ServerCapabilities) -> Self {
+        Self { supported_versions, capabilities, instructions: None, meta: None }
+    }
+}
+
+setters! { DiscoverResult:
+    /// Says how to use the server.
+    instructions(String);
+}

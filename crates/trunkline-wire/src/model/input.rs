@@ -1,0 +1,209 @@
+//! Questions that a server puts into a result, and the answers a client sends back.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::spelling::ordered;
+use super::{
+    CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, ListRootsResult,
+};
+use crate::json::Json;
+use crate::method::Gate;
+
+/// One question. In the stateful era it is a request of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputRequest {
+    /// Ask the user.
+    Elicit(ElicitParams),
+    /// Ask the model.
+    Sample(Box<CreateMessageParams>),
+    /// Ask for the roots.
+    Roots,
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputResponse {
+    /// From the user.
+    Elicit(ElicitResult),
+    /// From the model.
+    Sample(Box<CreateMessageResult>),
+    /// The roots.
+    Roots(ListRootsResult),
+}
+
+/// A result that needs answers first. At least one of the two is there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct InputRequired {
+    /// The questions, by key.
+    #[serde(
+        rename = "inputRequests",
+        default,
+        with = "ordered",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub requests: Vec<(String, InputRequest)>,
+    /// What the client hands back unread.
+    #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+}
+
+/// What a retry carries: answers by key, and the state handed back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct InputResponses {
+    /// The answers, by the question's key.
+    #[serde(
+        rename = "inputResponses",
+        default,
+        with = "ordered",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub responses: Vec<(String, InputResponse)>,
+    /// The state, exactly as it came.
+    #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+}
+
+impl InputRequest {
+    /// The method that asks this.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Elicit(_) => "elicitation/create",
+            Self::Sample(_) => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    /// The capability without which a client cannot be asked this.
+    pub fn gate(&self) -> Gate {
+        match self {
+            Self::Elicit(_) => Gate::Elicitation,
+            Self::Sample(_) => Gate::Sampling,
+            Self::Roots => Gate::Roots,
+        }
+    }
+
+    /// The parameters, if the method has any.
+    pub fn params(&self) -> Option<Json> {
+        match self {
+            Self::Elicit(params) => Some(Json::of(params)),
+            Self::Sample(params) => Some(Json::of(params)),
+            Self::Roots => None,
+        }
+    }
+
+    /// Reads a question from its method and parameters.
+    pub fn read(method: &str, params: Option<&Json>) -> Result<Self, serde_json::Error> {
+        let params = || params.ok_or_else(|| serde_json::Error::missing_field("params"));
+        match method {
+            "elicitation/create" => params()?.to().map(Self::Elicit),
+            "sampling/createMessage" => params()?.to().map(Self::Sample),
+            "roots/list" => Ok(Self::Roots),
+            other => Err(serde_json::Error::unknown_variant(other, &crate::method::EMBEDDED)),
+        }
+    }
+
+    /// Reads the answer to this question.
+    pub fn read_response(&self, raw: &Json) -> Result<InputResponse, serde_json::Error> {
+        match self {
+            Self::Elicit(_) => raw.to().map(InputResponse::Elicit),
+            Self::Sample(_) => raw.to().map(InputResponse::Sample),
+            Self::Roots => raw.to().map(InputResponse::Roots),
+        }
+    }
+}
+
+impl InputRequired {
+    /// Questions, and nothing to hand back.
+    pub fn new(requests: Vec<(String, InputRequest)>) -> Self {
+        Self { requests, state: None }
+    }
+}
+
+setters! { InputRequired:
+    /// Gives the client something to hand back.
+    state(String);
+}
+
+impl InputResponses {
+    /// Answers, and nothing to hand back.
+    pub fn new(responses: Vec<(String, InputResponse)>) -> Self {
+        Self { responses, state: None }
+    }
+
+    /// The answer to the question `key`.
+    pub fn get(&self, key: &str) -> Option<&InputResponse> {
+        self.responses.iter().find(|(name, _)| name == key).map(|(_, response)| response)
+    }
+}
+
+setters! { InputResponses:
+    /// Hands the state back.
+    state(String);
+}
+
+impl Serialize for InputRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("method", self.method())?;
+        match self {
+            Self::Elicit(params) => map.serialize_entry("params", params)?,
+            Self::Sample(params) => map.serialize_entry("params", params)?,
+            Self::Roots => {}
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for InputRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Bare {
+            method: String,
+            #[serde(default)]
+            params: Option<Json>,
+        }
+        let bare = Bare::deserialize(deserializer)?;
+        Self::read(&bare.method, bare.params.as_ref()).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for InputResponse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Elicit(result) => result.serialize(serializer),
+            Self::Sample(result) => result.serialize(serializer),
+            Self::Roots(result) => result.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for InputResponse {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Nothing on the wire names the kind; each has a required member the others lack.
+        #[derive(Deserialize)]
+        struct Members {
+            action: Option<serde::de::IgnoredAny>,
+            model: Option<serde::de::IgnoredAny>,
+            roots: Option<serde::de::IgnoredAny>,
+        }
+        let raw = Json::deserialize(deserializer)?;
+        if !raw.is_object() {
+            return Err(D::Error::custom("an answer must be an object"));
+        }
+        let members: Members = raw.to().map_err(D::Error::custom)?;
+        let read = if members.action.is_some() {
+            raw.to().map(Self::Elicit)
+        } else if members.model.is_some() {
+            raw.to().map(Self::Sample)
+        } else if members.roots.is_some() {
+            raw.to().map(Self::Roots)
+        } else {
+            return Err(D::Error::custom("this answers no kind of question"));
+        };
+        read.map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,116 @@
+//! Log messages from server to client.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::Json;
+
+/// The levels of RFC 5424, mildest first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // The names are the documentation.
+pub enum LogLevel {
+    Debug,
+    #[default]
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// One log message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LogMessage {
+    /// How bad it is.
+    pub level: LogLevel,
+    /// Who says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logger: Option<String>,
+    /// What happened: a string or anything else.
+    pub data: Json,
+}
+
+/// The parameters of `logging/setLevel`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SetLevelParams {
+    /// The mildest level to send.
+    pub level: LogLevel,
+}
+
+impl LogLevel {
+    /// All eight, mildest first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The level as it stands on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|it| it.as_str() == text).ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            format!("`{text}` is not a log level; choose one of {known}.")
+        })
+    }
+}
+
+impl LogMessage {
+    /// A message without a logger's name.
+    pub fn new(level: LogLevel, data: Json) -> Self {
+        Self { level, logger: None, data }
+    }
+
+    /// A message that is a plain sentence.
+    pub fn text(level: LogLevel, text: &str) -> Self {
+        Self::new(level, Json::string(text))
+    }
+}
+
+setters! { LogMessage:
+    /// Names the logger.
+    logger(String);
+}
+
+impl SetLevelParams {
+    /// Asks for `level` and worse.
+    pub fn new(level: LogLevel) -> Self {
+        Self { level }
+    }
+}

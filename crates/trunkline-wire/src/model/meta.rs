@@ -1,0 +1,55 @@
+//! The names that MCP has reserved inside `_meta`.
+
+/// The revision a request speaks; required on every request from 2026-07-28.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What the client can do; required on every request from 2026-07-28.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Who the client is.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// From which level on the request wants log messages.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Who the server is, on results.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The id of the `subscriptions/listen` request that a message belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The 2025-11-25 task that a message belongs to.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// What the model may be told while a 2025-11-25 task runs.
+pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
+/// Asks for progress notifications, which will carry this token.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+/// W3C Trace Context.
+pub const TRACEPARENT: &str = "traceparent";
+/// W3C Trace Context.
+pub const TRACESTATE: &str = "tracestate";
+/// W3C Baggage.
+pub const BAGGAGE: &str = "baggage";
+
+/// What can be wrong with a request's `_meta`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaFault {
+    /// It is not an object, or a name stands twice in it.
+    NotAnObject,
+    /// A required name is missing; so is `_meta` itself if there was none.
+    Missing(&'static str),
+    /// The value under this name is not what it must be.
+    Wrong(&'static str),
+}
+
+impl std::fmt::Display for MetaFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotAnObject => f.write_str("`_meta` must be an object without repeated names."),
+            Self::Missing(name) => write!(f, "`_meta` must hold `{name}`."),
+            Self::Wrong(name) => write!(f, "The value of `{name}` in `_meta` is not valid."),
+        }
+    }
+}
+
+impl std::error::Error for MetaFault {}
+
+impl From<MetaFault> for crate::jsonrpc::ErrorObject {
+    fn from(fault: MetaFault) -> Self {
+        Self::invalid_params(fault.to_string())
+    }
+}

@@ -1,0 +1,79 @@
+//! How far along a request is.
+
+use serde::{Deserialize, Serialize};
+
+use super::spelling::number;
+use crate::jsonrpc::Id;
+
+/// One step forward.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How far; strictly more than the last time.
+    #[serde(with = "number")]
+    pub progress: f64,
+    /// Where it ends, if known.
+    #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// What is going on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The parameters of `notifications/progress`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Flat", into = "Flat")]
+#[non_exhaustive]
+pub struct ProgressParams {
+    /// The token that the request carried, type-exact.
+    pub token: Id,
+    /// The step.
+    pub progress: Progress,
+}
+
+impl Progress {
+    /// A step of unknown end.
+    pub fn new(progress: f64) -> Self {
+        Self { progress, total: None, message: None }
+    }
+}
+
+setters! { Progress:
+    /// Says where it ends.
+    total(f64);
+    /// Says what is going on.
+    message(String);
+}
+
+impl ProgressParams {
+    /// A step of the request that carried `token`.
+    pub fn new(token: Id, progress: Progress) -> Self {
+        Self { token, progress }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Flat {
+    progress_token: Id,
+    #[serde(with = "number")]
+    progress: f64,
+    #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
+    total: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl From<Flat> for ProgressParams {
+    fn from(flat: Flat) -> Self {
+        let Flat { progress_token, progress, total, message } = flat;
+        Self { token: progress_token, progress: Progress { progress, total, message } }
+    }
+}
+
+impl From<ProgressParams> for Flat {
+    fn from(params: ProgressParams) -> Self {
+        let Progress { progress, total, message } = params.progress;
+        Self { progress_token: params.token, progress, total, message }
+    }
+}

@@ -1,0 +1,167 @@
+//! Messages that a server prepares for a model.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::spelling::{is_false, null_is_default};
+use super::{Content, Icon, Role};
+use crate::json::Json;
+
+/// A prompt in a server's list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub arguments: Vec<PromptArgument>,
+    /// How to draw it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub icons: Vec<Icon>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// One thing a prompt takes, always a string.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PromptArgument {
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether it must be given.
+    #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
+    pub required: bool,
+}
+
+/// The parameters of `prompts/get`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GetPromptParams {
+    /// Which prompt.
+    pub name: String,
+    /// What it takes.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_is_default"
+    )]
+    pub arguments: BTreeMap<String, String>,
+}
+
+/// The answer to `prompts/get`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GetPromptResult {
+    /// What the prompt is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What to tell the model.
+    pub messages: Vec<PromptMessage>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PromptMessage {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: Content,
+}
+
+impl Prompt {
+    /// A prompt that takes nothing.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+setters! { Prompt:
+    /// Names it for people.
+    title(String);
+    /// Says what it is for.
+    description(String);
+    /// Says what it takes.
+    arguments(Vec<PromptArgument>);
+    /// Says how to draw it.
+    icons(Vec<Icon>);
+    /// Adds anything else.
+    meta(Json);
+}
+
+impl PromptArgument {
+    /// Something that may be left out.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+setters! { PromptArgument:
+    /// Names it for people.
+    title(String);
+    /// Says what it means.
+    description(String);
+    /// Says whether it must be given.
+    required(bool);
+}
+
+impl GetPromptParams {
+    /// Asks for a prompt.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), arguments: BTreeMap::new() }
+    }
+}
+
+setters! { GetPromptParams:
+    /// Gives it what it takes.
+    arguments(BTreeMap<String, String>);
+}
+
+impl GetPromptResult {
+    /// What to tell the model.
+    pub fn new(messages: Vec<PromptMessage>) -> Self {
+        Self { description: None, messages, meta: None }
+    }
+}
+
+setters! { GetPromptResult:
+    /// Says what the prompt is for.
+    description(String);
+    /// Adds anything else.
+    meta(Json);
+}
+
+impl PromptMessage {
+    /// Someone says something.
+    pub fn new(role: Role, content: impl Into<Content>) -> Self {
+        Self { role, content: content.into() }
+    }
+
+    /// The user says something.
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self::new(Role::User, content)
+    }
+
+    /// The model says something.
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self::new(Role::Assistant, content)
+    }
+}

@@ -1,0 +1,380 @@
+//! Asking the client's model.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::spelling::{null_is_default, number};
+use super::{Content, Role, TaskRequest, Tool};
+use crate::json::Json;
+
+/// The parameters of `sampling/createMessage`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CreateMessageParams {
+    /// The conversation so far.
+    pub messages: Vec<SamplingMessage>,
+    /// Which model would suit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_preferences: Option<ModelPreferences>,
+    /// What to tell the model first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Whose context to add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_context: Option<IncludeContext>,
+    /// How adventurous the model may be.
+    #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// How long the answer may get.
+    pub max_tokens: u64,
+    /// Where to stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub stop_sequences: Vec<String>,
+    /// For the model's provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+    /// What the model may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub tools: Vec<Tool>,
+    /// Whether it must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// Asks for a task (2025-11-25).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskRequest>,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SamplingMessage {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: OneOrMany<Content>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// One thing, or a list of them; which of the two is remembered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OneOrMany<T> {
+    /// The thing itself.
+    One(T),
+    /// A list, of any length.
+    Many(Vec<T>),
+}
+
+/// Which model would suit. Weights go from 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ModelPreferences {
+    /// Names to try, best first.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub hints: Vec<ModelHint>,
+    /// How much cost matters.
+    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
+    pub cost_priority: Option<f64>,
+    /// How much speed matters.
+    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
+    pub speed_priority: Option<f64>,
+    /// How much cleverness matters.
+    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
+    pub intelligence_priority: Option<f64>,
+}
+
+/// A model's name, or part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ModelHint {
+    /// The name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Whose context to add to the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum IncludeContext {
+    /// Nobody's.
+    None,
+    /// That of the asking server.
+    ThisServer,
+    /// That of all servers.
+    AllServers,
+}
+
+/// Whether the model uses tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// It decides.
+    #[default]
+    Auto,
+    /// It must.
+    Required,
+    /// It must not.
+    None,
+}
+
+/// The answer to `sampling/createMessage`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CreateMessageResult {
+    /// Who says it: the assistant.
+    pub role: Role,
+    /// What it says.
+    pub content: OneOrMany<Content>,
+    /// Which model it was.
+    pub model: String,
+    /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// Why a conversation with tools makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SamplingFault {
+    /// A message mixes tool results with other content.
+    Mixed,
+    /// A tool use is not answered by the next message.
+    Unanswered(String),
+    /// A tool result answers no tool use of the message before.
+    Unasked(String),
+}
+
+impl CreateMessageParams {
+    /// Asks the model to go on.
+    pub fn new(messages: Vec<SamplingMessage>, max_tokens: u64) -> Self {
+        Self { messages, max_tokens, ..Self::default() }
+    }
+
+    /// Whether every tool use is answered by the next message, and tool results stand alone.
+    pub fn check(&self) -> Result<(), SamplingFault> {
+        let mut open: BTreeSet<&str> = BTreeSet::new();
+        for message in &self.messages {
+            let blocks = message.content.as_slice();
+            let results = blocks.iter().filter(|it| matches!(it, Content::ToolResult(_))).count();
+            if results > 0 && results < blocks.len() {
+                return Err(SamplingFault::Mixed);
+            }
+            for block in blocks {
+                if let Content::ToolResult(result) = block
+                    && !open.remove(result.tool_use_id.as_str())
+                {
+                    return Err(SamplingFault::Unasked(result.tool_use_id.clone()));
+                }
+            }
+            if let Some(id) = open.pop_first() {
+                return Err(SamplingFault::Unanswered(id.to_owned()));
+            }
+            open.extend(blocks.iter().filter_map(|block| match block {
+                Content::ToolUse(tool_use) => Some(tool_use.id.as_str()),
+                _ => None,
+            }));
+        }
+        match open.pop_first() {
+            Some(id) => Err(SamplingFault::Unanswered(id.to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+setters! { CreateMessageParams:
+    /// Says which model would suit.
+    model_preferences(ModelPreferences);
+    /// Says what to tell the model first.
+    system_prompt(String);
+    /// Says whose context to add.
+    include_context(IncludeContext);
+    /// Says how adventurous the model may be.
+    temperature(f64);
+    /// Says where to stop.
+    stop_sequences(Vec<String>);
+    /// Adds something for the model's provider.
+    metadata(Json);
+    /// Says what the model may use.
+    tools(Vec<Tool>);
+    /// Says whether it must.
+    tool_choice(ToolChoice);
+    /// Asks for a task.
+    task(TaskRequest);
+}
+
+impl SamplingMessage {
+    /// Someone says something.
+    pub fn new(role: Role, content: impl Into<OneOrMany<Content>>) -> Self {
+        Self { role, content: content.into(), meta: None }
+    }
+
+    /// The user says a text.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(Role::User, Content::text(text))
+    }
+
+    /// The model says a text.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, Content::text(text))
+    }
+}
+
+impl<T> OneOrMany<T> {
+    /// All of them.
+    pub fn as_slice(&self) -> &[T] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+
+    /// All of them.
+    pub fn into_vec(self) -> Vec<T> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl<T> From<T> for OneOrMany<T> {
+    fn from(one: T) -> Self {
+        Self::One(one)
+    }
+}
+
+impl<T> From<Vec<T>> for OneOrMany<T> {
+    fn from(many: Vec<T>) -> Self {
+        Self::Many(many)
+    }
+}
+
+impl ModelPreferences {
+    /// No preference.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! { ModelPreferences:
+    /// Names models to try.
+    hints(Vec<ModelHint>);
+    /// Says how much cost matters.
+    cost_priority(f64);
+    /// Says how much speed matters.
+    speed_priority(f64);
+    /// Says how much cleverness matters.
+    intelligence_priority(f64);
+}
+
+impl ModelHint {
+    /// A model's name, or part of it.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()) }
+    }
+}
+
+impl CreateMessageResult {
+    /// What `model` answered.
+    pub fn new(content: impl Into<OneOrMany<Content>>, model: impl Into<String>) -> Self {
+        Self {
+            role: Role::Assistant,
+            content: content.into(),
+            model: model.into(),
+            stop_reason: None,
+            meta: None,
+        }
+    }
+
+    /// The texts of the answer, one a line.
+    pub fn text(&self) -> String {
+        let texts: Vec<_> = self.content.as_slice().iter().filter_map(Content::as_text).collect();
+        texts.join("\n")
+    }
+}
+
+setters! { CreateMessageResult:
+    /// Says why the model stopped.
+    stop_reason(String);
+    /// Adds anything else.
+    meta(Json);
+}
+
+impl fmt::Display for SamplingFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mixed => f.write_str("A message with tool results must hold nothing else."),
+            Self::Unanswered(id) => {
+                write!(f, "The tool use `{id}` is not answered by the next message.")
+            }
+            Self::Unasked(id) => {
+                write!(f, "The tool result `{id}` answers no tool use of the message before it.")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SamplingFault {}
+
+impl<T: Serialize> Serialize for OneOrMany<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One(one) => one.serialize(serializer),
+            Self::Many(many) => many.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Json::deserialize(deserializer)?;
+        let read = match raw.get().starts_with('[') {
+            true => raw.to().map(Self::Many),
+            false => raw.to().map(Self::One),
+        };
+        read.map_err(D::Error::custom)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Choice {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<Mode>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Auto,
+    Required,
+    None,
+}
+
+impl Serialize for ToolChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mode = match self {
+            Self::Auto => Mode::Auto,
+            Self::Required => Mode::Required,
+            Self::None => Mode::None,
+        };
+        Choice { mode: Some(mode) }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Choice::deserialize(deserializer)?.mode {
+            None | Some(Mode::Auto) => Self::Auto,
+            Some(Mode::Required) => Self::Required,
+            Some(Mode::None) => Self::None,
+        })
+    }
+}

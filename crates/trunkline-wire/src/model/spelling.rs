@@ -1,0 +1,123 @@
+//! Small spellings that several types share: a flag as `{}`, a number without `.0`, a `null` that
+//! is not absence, a map that keeps its order.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::json::Json;
+
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// A flag that is spelled `{}` when set and left out otherwise.
+pub(crate) mod presence {
+    use super::*;
+
+    #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+    pub(crate) fn serialize<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_map(Some(0))?.end()
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(de: D) -> Result<bool, D::Error> {
+        let raw = Json::deserialize(de)?;
+        Ok(!matches!(raw.get(), "null" | "false"))
+    }
+}
+
+/// A number that is written as an integer when it is one: `50`, not `50.0`.
+pub(crate) mod number {
+    use super::*;
+
+    #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+    pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        // Beyond 2^53 a float no longer holds every integer, so it stays a float.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        if value.fract() == 0.0 && value.abs() < EXACT {
+            return serializer.serialize_i64(*value as i64);
+        }
+        serializer.serialize_f64(*value)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(de: D) -> Result<f64, D::Error> {
+        f64::deserialize(de)
+    }
+
+    pub(crate) mod option {
+        use super::*;
+
+        pub(crate) fn serialize<S: Serializer>(
+            value: &Option<f64>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            match value {
+                Some(value) => super::serialize(value, serializer),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+            de: D,
+        ) -> Result<Option<f64>, D::Error> {
+            Option::deserialize(de)
+        }
+    }
+}
+
+/// Reads `null` as a value, where absence is something else.
+pub(crate) fn some_json<'de, D: Deserializer<'de>>(de: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(de).map(Some)
+}
+
+/// Reads a missing or `null` member as the default.
+pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    de: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(de).map(Option::unwrap_or_default)
+}
+
+/// An object whose members are all of one kind, in the order they were written.
+pub(crate) mod ordered {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer, T: Serialize>(
+        entries: &[(String, T)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(entries.iter().map(|(key, value)| (key, value)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+        de: D,
+    ) -> Result<Vec<(String, T)>, D::Error> {
+        struct Entries<T>(PhantomData<T>);
+        impl<'de, T: DeserializeOwned> Visitor<'de> for Entries<T> {
+            type Value = Vec<(String, T)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Vec::new())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                let mut seen = std::collections::HashSet::new();
+                while let Some((key, value)) = map.next_entry::<String, T>()? {
+                    if !seen.insert(key.clone()) {
+                        return Err(A::Error::custom("a member name stands twice"));
+                    }
+                    entries.push((key, value));
+                }
+                Ok(entries)
+            }
+        }
+        de.deserialize_any(Entries(PhantomData))
+    }
+}

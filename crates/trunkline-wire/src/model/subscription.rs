@@ -1,0 +1,82 @@
+//! What a client wants to hear about.
+
+use serde::{Deserialize, Serialize};
+
+use super::spelling::is_false;
+
+/// The changes a listener wants, or those that a server agrees to tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SubscriptionFilter {
+    /// The list of tools.
+    #[serde(skip_serializing_if = "is_false")]
+    pub tools_list_changed: bool,
+    /// The list of prompts.
+    #[serde(skip_serializing_if = "is_false")]
+    pub prompts_list_changed: bool,
+    /// The list of resources.
+    #[serde(skip_serializing_if = "is_false")]
+    pub resources_list_changed: bool,
+    /// These resources, by URI.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_subscriptions: Vec<String>,
+    /// These tasks (the tasks extension).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub task_ids: Vec<String>,
+}
+
+/// The parameters of `subscriptions/listen`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ListenParams {
+    /// What to tell.
+    pub notifications: SubscriptionFilter,
+}
+
+/// The parameters of `notifications/subscriptions/acknowledged`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AcknowledgedParams {
+    /// What will be told: a subset of what was asked for.
+    pub notifications: SubscriptionFilter,
+}
+
+impl SubscriptionFilter {
+    /// Nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether it asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+setters! { SubscriptionFilter:
+    /// Hear about the list of tools.
+    tools_list_changed(bool);
+    /// Hear about the list of prompts.
+    prompts_list_changed(bool);
+    /// Hear about the list of resources.
+    resources_list_changed(bool);
+    /// Hear about these resources.
+    resource_subscriptions(Vec<String>);
+    /// Hear about these tasks.
+    task_ids(Vec<String>);
+}
+
+impl ListenParams {
+    /// Asks for `notifications`.
+    pub fn new(notifications: SubscriptionFilter) -> Self {
+        Self { notifications }
+    }
+}
+
+impl AcknowledgedParams {
+    /// Agrees to `notifications`.
+    pub fn new(notifications: SubscriptionFilter) -> Self {
+        Self { notifications }
+    }
+}

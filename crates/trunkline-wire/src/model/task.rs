@@ -1,0 +1,237 @@
+//! Calls that outlive their request.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::spelling::ordered;
+use super::{InputRequest, InputResponse};
+use crate::json::Json;
+use crate::jsonrpc::{ErrorObject, Object};
+
+/// A task. Written as the extension of 2026-07-28 spells it, read in both spellings;
+/// [`crate::era::stateful`] writes that of 2025-11-25.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Task {
+    /// Its name, not to be guessed.
+    pub task_id: String,
+    /// How it stands.
+    pub status: TaskStatus,
+    /// The same in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_message: Option<String>,
+    /// When it began, in RFC 3339.
+    pub created_at: String,
+    /// When its status last changed, in RFC 3339.
+    pub last_updated_at: String,
+    /// How long it is kept after it began; without end if `None`.
+    #[serde(default, alias = "ttl")]
+    pub ttl_ms: Option<u64>,
+    /// How often to ask.
+    #[serde(default, alias = "pollInterval", skip_serializing_if = "Option::is_none")]
+    pub poll_interval_ms: Option<u64>,
+}
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It runs.
+    Working,
+    /// It has questions.
+    InputRequired,
+    /// It has a result.
+    Completed,
+    /// It has an error. In 2025-11-25 also: the tool's result says that it failed.
+    Failed,
+    /// It was stopped.
+    Cancelled,
+}
+
+/// A task with whatever it has come to.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DetailedTask {
+    /// The task.
+    pub task: Task,
+    /// The result, once completed.
+    pub result: Option<Json>,
+    /// The error, once failed.
+    pub error: Option<ErrorObject>,
+    /// The questions, while it has any.
+    pub input_requests: Vec<(String, InputRequest)>,
+}
+
+/// The wish that a request become a task (2025-11-25).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskRequest {
+    /// How many milliseconds to keep it.
+    #[serde(rename = "ttl", default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
+
+/// The parameters of `tasks/get`, `tasks/result` and `tasks/cancel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TaskParams {
+    /// Which task.
+    pub task_id: String,
+}
+
+/// The parameters of `tasks/update`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct UpdateTaskParams {
+    /// Which task.
+    pub task_id: String,
+    /// Answers, by the question's key.
+    #[serde(default, with = "ordered")]
+    pub input_responses: Vec<(String, InputResponse)>,
+}
+
+/// The JSON is not a task in either spelling.
+#[derive(Debug)]
+pub struct UnknownTaskShape(serde_json::Error);
+
+impl Task {
+    /// A task that began just now.
+    pub fn new(task_id: impl Into<String>, created_at: impl Into<String>) -> Self {
+        let created_at = created_at.into();
+        Self {
+            task_id: task_id.into(),
+            status: TaskStatus::Working,
+            status_message: None,
+            last_updated_at: created_at.clone(),
+            created_at,
+            ttl_ms: None,
+            poll_interval_ms: None,
+        }
+    }
+
+    /// Reads a task that stands alone, or inside `task` as 2025-11-25 answers its creation.
+    pub fn read(raw: &Json) -> Result<Self, UnknownTaskShape> {
+        let object = Object::parse(raw.get()).map_err(UnknownTaskShape)?;
+        object.get("task").unwrap_or(raw).to().map_err(UnknownTaskShape)
+    }
+}
+
+setters! { Task:
+    /// Says how it stands.
+    status(TaskStatus);
+    /// Says the same in words.
+    status_message(String);
+    /// Says when its status last changed.
+    last_updated_at(String);
+    /// Says how long it is kept.
+    ttl_ms(u64);
+    /// Says how often to ask.
+    poll_interval_ms(u64);
+}
+
+impl TaskStatus {
+    /// Whether nothing more will happen.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl DetailedTask {
+    /// A task that has come to nothing yet.
+    pub fn new(task: Task) -> Self {
+        Self { task, result: None, error: None, input_requests: Vec::new() }
+    }
+}
+
+setters! { DetailedTask:
+    /// Adds its result.
+    result(Json);
+    /// Adds its error.
+    error(ErrorObject);
+    /// Adds its questions.
+    input_requests(Vec<(String, InputRequest)>);
+}
+
+impl TaskRequest {
+    /// Kept as long as the receiver likes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! { TaskRequest:
+    /// Says how many milliseconds to keep it.
+    ttl_ms(u64);
+}
+
+impl TaskParams {
+    /// Means this task.
+    pub fn new(task_id: impl Into<String>) -> Self {
+        Self { task_id: task_id.into() }
+    }
+}
+
+impl UpdateTaskParams {
+    /// Answers questions of this task.
+    pub fn new(task_id: impl Into<String>, input_responses: Vec<(String, InputResponse)>) -> Self {
+        Self { task_id: task_id.into(), input_responses }
+    }
+}
+
+impl fmt::Display for UnknownTaskShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "This is not a task: {}.", self.0)
+    }
+}
+
+impl std::error::Error for UnknownTaskShape {}
+
+/// What stands beside a task's own members.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    #[serde(default)]
+    result: Option<Json>,
+    #[serde(default)]
+    error: Option<ErrorObject>,
+    #[serde(default, with = "ordered")]
+    input_requests: Vec<(String, InputRequest)>,
+}
+
+impl<'de> Deserialize<'de> for DetailedTask {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        let raw = Json::deserialize(deserializer)?;
+        let task = Task::read(&raw).map_err(D::Error::custom)?;
+        let Outcome { result, error, input_requests } = raw.to().map_err(D::Error::custom)?;
+        Ok(Self { task, result, error, input_requests })
+    }
+}
+
+impl Serialize for DetailedTask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::of(&self.task);
+        if let Some(result) = &self.result {
+            object.set("result", result.clone());
+        }
+        if let Some(error) = &self.error {
+            object.set("error", Json::of(error));
+        }
+        if !self.input_requests.is_empty() {
+            object.set("inputRequests", Json::of(&Entries(&self.input_requests)));
+        }
+        object.serialize(serializer)
+    }
+}
+
+struct Entries<'a>(&'a [(String, InputRequest)]);
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ordered::serialize(self.0, serializer)
+    }
+}

@@ -1,0 +1,265 @@
+//! Things a model can do.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::spelling::{null_is_default, some_json};
+use super::{Content, Icon, TaskRequest};
+use crate::json::Json;
+use crate::jsonrpc::Object;
+
+/// A tool in a server's list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Tool {
+    /// Its name, for programs.
+    pub name: String,
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments, whose root is an object.
+    pub input_schema: Json,
+    /// The JSON Schema of its structured result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Json>,
+    /// How it behaves. Not to be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<ToolAnnotations>,
+    /// How to draw it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub icons: Vec<Icon>,
+    /// Whether it can be called as a task (2025-11-25).
+    #[serde(
+        rename = "execution",
+        default,
+        with = "execution",
+        skip_serializing_if = "TaskSupport::is_forbidden"
+    )]
+    pub task_support: TaskSupport,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// How a tool says it behaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ToolAnnotations {
+    /// Its name, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// It changes nothing; no, unless said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// It may destroy; yes, unless said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+    /// Calling it twice is like once; no, unless said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
+    /// It reaches beyond a closed world; yes, unless said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world_hint: Option<bool>,
+}
+
+/// Whether a tool can be called as a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskSupport {
+    /// It cannot.
+    #[default]
+    Forbidden,
+    /// It can.
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// The parameters of `tools/call`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CallToolParams {
+    /// Which tool.
+    pub name: String,
+    /// Its arguments, an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Json>,
+    /// Asks for a task (2025-11-25).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskRequest>,
+}
+
+/// The answer to `tools/call`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CallToolResult {
+    /// What the tool says to the model.
+    #[serde(default)]
+    pub content: Vec<Content>,
+    /// The same for programs; `null` is a value, and not the same as nothing.
+    #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Json>,
+    /// Whether the tool failed; see [`CallToolResult::is_error`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+impl Tool {
+    /// A tool that takes what `input_schema` says.
+    pub fn new(name: impl Into<String>, input_schema: Json) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: None,
+            input_schema,
+            output_schema: None,
+            annotations: None,
+            icons: Vec::new(),
+            task_support: TaskSupport::Forbidden,
+            meta: None,
+        }
+    }
+}
+
+setters! { Tool:
+    /// Names it for people.
+    title(String);
+    /// Says what it does.
+    description(String);
+    /// Says what its structured result looks like.
+    output_schema(Json);
+    /// Says how it behaves.
+    annotations(ToolAnnotations);
+    /// Says how to draw it.
+    icons(Vec<Icon>);
+    /// Says whether it can be called as a task.
+    task_support(TaskSupport);
+    /// Adds anything else.
+    meta(Json);
+}
+
+impl ToolAnnotations {
+    /// Nothing said.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+setters! { ToolAnnotations:
+    /// Names it for people.
+    title(String);
+    /// It changes nothing, or something.
+    read_only_hint(bool);
+    /// It may destroy, or not.
+    destructive_hint(bool);
+    /// Calling it twice is like once, or not.
+    idempotent_hint(bool);
+    /// It reaches beyond a closed world, or not.
+    open_world_hint(bool);
+}
+
+impl TaskSupport {
+    /// Whether it cannot be called as a task.
+    pub fn is_forbidden(&self) -> bool {
+        *self == Self::Forbidden
+    }
+}
+
+impl CallToolParams {
+    /// Calls a tool without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), arguments: None, task: None }
+    }
+
+    /// Reads the parameters out of their members without copying the arguments.
+    pub fn from_object(mut object: Object) -> Result<Self, serde_json::Error> {
+        use serde::de::Error as _;
+        let name = object.take("name").ok_or_else(|| serde_json::Error::missing_field("name"))?;
+        let task = object.take("task").map(|task| task.to()).transpose()?.flatten();
+        let arguments = object.take("arguments").filter(|arguments| !arguments.is_null());
+        Ok(Self { name: name.to()?, arguments, task })
+    }
+
+    /// The parameters as members, without copying the arguments.
+    pub fn into_object(self) -> Object {
+        let mut object = Object::default();
+        object.set("name", Json::string(&self.name));
+        if let Some(arguments) = self.arguments {
+            object.set("arguments", arguments);
+        }
+        if let Some(task) = self.task {
+            object.set("task", Json::of(&task));
+        }
+        object
+    }
+}
+
+setters! { CallToolParams:
+    /// Gives it arguments.
+    arguments(Json);
+    /// Asks for a task.
+    task(TaskRequest);
+}
+
+impl CallToolResult {
+    /// What the tool says, in blocks.
+    pub fn new(content: Vec<Content>) -> Self {
+        Self { content, ..Self::default() }
+    }
+
+    /// The tool says one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(vec![Content::text(text)])
+    }
+
+    /// The tool failed, and says so to the model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: Some(true), ..Self::text(text) }
+    }
+
+    /// A value for programs, and the same as text for the model.
+    pub fn structured(value: Json) -> Self {
+        Self { structured_content: Some(value.clone()), ..Self::text(value.get()) }
+    }
+
+    /// Whether the tool failed.
+    pub fn is_error(&self) -> bool {
+        self.is_error == Some(true)
+    }
+}
+
+setters! { CallToolResult:
+    /// Adds a value for programs.
+    structured_content(Json);
+    /// Adds anything else.
+    meta(Json);
+}
+
+/// `task_support` stands inside `execution`.
+mod execution {
+    use super::*;
+
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Execution {
+        task_support: TaskSupport,
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+    pub(super) fn serialize<S: Serializer>(it: &TaskSupport, ser: S) -> Result<S::Ok, S::Error> {
+        Execution { task_support: *it }.serialize(ser)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(de: D) -> Result<TaskSupport, D::Error> {
+        let execution = Option::<Execution>::deserialize(de)?;
+        Ok(execution.unwrap_or_default().task_support)
+    }
+}

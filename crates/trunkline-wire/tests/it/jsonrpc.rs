@@ -1,0 +1,195 @@
+//! The envelope: what is a message, what is not, and what is echoed.
+
+use trunkline_wire::jsonrpc::{Id, Incoming, Malformed, MalformedKind, Message, Params};
+
+use crate::value;
+
+fn parse(text: &str) -> Incoming {
+    Incoming::parse(text.as_bytes())
+}
+
+fn one(text: &str) -> Message {
+    match parse(text) {
+        Incoming::One(message) => message,
+        other => panic!("{text} gave {other:?}"),
+    }
+}
+
+fn bad(text: &str) -> Malformed {
+    match parse(text) {
+        Incoming::Bad(malformed) => malformed,
+        other => panic!("{text} gave {other:?}"),
+    }
+}
+
+#[test]
+fn ids_are_echoed_type_exactly() {
+    for id in [
+        "1",
+        "0",
+        "-7",
+        "9223372036854775807",
+        "9223372036854775808",
+        "123456789012345678901234567890",
+        "-0",
+        r#""1""#,
+        r#""""#,
+        r#""ü\n""#,
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        let Message::Request { id: read, .. } = one(&text) else { panic!("{text} is a request") };
+        assert_eq!(read.to_json().get(), id);
+        let reply = Message::result(read, trunkline_wire::json::Json::empty_object());
+        assert_eq!(reply.to_text(), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+    assert_ne!(Id::from_json("1"), Id::from_json(r#""1""#));
+}
+
+#[test]
+fn ids_that_are_no_ids_are_refused() {
+    for id in ["1.5", "1e0", "true", "[]", "{}"] {
+        let malformed = bad(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+        assert_eq!((malformed.kind, malformed.id), (MalformedKind::NotJsonRpc, None), "{id}");
+    }
+}
+
+#[test]
+fn a_null_id_is_kept_apart() {
+    let text = r#"{"jsonrpc":"2.0","id":null,"method":"mcp/listTools"}"#;
+    assert!(matches!(one(text), Message::Request { id: Id::Null, .. }));
+    let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}"#;
+    assert!(matches!(one(text), Message::Response { id: None, outcome: Err(_) }));
+    let text = r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#;
+    assert!(matches!(one(text), Message::Response { id: None, outcome: Err(_) }));
+}
+
+#[test]
+fn a_name_that_stands_twice_is_refused_at_each_level_we_read() {
+    let table = [
+        r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":3,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"ping","method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","method":"ping","params":{},"params":{},"id":3}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a","n\u0061me":"b"}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"result":{},"result":{}}"#,
+    ];
+    for text in table {
+        let malformed = bad(text);
+        assert_eq!(malformed.kind, MalformedKind::DuplicateKey, "{text}");
+        assert_eq!(malformed.id, Some(Id::Number(3)), "{text}");
+        assert_eq!(malformed.to_error().code, -32600);
+    }
+    let wide: Vec<_> = (0..40).map(|it| format!(r#""k{it}":0"#)).collect();
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"x","params":{{{},"k39":1}}}}"#,
+        wide.join(",")
+    );
+    assert_eq!(bad(&text).kind, MalformedKind::DuplicateKey);
+}
+
+#[test]
+fn two_ids_are_refused() {
+    let malformed = bad(r#"{"jsonrpc":"2.0","id":3,"id":4,"method":"ping"}"#);
+    assert_eq!(malformed.kind, MalformedKind::DuplicateKey);
+}
+
+#[test]
+fn parameters_are_absent_an_object_or_an_array() {
+    let params = |text: &str| {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x"{text}}}"#);
+        match one(&text) {
+            Message::Request { params, .. } => params,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(params(""), Params::Absent);
+    assert_eq!(params(r#","params":null"#), Params::Absent);
+    assert_eq!(params(r#","params":{"a":1.50}"#).get("a").unwrap().get(), "1.50");
+    assert!(matches!(params(r#","params":[1,{}]"#), Params::Array(items) if items.len() == 2));
+    for text in ["1", r#""a""#, "true", "0.5", "-1"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{text}}}"#);
+        let malformed = bad(&text);
+        assert_eq!(malformed.kind, MalformedKind::NotJsonRpc, "{text}");
+        assert_eq!(malformed.id, Some(Id::Number(1)), "{text}");
+    }
+}
+
+#[test]
+fn messages_are_written_as_they_were_read() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"t","arguments":{"b":1.0,"a":[]}}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"mcp/tool/execute","params":["t",{"a":null}]}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"x":12345678901234567890}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"m","data":[1]}}"#,
+    ] {
+        assert_eq!(one(text).to_text(), text);
+    }
+}
+
+#[test]
+fn what_is_no_message_is_told_why() {
+    let table = [
+        ("", MalformedKind::NotJson),
+        ("{", MalformedKind::NotJson),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#, MalformedKind::NotJson),
+        ("1", MalformedKind::NotJsonRpc),
+        ("{}", MalformedKind::NotJsonRpc),
+        (r#"{"id":1,"method":"x"}"#, MalformedKind::NotJsonRpc),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, MalformedKind::NotJsonRpc),
+        (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, MalformedKind::NotJsonRpc),
+        (r#"{"jsonrpc":"2.0","id":1}"#, MalformedKind::NotJsonRpc),
+        (r#"{"jsonrpc":"2.0","result":{}}"#, MalformedKind::NotJsonRpc),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#,
+            MalformedKind::NotJsonRpc,
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, MalformedKind::NotJsonRpc),
+    ];
+    for (text, kind) in table {
+        assert_eq!(bad(text).kind, kind, "{text}");
+    }
+    assert!(bad(r#"{"id":1,"result":{}}"#).is_response);
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_not_json() {
+    let Incoming::Bad(malformed) = Incoming::parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}")
+    else {
+        panic!("this is not UTF-8")
+    };
+    assert_eq!(malformed.kind, MalformedKind::NotJson);
+    assert_eq!(malformed.to_error().code, -32700);
+}
+
+#[test]
+fn depth_is_bounded() {
+    let nest = |depth: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"a":{open}{close}}}}}"#)
+    };
+    assert!(matches!(parse(&nest(126)), Incoming::One(_)));
+    assert_eq!(bad(&nest(127)).kind, MalformedKind::TooDeep);
+    assert_eq!(bad(&nest(100_000)).kind, MalformedKind::TooDeep);
+}
+
+#[test]
+fn each_message_of_a_batch_is_judged_for_itself() {
+    let text = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 7,
+        {"jsonrpc":"2.0","method":"notifications/initialized"}, {"jsonrpc":"2.0","id":"x"}]"#;
+    let Incoming::Batch(items) = parse(text) else { panic!("this is a batch") };
+    assert_eq!(items.len(), 4);
+    assert!(matches!(&items[0], Ok(Message::Request { id: Id::Number(1), .. })));
+    assert!(matches!(&items[1], Err(it) if it.kind == MalformedKind::NotJsonRpc));
+    assert!(matches!(&items[2], Ok(Message::Notification { .. })));
+    assert!(matches!(&items[3], Err(it) if it.id == Some(Id::Text("x".into()))));
+    assert_eq!(parse("[]"), Incoming::Batch(Vec::new()));
+    assert_eq!(bad("[1,").kind, MalformedKind::NotJson);
+}
+
+#[test]
+fn errors_keep_their_data() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m","data":"text"}}"#;
+    let Message::Response { outcome: Err(error), .. } = one(text) else { panic!("an error") };
+    assert_eq!(value(error.data.unwrap().get()), value(r#""text""#));
+}

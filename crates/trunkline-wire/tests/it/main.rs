@@ -1,0 +1,23 @@
+//! The crate from outside: one binary, one file a subject.
+
+// Tests read example messages from disk; the crate itself never does.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod codec;
+mod dialect;
+mod examples;
+mod jsonrpc;
+mod model;
+mod results;
+
+use serde_json::Value;
+use trunkline_wire::json::Json;
+
+/// Text as a value, for comparing JSON without regard to order.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|err| panic!("{err} in {text}"))
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap_or_else(|err| panic!("{err} in {text}"))
+}

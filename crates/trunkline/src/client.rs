@@ -1,0 +1,130 @@
+//! A client: how to reach a server, call it, and answer it.
+//!
+//! ```no_run
+//! use trunkline::client::{Client, Command};
+//! use trunkline::serde_json::json;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::builder("example", "1.0.0").connect(Command::new("some-server")).await?;
+//! for tool in client.list_tools().await? {
+//!     println!("{}", tool.name);
+//! }
+//! let result = client
+//!     .call_tool("book", json!({ "city": "Oslo", "nights": 2 }))
+//!     .on_progress(|step| println!("{} of {:?}", step.progress, step.total))
+//!     .await?;
+//! println!("{:?}", result.content);
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Which revision is spoken is settled while connecting, and nothing here depends on it. Read
+//! [`Host`] for the questions a server may ask, [`Call`] for what a call can be told.
+
+mod ask;
+mod builder;
+mod call;
+mod calls;
+mod command;
+mod error;
+mod host;
+mod listen;
+mod pages;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use trunkline_proto::client::Opened;
+use trunkline_transport::child::Child;
+use trunkline_transport::connection::Connection;
+use trunkline_wire::model::{Implementation, ServerCapabilities};
+use trunkline_wire::revision::Revision;
+
+pub use builder::ClientBuilder;
+pub use call::{Call, Running};
+pub use command::Command;
+pub use error::{CallError, ConnectCause, ConnectError};
+pub use host::{Hooks, Host};
+pub use listen::Listener;
+pub use tasks::ToolCall;
+/// Why a handshake failed.
+pub use trunkline_proto::client::OpenError;
+/// How a server did not start, or ended.
+pub use trunkline_transport::child::{Exit, SpawnError};
+/// How messages are cut out of a byte stream.
+pub use trunkline_wire::frame::Framing;
+
+/// A connection to a server. Calls may run side by side; each is made when it is awaited.
+///
+/// A server that was started for this client is killed with everything it started when the client
+/// is dropped; [`Client::close`] is kinder.
+pub struct Client {
+    caller: call::Caller,
+    // Dropped in this order: who listens, the connection, and then the process at its other end.
+    subscriptions: Mutex<BTreeMap<String, Listener>>,
+    connection: Connection,
+    child: Option<Child>,
+}
+
+impl Client {
+    /// A client under construction.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(Implementation::new(name, version))
+    }
+
+    /// The revision that is spoken.
+    pub fn revision(&self) -> Revision {
+        self.caller.revision()
+    }
+
+    /// How the server names itself. Self-reported: never decide on it.
+    pub fn server_info(&self) -> Option<&Implementation> {
+        self.caller.opened.info.as_ref()
+    }
+
+    /// What the server offers.
+    pub fn server_capabilities(&self) -> &ServerCapabilities {
+        &self.caller.opened.capabilities
+    }
+
+    /// What a model should know about the server.
+    pub fn instructions(&self) -> Option<&str> {
+        self.caller.opened.instructions.as_deref()
+    }
+
+    /// Everything the handshake found out.
+    pub fn opened(&self) -> &Arc<Opened> {
+        &self.caller.opened
+    }
+
+    /// Whether the server is gone.
+    pub fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    /// The last lines that a server started for this client wrote to stderr, safe to show.
+    pub fn stderr(&self) -> Vec<String> {
+        self.child.as_ref().map(|child| child.stderr().lines()).unwrap_or_default()
+    }
+
+    /// Hangs up in good order. A server that was started for this client is asked to end: by the
+    /// end of its input, then SIGTERM, then SIGKILL. Says how it ended.
+    pub async fn close(self) -> Option<Exit> {
+        let Self { subscriptions, connection, child, .. } = self;
+        drop(subscriptions);
+        connection.close().await;
+        match child {
+            Some(child) => Some(child.stop().await),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("opened", &self.caller.opened).finish_non_exhaustive()
+    }
+}

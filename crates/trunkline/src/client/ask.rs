@@ -1,0 +1,152 @@
+//! A question of the server, in either era → the host's checked answer in the revision's words.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use trunkline_proto::{Call, Heard};
+use trunkline_transport::handler::{Answer, Handler};
+use trunkline_transport::voice::Voice;
+use trunkline_wire::era::stateful::Fit;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::model::{
+    ClientCapabilities, CreateMessageParams, ElicitParams, InputRequest,
+    InputResponse, ListRootsResult,
+};
+use trunkline_wire::revision::Revision;
+
+use super::host::Host;
+use super::listen::{Hub, change_of};
+
+/// A host whose type is forgotten, so that a client has one type.
+pub(super) trait Asked: Send + Sync {
+    /// Answers one question.
+    fn answer(&self, question: InputRequest, revision: Revision) -> Answering;
+
+    /// Hears of a change.
+    fn changed(&self, change: &trunkline_proto::Change);
+}
+
+/// An answer being worked out.
+pub(super) type Answering =
+    Pin<Box<dyn Future<Output = Result<InputResponse, ErrorObject>> + Send>>;
+
+/// A host and what it declared when the connection was made.
+pub(super) struct Hosted<H> {
+    host: Arc<H>,
+    capabilities: ClientCapabilities,
+}
+
+impl<H: Host> Hosted<H> {
+    pub(super) fn new(host: Arc<H>, capabilities: ClientCapabilities) -> Self {
+        Self { host, capabilities }
+    }
+}
+
+impl<H: Host> Asked for Hosted<H> {
+    fn answer(&self, question: InputRequest, revision: Revision) -> Answering {
+        if let Err(error) = check(&question, &self.capabilities) {
+            return Box::pin(async { Err(error) });
+        }
+        let host = Arc::clone(&self.host);
+        Box::pin(async move {
+            let mut response = match question {
+                InputRequest::Elicit(params) => InputResponse::Elicit(host.elicit(params).await?),
+                InputRequest::Sample(params) => InputResponse::Sample(host.sample(*params).await?.into()),
+                InputRequest::Roots => {
+                    let roots = host.roots().await?;
+                    if let Some(root) = roots.iter().find(|it| !it.uri.starts_with("file://")) {
+                        let message = format!("The root `{}` is not a `file://` URI.", root.uri);
+                        return Err(ErrorObject::internal("roots", message));
+                    }
+                    InputResponse::Roots(ListRootsResult::new(roots))
+                }
+            };
+            response.fit(revision.profile());
+            Ok(response)
+        })
+    }
+
+    fn changed(&self, change: &trunkline_proto::Change) {
+        self.host.on_change(change);
+    }
+}
+
+/// Answers what reaches the client over its connection.
+pub(super) struct Answers<H> {
+    pub(super) hosted: Arc<Hosted<H>>,
+    pub(super) hub: Arc<Hub>,
+}
+
+impl<H: Host> Handler for Answers<H> {
+    fn call(&self, call: Call, _: &Voice) -> Answer {
+        let params = call.params.to_json();
+        let question = match InputRequest::read(call.method.name, Some(&params)) {
+            Ok(question) => question,
+            Err(err) => {
+                let message = format!("`{}` cannot be read: {err}.", call.method.name);
+                return Answer::Now(Err(ErrorObject::invalid_params(message)));
+            }
+        };
+        let answering = self.hosted.answer(question, call.revision);
+        Answer::later(async move { Outcome::Ok(Json::of(&answering.await?)) })
+    }
+
+    fn heard(&self, heard: Heard) {
+        if heard.method == "notifications/message" {
+            // A message that cannot be read is nobody's loss.
+            if let Ok(message) = heard.params.to() {
+                self.hosted.host.on_log(message);
+            }
+        } else if let Some(change) = change_of(&heard) {
+            self.hosted.changed(&change);
+            self.hub.tell(&change);
+        }
+    }
+}
+
+/// The connection owns its answers, so they go when it goes.
+impl<H> Drop for Answers<H> {
+    fn drop(&mut self) {
+        self.hub.close();
+    }
+}
+
+/// Whether the question is one that was declared, and makes sense.
+fn check(question: &InputRequest, declared: &ClientCapabilities) -> Result<(), ErrorObject> {
+    let refuse = |message: &str| Err(ErrorObject::invalid_params(message));
+    match question {
+        InputRequest::Elicit(params) => {
+            let Some(modes) = declared.elicitation else {
+                return Err(ErrorObject::method_not_found(question.method()));
+            };
+            match params {
+                ElicitParams::Form(_) if !modes.form => {
+                    refuse("This client does not take forms; it did not declare `form`.")
+                }
+                ElicitParams::Url(_) if !modes.url => {
+                    refuse("This client does not take URLs; it did not declare `url`.")
+                }
+                _ => Ok(()),
+            }
+        }
+        InputRequest::Sample(params) => {
+            let Some(sampling) = declared.sampling else {
+                return Err(ErrorObject::method_not_found(question.method()));
+            };
+            if uses_tools(params) && !sampling.tools {
+                return refuse("This client's model takes no tools; it did not declare them.");
+            }
+            params.check().map_err(|fault| ErrorObject::invalid_params(fault.to_string()))
+        }
+        InputRequest::Roots if declared.roots.is_none() => {
+            Err(ErrorObject::method_not_found(question.method()))
+        }
+        InputRequest::Roots => Ok(()),
+    }
+}
+
+fn uses_tools(params: &CreateMessageParams) -> bool {
+    !params.tools.is_empty() || params.tool_choice.is_some()
+}

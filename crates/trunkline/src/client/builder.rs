@@ -1,0 +1,234 @@
+//! What a client is, and how it is connected.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use trunkline_proto::client::{Config, OpenError};
+use trunkline_proto::{Bounds, Timing};
+use trunkline_transport::Limits;
+use trunkline_transport::child::Child;
+use trunkline_transport::connection::Connection;
+use trunkline_wire::frame::Framing;
+use trunkline_wire::json::Json;
+use trunkline_wire::model::{Implementation, LogLevel, TASKS_EXTENSION};
+use trunkline_wire::revision::{Era, Revision, Revisions};
+
+use super::Client;
+use super::ask::{Answers, Hosted};
+use super::call::{Caller, Shared};
+use super::command::Command;
+use super::error::ConnectError;
+use super::host::Host;
+use super::listen::Hub;
+
+/// A client under construction.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it connects"]
+pub struct ClientBuilder<H = ()> {
+    info: Implementation,
+    revisions: Revisions,
+    host: Arc<H>,
+    log_level: Option<LogLevel>,
+    limits: Limits,
+    timing: Option<Timing>,
+    framing: Framing,
+}
+
+impl ClientBuilder {
+    pub(super) fn new(info: Implementation) -> Self {
+        Self {
+            info,
+            revisions: Revisions::ALL,
+            host: Arc::new(()),
+            log_level: None,
+            limits: Limits::default(),
+            timing: None,
+            framing: Framing::Newline,
+        }
+    }
+}
+
+impl<H: Host> ClientBuilder<H> {
+    /// Speaks this revision and no other.
+    pub fn protocol(self, revision: Revision) -> Self {
+        self.protocols(Revisions::only(revision))
+    }
+
+    /// Speaks one of these revisions.
+    pub fn protocols(mut self, revisions: Revisions) -> Self {
+        self.revisions = revisions;
+        self
+    }
+
+    /// Has the server's questions answered by `host`.
+    pub fn host<G: Host>(self, host: G) -> ClientBuilder<G> {
+        let Self { info, revisions, log_level, limits, timing, framing, .. } = self;
+        let host = Arc::new(host);
+        ClientBuilder { info, revisions, host, log_level, limits, timing, framing }
+    }
+
+    /// Says more about this client than its name and version.
+    pub fn info(mut self, info: Implementation) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Asks for log messages of this level and worse.
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// Bounds what a server can cost.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How long a call may take, unless the call says otherwise.
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.timing = Some(timing);
+        self
+    }
+
+    /// How messages are cut out of the byte stream; lines, unless said.
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
+    }
+
+    /// Starts a server and connects to it over its stdin and stdout. A server that does not
+    /// survive the question which era it speaks is started once more and asked in the old way.
+    pub async fn connect(self, command: Command) -> Result<Client, ConnectError> {
+        let stateful = self.revisions.of_era(Era::Stateful);
+        match self.start(&command, self.revisions).await {
+            Err((_, OpenError::Closed { probing: true })) if !stateful.is_empty() => {
+                self.start(&command, stateful).await.map_err(|(error, _)| error)
+            }
+            outcome => outcome.map_err(|(error, _)| error),
+        }
+    }
+
+    /// Connects over a byte stream.
+    pub async fn connect_io(
+        self,
+        reader: impl AsyncRead + Unpin + Send + 'static,
+        writer: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<Client, ConnectError> {
+        let opened = self.open((reader, writer), self.revisions).await;
+        let client = opened.map_err(ConnectError::handshake)?;
+        client.begin(self.log_level).await;
+        Ok(client)
+    }
+
+    /// One attempt with a process of its own.
+    async fn start(
+        &self,
+        command: &Command,
+        revisions: Revisions,
+    ) -> Result<Client, (ConnectError, OpenError)> {
+        let line = command.to_string();
+        let spawned = Child::spawn(command.build(), &self.limits).await;
+        let mut child = spawned.map_err(|error| {
+            (ConnectError::spawn(error, line.clone()), OpenError::Closed { probing: false })
+        })?;
+        let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
+        let stream = (
+            stdout.expect("nobody else has taken the child's stdout"),
+            stdin.expect("nobody else has taken the child's stdin"),
+        );
+        match self.open(stream, revisions).await {
+            Ok(mut client) => {
+                client.child = Some(child);
+                client.begin(self.log_level).await;
+                Ok(client)
+            }
+            Err(error) => {
+                let mut failed = ConnectError::handshake(error.clone());
+                if matches!(error, OpenError::Closed { .. }) {
+                    // It is about to end, and how it does says most.
+                    let _ = timeout(LAST_WORDS, child.exited()).await;
+                }
+                failed.exit = child.exit();
+                failed.command = Some(line);
+                failed.stderr = child.stderr().lines();
+                Err((failed, error))
+            }
+        }
+    }
+
+    async fn open(
+        &self,
+        stream: (
+            impl AsyncRead + Unpin + Send + 'static,
+            impl AsyncWrite + Unpin + Send + 'static,
+        ),
+        revisions: Revisions,
+    ) -> Result<Client, OpenError> {
+        let limits = &self.limits;
+        let timing = self
+            .timing
+            .unwrap_or(Timing { idle: limits.call_deadline, hard: limits.hard_deadline });
+        let mut capabilities = self.host.capabilities();
+        // Calls that become tasks are followed, so servers may make them.
+        capabilities.extensions.entry(TASKS_EXTENSION.to_owned()).or_insert_with(Json::empty_object);
+        let mut config = Config::new(self.info.clone());
+        config.revisions = revisions;
+        config.capabilities = capabilities.clone();
+        config.bounds = bounds(limits, timing);
+
+        let hub = Arc::new(Hub::default());
+        let hosted = Arc::new(Hosted::new(Arc::clone(&self.host), capabilities));
+        let answers = Answers { hosted: Arc::clone(&hosted), hub: Arc::clone(&hub) };
+        let connection = Connection::open(
+            Arc::new(config),
+            Arc::new(answers),
+            stream,
+            self.framing,
+            limits.clone(),
+        )
+        .await?;
+        let shared = Shared {
+            limits: limits.clone(),
+            timing,
+            log_level: Mutex::new(self.log_level),
+            asked: hosted,
+            hub,
+        };
+        let caller = Caller {
+            voice: connection.voice().clone(),
+            opened: Arc::clone(connection.opened()),
+            shared: Arc::new(shared),
+        };
+        Ok(Client { caller, subscriptions: Mutex::default(), connection, child: None })
+    }
+}
+
+impl Client {
+    /// What is said right after the handshake.
+    async fn begin(&self, log_level: Option<LogLevel>) {
+        if let Some(level) = log_level
+            && self.caller.opened.capabilities.logging
+        {
+            // A server that takes no level logs as it likes, which is no reason not to talk to it.
+            let _ = self.set_log_level(level).await;
+        }
+    }
+}
+
+fn bounds(limits: &Limits, timing: Timing) -> Bounds {
+    let mut bounds = Bounds::default();
+    bounds.call = timing;
+    // Whoever gives the handshake little time gives the probe half of it.
+    bounds.probe = bounds.probe.min(limits.init_deadline / 2);
+    bounds.open = limits.init_deadline - bounds.probe;
+    bounds.in_flight = limits.in_flight;
+    bounds.subscriptions = limits.subscriptions;
+    bounds.rounds = u32::try_from(limits.input_rounds).unwrap_or(u32::MAX);
+    bounds
+}
+
+/// How long a server that hung up may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -1,0 +1,189 @@
+//! Why a connection or a call came to nothing: whose fault, and what to do.
+
+use std::fmt;
+
+use trunkline_proto::client::OpenError;
+use trunkline_transport::child::{Exit, SpawnError};
+use trunkline_wire::code;
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::model::CallToolResult;
+
+/// A server that could not be reached.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ConnectError {
+    /// How far it got, and what went wrong there.
+    pub cause: ConnectCause,
+    /// The command line, if a process was to be started.
+    pub command: Option<String>,
+    /// How the process ended, if it did.
+    pub exit: Option<Exit>,
+    /// The last lines it wrote to stderr, safe to show.
+    pub stderr: Vec<String>,
+}
+
+/// What went wrong while connecting; the variant is the stage.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectCause {
+    /// The process did not start.
+    Spawn(SpawnError),
+    /// The two sides did not come to terms.
+    Handshake(OpenError),
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server answered with an error.
+    Peer(ErrorObject),
+    /// It was not sent: the revision or the server cannot do it, or the parameters make no sense.
+    Refused(ErrorObject),
+    /// The server's answer breaks the protocol.
+    Invalid(String),
+    /// The server's answer is not what the method promises.
+    Decode {
+        /// The method.
+        method: &'static str,
+        /// What is wrong with the answer.
+        why: String,
+    },
+    /// The tool says that it failed; only from [`Client::call`](super::Client::call).
+    Tool(Box<CallToolResult>),
+    /// The list is longer than the limits allow.
+    TooLong {
+        /// The method.
+        method: &'static str,
+        /// The limit, in words.
+        limit: String,
+    },
+    /// No answer in time.
+    TimedOut,
+    /// Given up, on this side or, for tasks, on the other.
+    Cancelled,
+    /// The connection ended first.
+    Closed,
+}
+
+impl ConnectError {
+    pub(super) fn handshake(error: OpenError) -> Self {
+        let cause = ConnectCause::Handshake(error);
+        Self { cause, command: None, exit: None, stderr: Vec::new() }
+    }
+
+    pub(super) fn spawn(error: SpawnError, command: String) -> Self {
+        let cause = ConnectCause::Spawn(error);
+        Self { cause, command: Some(command), exit: None, stderr: Vec::new() }
+    }
+
+    /// The stage that failed, in a word: `spawn` or `handshake`.
+    pub fn stage(&self) -> &'static str {
+        match self.cause {
+            ConnectCause::Spawn(_) => "spawn",
+            ConnectCause::Handshake(_) => "handshake",
+        }
+    }
+
+    /// What to do about it, if anything helps.
+    pub fn advice(&self) -> Option<&'static str> {
+        let ConnectCause::Handshake(error) = &self.cause else { return None };
+        match error {
+            OpenError::Closed { .. } if self.exit.is_some() => {
+                Some("Run the command in a terminal to see why it ends.")
+            }
+            OpenError::Closed { .. } => Some("Check that the command is an MCP server over stdio."),
+            OpenError::TimedOut => Some(
+                "Check that the command is an MCP server over stdio, or give it more time to start.",
+            ),
+            OpenError::NoCommonRevision { .. } => {
+                Some("Allow a revision that both sides speak, or use another version of the server.")
+            }
+            OpenError::Refused(error) if error.code == code::UNSUPPORTED_REVISION => {
+                Some("Allow another revision.")
+            }
+            OpenError::Refused(_) => Some("The server's own documentation may know why."),
+            OpenError::Invalid(_) => Some("Check that nothing but MCP is written to its stdout."),
+        }
+    }
+
+    /// Whether time ran out.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.cause, ConnectCause::Handshake(OpenError::TimedOut))
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            // It names the command and says what to do already.
+            ConnectCause::Spawn(error) => return error.fmt(f),
+            ConnectCause::Handshake(error) => error.fmt(f)?,
+        }
+        if let (Some(command), Some(exit)) = (&self.command, self.exit) {
+            write!(f, " `{command}` {exit}.")?;
+        }
+        if let Some(advice) = self.advice() {
+            write!(f, " {advice}")?;
+        }
+        if let Some((first, rest)) = self.stderr.split_first() {
+            write!(f, " The last it wrote to stderr:\n  {first}")?;
+            rest.iter().try_for_each(|line| write!(f, "\n  {line}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            ConnectCause::Spawn(error) => Some(error),
+            ConnectCause::Handshake(error) => Some(error),
+        }
+    }
+}
+
+impl CallError {
+    pub(super) fn refused(message: impl Into<String>) -> Self {
+        Self::Refused(ErrorObject::invalid_params(message))
+    }
+}
+
+impl From<trunkline_proto::CallError> for CallError {
+    fn from(error: trunkline_proto::CallError) -> Self {
+        use trunkline_proto::CallError as Core;
+        match error {
+            Core::Peer(error) => Self::Peer(error),
+            Core::Refused(error) => Self::Refused(error),
+            Core::Invalid(why) => Self::Invalid(why),
+            Core::TimedOut => Self::TimedOut,
+            Core::Cancelled => Self::Cancelled,
+            Core::Closed => Self::Closed,
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peer(error) => write!(f, "The server answered with an error: {error}"),
+            Self::Refused(error) => write!(f, "The call was not made: {}", error.message),
+            Self::Invalid(why) => write!(f, "The server's answer breaks the protocol: {why}"),
+            Self::Decode { method, why } => {
+                write!(f, "The answer to `{method}` cannot be read: {why}.")
+            }
+            Self::Tool(result) => {
+                let texts = result.content.iter().filter_map(|block| block.as_text());
+                write!(f, "The tool failed: {}", texts.collect::<Vec<_>>().join("\n"))
+            }
+            Self::TooLong { method, limit } => {
+                write!(f, "`{method}` goes on beyond {limit}; raise the limit or take single pages.")
+            }
+            Self::TimedOut => f.write_str("The server did not answer in time."),
+            Self::Cancelled => f.write_str("The call was cancelled."),
+            Self::Closed => f.write_str("The connection ended before the answer came."),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}

@@ -1,0 +1,369 @@
+//! Hearing of changes: `subscriptions/listen` in 2026-07-28, subscriptions and notifications
+//! before; one [`Listener`] for both.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use trunkline_proto::{Change, Heard};
+use trunkline_transport::voice::Request;
+use trunkline_wire::model::{
+    AcknowledgedParams, ElicitationCompleteParams, ListenParams, ResourceUpdatedParams,
+    ServerCapabilities, SubscribeParams, SubscriptionFilter, TASKS_EXTENSION, Task,
+};
+use trunkline_wire::revision::Era;
+
+use super::call::Caller;
+use super::error::CallError;
+
+/// Changes, in the order in which the server told them. Dropping it ends the subscription.
+pub struct Listener {
+    inbox: Arc<Inbox>,
+    honoured: SubscriptionFilter,
+    held: Held,
+}
+
+/// What keeps a subscription open.
+enum Held {
+    /// A `subscriptions/listen` request.
+    Request(JoinHandle<()>),
+    /// `resources/subscribe` requests, made once for each resource however many listen.
+    Session(Option<Caller>),
+}
+
+impl Listener {
+    pub(super) async fn open(
+        caller: &Caller,
+        filter: SubscriptionFilter,
+    ) -> Result<Self, CallError> {
+        match caller.revision().era() {
+            Era::Stateful => Self::open_session(caller, filter).await,
+            Era::Stateless => Self::open_request(caller, filter).await,
+        }
+    }
+
+    /// What the server agreed to tell: what was asked for, or less.
+    pub fn honoured(&self) -> &SubscriptionFilter {
+        &self.honoured
+    }
+
+    /// The next change; `None` once the server or the connection has ended.
+    pub async fn next(&mut self) -> Option<Change> {
+        self.inbox.next().await
+    }
+
+    /// Ends the subscription and waits until the server has been told.
+    pub async fn close(mut self) {
+        if let Held::Session(caller) = &mut self.held
+            && let Some(caller) = caller.take()
+        {
+            unsubscribe(caller, self.honoured.resource_subscriptions.clone()).await;
+        }
+    }
+
+    /// Lets changes pass by: the host hears them, nobody takes them from here.
+    pub(super) fn mute(&self) {
+        self.inbox.lock().is_muted = true;
+    }
+
+    async fn open_session(
+        caller: &Caller,
+        filter: SubscriptionFilter,
+    ) -> Result<Self, CallError> {
+        let mut honoured = honoured(filter, &caller.opened.capabilities);
+        let inbox = Arc::new(Inbox::default());
+        let hub = &caller.shared.hub;
+        hub.add(&inbox, &honoured);
+        let uris = std::mem::take(&mut honoured.resource_subscriptions);
+        // However this ends, what was subscribed by then is unsubscribed when the listener goes.
+        let mut listener = Self { inbox, honoured, held: Held::Session(Some(caller.clone())) };
+        for uri in uris {
+            let is_first = hub.retain(&uri);
+            listener.honoured.resource_subscriptions.push(uri.clone());
+            if !is_first {
+                continue;
+            }
+            let mut ask = caller.ask("resources/subscribe", SubscribeParams::new(&uri));
+            if let Err(error) = ask.send().await {
+                hub.release(&uri);
+                listener.honoured.resource_subscriptions.pop();
+                return Err(error);
+            }
+        }
+        Ok(listener)
+    }
+
+    async fn open_request(
+        caller: &Caller,
+        filter: SubscriptionFilter,
+    ) -> Result<Self, CallError> {
+        let inbox = Arc::new(Inbox::default());
+        let (agree, agreed) = oneshot::channel();
+        let pump = pump(caller.clone(), filter, Arc::clone(&inbox), agree);
+        let held = Held::Request(tokio::spawn(pump));
+        let mut listener = Self { inbox, honoured: SubscriptionFilter::default(), held };
+        listener.honoured = agreed.await.unwrap_or(Err(CallError::Closed))?;
+        Ok(listener)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        match &mut self.held {
+            // Dropping the request cancels it on the wire.
+            Held::Request(pump) => pump.abort(),
+            Held::Session(caller) => {
+                let uris = std::mem::take(&mut self.honoured.resource_subscriptions);
+                if let (Some(caller), Ok(runtime)) = (caller.take(), Handle::try_current()) {
+                    runtime.spawn(unsubscribe(caller, uris));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("honoured", &self.honoured).finish_non_exhaustive()
+    }
+}
+
+/// Holds a `subscriptions/listen` open and puts what it hears into the inbox.
+async fn pump(
+    caller: Caller,
+    filter: SubscriptionFilter,
+    inbox: Arc<Inbox>,
+    agree: oneshot::Sender<Result<SubscriptionFilter, CallError>>,
+) {
+    let mut agree = Some(agree);
+    let params = caller.ask("subscriptions/listen", ListenParams::new(filter)).params;
+    let (heard, mut hears) = mpsc::channel(QUEUE);
+    let mut request = Request::new("subscriptions/listen", params.unwrap_or_default());
+    request.heard = Some(heard);
+    let mut take = |heard: Heard| {
+        if heard.method == "notifications/subscriptions/acknowledged" {
+            let honoured = heard.params.to::<AcknowledgedParams>().unwrap_or_default();
+            if let Some(agree) = agree.take() {
+                let _ = agree.send(Ok(honoured.notifications));
+            }
+        } else if let Some(change) = change_of(&heard) {
+            caller.shared.asked.changed(&change);
+            inbox.push(change);
+        }
+    };
+    let outcome = {
+        let mut answer = pin!(caller.voice.ask(request));
+        poll_fn(|cx| {
+            while let Poll::Ready(Some(heard)) = hears.poll_recv(cx) {
+                take(heard);
+            }
+            let outcome = answer.as_mut().poll(cx);
+            if outcome.is_ready() {
+                while let Ok(heard) = hears.try_recv() {
+                    take(heard);
+                }
+            }
+            outcome
+        })
+        .await
+    };
+    inbox.close();
+    if let Some(agree) = agree {
+        let error = outcome.err().map_or_else(
+            || CallError::Invalid("a subscription that was never acknowledged.".to_owned()),
+            CallError::from,
+        );
+        let _ = agree.send(Err(error));
+    }
+}
+
+async fn unsubscribe(caller: Caller, uris: Vec<String>) {
+    for uri in uris {
+        if caller.shared.hub.release(&uri) {
+            let mut ask = caller.ask("resources/unsubscribe", SubscribeParams::new(uri));
+            // A server that does not know the subscription any more is fine.
+            let _ = ask.send().await;
+        }
+    }
+}
+
+/// What of a filter a stateful server will tell.
+fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
+    filter.tools_list_changed &= caps.tools.is_some_and(|it| it.list_changed);
+    filter.prompts_list_changed &= caps.prompts.is_some_and(|it| it.list_changed);
+    filter.resources_list_changed &= caps.resources.is_some_and(|it| it.list_changed);
+    if !caps.resources.is_some_and(|it| it.subscribe) {
+        filter.resource_subscriptions.clear();
+    }
+    if caps.tasks.is_none() && !caps.extensions.contains_key(TASKS_EXTENSION) {
+        filter.task_ids.clear();
+    }
+    filter
+}
+
+/// The change that a notification tells, if it tells one.
+pub(super) fn change_of(heard: &Heard) -> Option<Change> {
+    Some(match heard.method {
+        "notifications/tools/list_changed" => Change::Tools,
+        "notifications/prompts/list_changed" => Change::Prompts,
+        "notifications/resources/list_changed" => Change::Resources,
+        "notifications/resources/updated" => {
+            Change::Resource(heard.params.to::<ResourceUpdatedParams>().ok()?.uri)
+        }
+        "notifications/tasks/status" | "notifications/tasks" => {
+            let raw = heard.params.to_json();
+            Change::Task(Box::new(Task::read(&raw).ok()?), raw)
+        }
+        "notifications/elicitation/complete" => {
+            let params = heard.params.to::<ElicitationCompleteParams>().ok()?;
+            Change::ElicitationComplete(params.elicitation_id)
+        }
+        _ => return None,
+    })
+}
+
+/// The listeners of a stateful connection, and how many of them want which resource.
+#[derive(Default)]
+pub(super) struct Hub(Mutex<HubState>);
+
+#[derive(Default)]
+struct HubState {
+    listeners: Vec<(Weak<Inbox>, SubscriptionFilter)>,
+    wanted: BTreeMap<String, usize>,
+    is_closed: bool,
+}
+
+impl Hub {
+    pub(super) fn tell(&self, change: &Change) {
+        for (inbox, filter) in &self.lock().listeners {
+            if wants(filter, change)
+                && let Some(inbox) = inbox.upgrade()
+            {
+                inbox.push(change.clone());
+            }
+        }
+    }
+
+    /// The connection is over.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.listeners.drain(..).filter_map(|(inbox, _)| inbox.upgrade()).for_each(|it| it.close());
+    }
+
+    fn add(&self, inbox: &Arc<Inbox>, filter: &SubscriptionFilter) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return inbox.close();
+        }
+        state.listeners.retain(|(inbox, _)| inbox.strong_count() > 0);
+        state.listeners.push((Arc::downgrade(inbox), filter.clone()));
+    }
+
+    /// One more wants `uri`. Returns whether it is the first.
+    fn retain(&self, uri: &str) -> bool {
+        let mut state = self.lock();
+        let count = state.wanted.entry(uri.to_owned()).or_default();
+        *count += 1;
+        *count == 1
+    }
+
+    /// One less wants `uri`. Returns whether it was the last.
+    fn release(&self, uri: &str) -> bool {
+        let mut state = self.lock();
+        let Some(count) = state.wanted.get_mut(uri) else { return false };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            state.wanted.remove(uri);
+        }
+        is_last
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HubState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
+    match change {
+        Change::Tools => filter.tools_list_changed,
+        Change::Prompts => filter.prompts_list_changed,
+        Change::Resources => filter.resources_list_changed,
+        // A part of a watched resource counts as the resource.
+        Change::Resource(uri) => filter.resource_subscriptions.iter().any(|watched| {
+            uri.strip_prefix(watched.as_str()).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('/') || watched.ends_with('/')
+            })
+        }),
+        Change::Task(task, _) => filter.task_ids.contains(&task.task_id),
+        Change::ElicitationComplete(_) => false,
+    }
+}
+
+/// Changes that wait for one listener.
+#[derive(Default)]
+struct Inbox {
+    state: Mutex<InboxState>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct InboxState {
+    queue: VecDeque<Change>,
+    is_closed: bool,
+    is_muted: bool,
+}
+
+impl Inbox {
+    /// Keeps a change. When the listener is far behind, one that already waits stands for both;
+    /// only if there is none, the oldest is dropped.
+    fn push(&self, change: Change) {
+        let mut state = self.lock();
+        if state.is_muted || state.is_closed {
+            return;
+        }
+        if state.queue.len() >= QUEUE {
+            if state.queue.contains(&change) {
+                return;
+            }
+            state.queue.pop_front();
+        }
+        state.queue.push_back(change);
+        drop(state);
+        self.news.notify_one();
+    }
+
+    fn close(&self) {
+        self.lock().is_closed = true;
+        self.news.notify_one();
+    }
+
+    async fn next(&self) -> Option<Change> {
+        loop {
+            {
+                let mut state = self.lock();
+                if let Some(change) = state.queue.pop_front() {
+                    return Some(change);
+                }
+                if state.is_closed {
+                    return None;
+                }
+            }
+            self.news.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Changes that may wait for one listener.
+const QUEUE: usize = 1024;

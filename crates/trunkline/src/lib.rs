@@ -1,0 +1,55 @@
+//! Write MCP servers and clients once, for every revision of the protocol.
+//!
+//! A server is a value: tools, resources and prompts are plain async functions, their schemas come
+//! from their Rust types, and what it can do is derived from what is registered.
+//!
+//! ```no_run
+//! use trunkline::{Args, Server, schemars::JsonSchema, serde::Deserialize, tool};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(crate = "trunkline::serde")]
+//! #[schemars(crate = "trunkline::schemars")]
+//! struct Echo {
+//!     text: String,
+//! }
+//!
+//! async fn echo(Args(it): Args<Echo>) -> String {
+//!     it.text
+//! }
+//!
+//! fn main() -> Result<(), trunkline::server::ServeError> {
+//!     Server::builder("echo", "1.0.0").tool(tool("echo", echo).about("Says it back.")).build().run_stdio()
+//! }
+//! ```
+//!
+//! Read [`server`] to offer something, [`client`] to use what others offer.
+
+#![forbid(unsafe_code)]
+
+pub mod client;
+mod error;
+mod schema;
+pub mod server;
+
+pub use client::Client;
+pub use error::ToolError;
+pub use server::{Answer, Args, Context, Json, Server, prompt, resource, template, tool};
+
+/// The version-free types of the protocol.
+pub use trunkline_wire::model;
+/// JSON that is carried, not parsed.
+pub use trunkline_wire::json::Json as RawJson;
+/// The five revisions.
+pub use trunkline_wire::revision::{Era, Revision, Revisions};
+/// The JSON-RPC error object.
+pub use trunkline_wire::jsonrpc::ErrorObject;
+/// Every bound in one place.
+pub use trunkline_transport::Limits;
+/// The byte streams underneath: for those who bring their own.
+pub use trunkline_transport as transport;
+/// How deadlines are given.
+pub use trunkline_proto::{Change, Timing};
+
+pub use schemars;
+pub use serde;
+pub use serde_json;

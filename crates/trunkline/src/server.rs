@@ -1,0 +1,160 @@
+//! A server: what it offers, and how it is served.
+//!
+//! Register [`tool`]s, [`resource`]s, [`template`]s and [`prompt`]s with [`Server::builder`]; they
+//! are values made of plain async functions. Handlers never learn which revision serves them.
+
+mod ask;
+mod builder;
+mod context;
+mod function;
+mod job;
+mod lists;
+mod prompt;
+mod resource;
+mod rounds;
+mod router;
+mod tasks;
+mod tool;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use trunkline_auth::seal::Sealer;
+use trunkline_proto::Change;
+use trunkline_proto::server as core;
+use trunkline_transport::drive::{DriveError, Driver};
+use trunkline_transport::voice::Voice;
+use trunkline_transport::{Limits, stdio};
+use trunkline_wire::json::Json as RawJson;
+use trunkline_wire::model::CacheHint;
+
+pub use ask::{Answer, Ask, AskError, AskUrl, Declined};
+pub use builder::ServerBuilder;
+pub use context::Context;
+pub use function::{Args, FromCall, Function, Input};
+pub use prompt::{IntoPrompt, PromptEntry, prompt};
+pub use resource::{Bytes, IntoContents, ResourceEntry, TemplateEntry, resource, template};
+pub use tool::{IntoToolResult, Json, ToolEntry, tool};
+
+/// A server, ready to be served any number of times. Cheap to clone.
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) core: Arc<core::Config>,
+    pub(crate) limits: Limits,
+    pub(crate) tools: lists::Named<ToolEntry>,
+    pub(crate) prompts: lists::Named<PromptEntry>,
+    pub(crate) resources: lists::Named<ResourceEntry>,
+    pub(crate) templates: Vec<TemplateEntry>,
+    pub(crate) page: usize,
+    pub(crate) cache: CacheHint,
+    pub(crate) info: RawJson,
+    pub(crate) sealer: Sealer,
+    pub(crate) tasks: tasks::Runtime,
+    /// Those who are listening now.
+    listeners: Mutex<Vec<Voice>>,
+}
+
+impl Server {
+    /// A server under construction.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name, version)
+    }
+
+    /// Serves one peer over a byte stream until it hangs up.
+    pub async fn serve(
+        &self,
+        reader: impl AsyncRead + Unpin,
+        writer: impl AsyncWrite + Unpin,
+    ) -> Result<(), ServeError> {
+        let core = core::Server::new(Arc::clone(&self.0.core));
+        let handler = Arc::new(router::Router(Arc::clone(&self.0)));
+        let driver = Driver::new(core, handler, (reader, writer), None, self.0.limits.clone());
+        let _listening = self.0.listen(driver.voice());
+        driver.run().await.map_err(ServeError::Drive)
+    }
+
+    /// Serves the process that started this one, over stdin and stdout.
+    pub async fn serve_stdio(&self) -> Result<(), ServeError> {
+        let reader = stdio::stdin().map_err(ServeError::Stdio)?;
+        let writer = stdio::stdout().map_err(ServeError::Stdio)?;
+        self.serve(reader, writer).await
+    }
+
+    /// [`Self::serve_stdio`] for a `main` without a runtime.
+    pub fn run_stdio(&self) -> Result<(), ServeError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(ServeError::Stdio)?.block_on(self.serve_stdio())
+    }
+
+    /// Tells every listening client that something changed, each in its revision's way.
+    pub async fn changed(&self, change: Change) {
+        self.0.changed(change).await;
+    }
+
+    /// What the conversation knows of this server.
+    pub fn config(&self) -> &core::Config {
+        &self.0.core
+    }
+}
+
+impl Inner {
+    fn listen(self: &Arc<Self>, voice: Voice) -> Listening {
+        let mut listeners = self.listeners();
+        listeners.retain(|it| !it.is_closed());
+        listeners.push(voice);
+        drop(listeners);
+        Listening(Arc::clone(self))
+    }
+
+    pub(crate) async fn changed(&self, change: Change) {
+        let listeners = self.listeners().clone();
+        for voice in listeners {
+            voice.changed(change.clone()).await;
+        }
+    }
+
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<Voice>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets a listener when its conversation ends.
+struct Listening(Arc<Inner>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.listeners().retain(|it| !it.is_closed());
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.0.core.info.name)
+            .field("tools", &self.0.tools.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a server stopped serving.
+#[derive(Debug)]
+pub enum ServeError {
+    /// stdin or stdout could not be used.
+    Stdio(std::io::Error),
+    /// The conversation could not go on.
+    Drive(DriveError),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio(error) => write!(f, "stdin and stdout cannot be used: {error}."),
+            Self::Drive(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}

@@ -1,0 +1,231 @@
+//! What a handler can do while it works: report, log, ask, notice that it is no longer wanted.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use trunkline_proto::{Call, CallKey, Change, Peer, Utterance};
+use trunkline_transport::voice::Voice;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::model::{
+    ClientCapabilities, CreateMessageParams, CreateMessageResult, Implementation,
+    InputRequest, LogLevel, LogMessage, Progress, Root,
+};
+use trunkline_wire::revision::Revision;
+
+use super::Inner;
+use super::ask::{Ask, AskError, AskUrl};
+use super::rounds::Notebook;
+use super::tasks::TaskAsker;
+use crate::ToolError;
+
+/// The context of one call. Cheap to clone, and usable from tasks that the handler spawns.
+#[derive(Clone)]
+pub struct Context(pub(super) Arc<Facts>);
+
+pub(super) struct Facts {
+    pub(super) key: CallKey,
+    pub(super) revision: Revision,
+    pub(super) peer: Arc<Peer>,
+    pub(super) meta: Option<Json>,
+    pub(super) voice: Voice,
+    pub(super) wants_progress: bool,
+    pub(super) asker: Asker,
+    pub(super) server: Arc<Inner>,
+    questions: AtomicU32,
+    over: AtomicBool,
+    ended: Notify,
+}
+
+/// How questions reach the client.
+pub(super) enum Asker {
+    /// As requests on the wire: up to 2025-11-25.
+    Wire,
+    /// As rounds of one call: from 2026-07-28.
+    Rounds(Mutex<Notebook>),
+    /// As part of a task's state.
+    Task(TaskAsker),
+}
+
+impl Context {
+    pub(super) fn new(server: &Arc<Inner>, call: &Call, voice: &Voice, asker: Asker) -> Self {
+        Self(Arc::new(Facts {
+            key: call.key,
+            revision: call.revision,
+            peer: Arc::clone(&call.peer),
+            meta: call.meta.clone(),
+            voice: voice.clone(),
+            wants_progress: call.wants_progress,
+            asker,
+            server: Arc::clone(server),
+            questions: AtomicU32::new(0),
+            over: AtomicBool::new(false),
+            ended: Notify::new(),
+        }))
+    }
+
+    /// Reports that `done` of `total` is done. Nothing is sent if the caller did not ask for
+    /// progress, and nothing is sent twice.
+    pub async fn progress(&self, done: f64, total: f64) {
+        self.report(Progress::new(done).total(total)).await;
+    }
+
+    /// Reports progress, in words if you like.
+    pub async fn report(&self, progress: Progress) {
+        let is_new = match &self.0.asker {
+            Asker::Rounds(notebook) => lock(notebook).is_new_progress(progress.progress),
+            _ => true,
+        };
+        // Even unwanted progress is a sign of life that moves the deadline.
+        if is_new {
+            self.0.voice.say(self.0.key, Utterance::Progress(progress)).await;
+        }
+    }
+
+    /// Logs a value for the client. It is sent only if the client chose to hear this level.
+    pub async fn log(&self, level: LogLevel, data: impl Serialize) {
+        let Ok(data) = Json::try_of(&data) else { return };
+        self.log_message(LogMessage::new(level, data)).await;
+    }
+
+    /// Logs a whole message.
+    pub async fn log_message(&self, message: LogMessage) {
+        let is_new = match &self.0.asker {
+            Asker::Rounds(notebook) => lock(notebook).is_new_log(),
+            _ => true,
+        };
+        if is_new {
+            self.0.voice.say(self.0.key, Utterance::Log(message)).await;
+        }
+    }
+
+    /// Asks the user to fill in a form: `T` is a flat struct. One line of code in every revision
+    /// that has questions.
+    ///
+    /// From 2026-07-28 a call that asks is answered with the question and runs again once the
+    /// answer is there, so code before a question may run more than once: keep it free of effects
+    /// or put them into [`Self::once`], and let questions depend only on arguments and earlier
+    /// answers.
+    pub fn ask<T>(&self, message: impl Into<String>) -> Ask<T> {
+        Ask::new(self.clone(), message.into())
+    }
+
+    /// Asks the user to visit a URL; for anything secret.
+    pub fn ask_url(&self, message: impl Into<String>, url: impl Into<String>) -> AskUrl {
+        AskUrl::new(self.clone(), message.into(), url.into())
+    }
+
+    /// Asks the client's model.
+    pub async fn sample(&self, params: CreateMessageParams) -> Result<CreateMessageResult, AskError> {
+        params.check().map_err(|fault| AskError::Invalid(fault.to_string()))?;
+        let key = self.next_question();
+        self.question(key, InputRequest::Sample(Box::new(params))).await
+    }
+
+    /// Asks for the folders that the client's user works in. Information, never permission.
+    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        let key = self.next_question();
+        let result: trunkline_wire::model::ListRootsResult =
+            self.question(key, InputRequest::Roots).await?;
+        Ok(result.roots)
+    }
+
+    /// Has an effect happen once in the whole call, however often the handler runs: the result of
+    /// the first time is kept. Errors are not kept.
+    pub async fn once<T, E>(
+        &self,
+        key: &str,
+        effect: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<T, ToolError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<ToolError>,
+    {
+        let Asker::Rounds(notebook) = &self.0.asker else {
+            return effect().await.map_err(Into::into);
+        };
+        if let Some(done) = lock(notebook).done(key) {
+            return Ok(done.to()?);
+        }
+        let result = effect().await.map_err(Into::into)?;
+        lock(notebook).note(key, Json::try_of(&result)?);
+        Ok(result)
+    }
+
+    /// Whether the caller has given up. The handler itself is dropped then; this is for what it
+    /// has spawned.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.over.load(Ordering::Acquire)
+    }
+
+    /// Waits until the caller gives up or the call is over.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let facts = Arc::clone(&self.0);
+        async move {
+            let ended = facts.ended.notified();
+            if !facts.over.load(Ordering::Acquire) {
+                ended.await;
+            }
+        }
+    }
+
+    /// Tells every listening client that something of this server changed.
+    pub async fn changed(&self, change: Change) {
+        self.0.server.changed(change).await;
+    }
+
+    /// How the client names itself. Self-reported: never decide on it.
+    pub fn client(&self) -> Option<&Implementation> {
+        self.0.peer.info.as_ref()
+    }
+
+    /// What the client can be asked.
+    pub fn client_capabilities(&self) -> &ClientCapabilities {
+        &self.0.peer.client
+    }
+
+    /// The `_meta` of the request, trace context included.
+    pub fn meta(&self) -> Option<&Json> {
+        self.0.meta.as_ref()
+    }
+
+    /// Whether anybody wants to hear of progress.
+    pub fn wants_progress(&self) -> bool {
+        self.0.wants_progress
+    }
+
+    /// The revision this call speaks. For logs; a handler need not know.
+    pub fn revision(&self) -> Revision {
+        self.0.revision
+    }
+
+    /// The key of the next question, by order of asking.
+    pub(super) fn next_question(&self) -> String {
+        format!("q{}", self.0.questions.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    pub(super) fn end(&self) {
+        self.0.over.store(true, Ordering::Release);
+        self.0.ended.notify_waiters();
+    }
+
+    /// What the newest revision answers when a question cannot be asked.
+    pub(super) fn refusal(&self, request: &InputRequest) -> Option<ErrorObject> {
+        trunkline_proto::input_required::missing_capability(request, &self.0.peer.client)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("call", &self.0.key).finish_non_exhaustive()
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,185 @@
+//! Questions from 2026-07-28 on: the handler runs until it asks, is dropped, and runs again with
+//! the answers. Its journal travels with the client, sealed.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, SystemTime};
+
+use trunkline_proto::Call;
+use trunkline_proto::input_required::Journal;
+use trunkline_transport::voice::Voice;
+use trunkline_wire::era::stateless::{self, Extras};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::model::{InputRequest, InputRequired};
+
+use super::Inner;
+use super::context::{Asker, Context, lock};
+use super::job::Job;
+
+/// The journal while a handler runs, and the questions that came up in this run.
+#[derive(Default)]
+pub(super) struct Notebook {
+    journal: Journal,
+    new: Vec<(String, InputRequest)>,
+    logged: u64,
+    /// Second runs that only check the first say nothing and do nothing.
+    silent: bool,
+    dispatcher: Option<Waker>,
+}
+
+impl Notebook {
+    /// The answer to a question, or `None` after noting that it must be asked.
+    pub(super) fn answer_or_ask(&mut self, key: &str, request: InputRequest) -> Option<Json> {
+        let question = Json::of(&request);
+        if let Some(answer) = self.journal.answer(key, &question) {
+            return Some(answer.clone());
+        }
+        if !self.new.iter().any(|(name, _)| name == key) {
+            self.journal.ask(key, question);
+            self.new.push((key.to_owned(), request));
+        }
+        if let Some(dispatcher) = self.dispatcher.take() {
+            dispatcher.wake();
+        }
+        None
+    }
+
+    pub(super) fn is_new_progress(&mut self, progress: f64) -> bool {
+        self.journal.is_new_progress(progress) && !self.silent
+    }
+
+    pub(super) fn is_new_log(&mut self) -> bool {
+        self.logged += 1;
+        let is_new = self.logged > self.journal.logs();
+        if is_new {
+            self.journal.set_logs(self.logged);
+        }
+        is_new && !self.silent
+    }
+
+    pub(super) fn done(&self, key: &str) -> Option<Json> {
+        self.journal.done(key).cloned()
+    }
+
+    pub(super) fn note(&mut self, key: &str, result: Json) {
+        self.journal.note(key, result);
+    }
+}
+
+/// What one run of a handler came to.
+enum Run {
+    Done(Outcome),
+    Asked(Vec<(String, InputRequest)>, Journal),
+}
+
+/// Answers one request of the newest revision: with the result, or with questions.
+pub(super) async fn answer(
+    server: Arc<Inner>,
+    mut call: Call,
+    voice: Voice,
+    job: Job,
+) -> Outcome {
+    let bound = job.bound_to(&call);
+    let mut journal = match call.params.take("requestState") {
+        Some(state) => open(&server, &state, &bound)?,
+        None => Journal::default(),
+    };
+    if let Some(responses) = call.params.take("inputResponses") {
+        let responses = Object::parse(responses.get())
+            .map_err(|_| ErrorObject::invalid_params("`inputResponses` must be an object."))?;
+        journal.take_answers(responses);
+    }
+    let (questions, mut journal) = match run(&server, &call, &voice, &job, journal, false).await {
+        Run::Done(outcome) => return outcome,
+        Run::Asked(questions, journal) => (questions, journal),
+    };
+    if cfg!(debug_assertions) {
+        check_again(&server, &call, &voice, &job, &questions, journal.clone()).await?;
+    }
+    if journal.next_round() > server.limits.input_rounds {
+        return Err(ErrorObject::internal("rounds", "The call asked too many questions."));
+    }
+    let sealed = seal(&server, &journal, &bound)?;
+    let required = InputRequired::new(questions).state(sealed);
+    let extras = Extras { cache: None, server_info: Some(&server.info) };
+    Ok(stateless::encode_input_required(&required, &extras))
+}
+
+/// Runs a handler until it is done or has asked.
+async fn run(
+    server: &Arc<Inner>,
+    call: &Call,
+    voice: &Voice,
+    job: &Job,
+    journal: Journal,
+    silent: bool,
+) -> Run {
+    let notebook = Notebook { journal, silent, ..Notebook::default() };
+    let context = Context::new(server, call, voice, Asker::Rounds(notebook.into()));
+    let mut handler = job.start(&context);
+    let asked = poll_fn(|cx| {
+        let Asker::Rounds(notebook) = &context.0.asker else {
+            unreachable!("the context was made with a notebook above")
+        };
+        lock(notebook).dispatcher = Some(cx.waker().clone());
+        match Pin::new(&mut handler).poll(cx) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending if lock(notebook).new.is_empty() => Poll::Pending,
+            Poll::Pending => Poll::Ready(None),
+        }
+    });
+    match asked.await {
+        Some(outcome) => Run::Done(outcome),
+        None => {
+            drop(handler);
+            let Asker::Rounds(notebook) = &context.0.asker else {
+                unreachable!("the context was made with a notebook above")
+            };
+            let mut notebook = lock(notebook);
+            let questions = std::mem::take(&mut notebook.new);
+            Run::Asked(questions, notebook.journal.clone())
+        }
+    }
+}
+
+/// Debug builds run each round twice: a handler whose questions depend on more than its arguments
+/// and earlier answers fails in tests, not in production.
+async fn check_again(
+    server: &Arc<Inner>,
+    call: &Call,
+    voice: &Voice,
+    job: &Job,
+    questions: &[(String, InputRequest)],
+    journal: Journal,
+) -> Result<(), ErrorObject> {
+    match run(server, call, voice, job, journal, true).await {
+        Run::Asked(again, _) if again == questions => Ok(()),
+        _ => Err(ErrorObject::internal(
+            "not_deterministic",
+            "The handler asked something else when it ran again. Questions may depend only on \
+             the arguments and earlier answers; put effects into `Context::once`.",
+        )),
+    }
+}
+
+fn open(server: &Inner, state: &Json, bound: &[u8]) -> Result<Journal, ErrorObject> {
+    // One message for whatever is wrong: a forger learns nothing.
+    let invalid = || ErrorObject::invalid_params("`requestState` is not valid here.");
+    let sealed: String = state.to().map_err(|_| invalid())?;
+    let plain = server.sealer.open(&sealed, bound, SystemTime::now()).map_err(|_| invalid())?;
+    serde_json::from_slice(&plain).map_err(|_| invalid())
+}
+
+fn seal(server: &Inner, journal: &Journal, bound: &[u8]) -> Result<String, ErrorObject> {
+    let plain = Json::of(journal);
+    if plain.get().len() > server.limits.state_bytes {
+        return Err(ErrorObject::internal("state", "The call keeps too much between its rounds."));
+    }
+    Ok(server.sealer.seal(plain.get().as_bytes(), bound, SystemTime::now() + STATE_LIFE))
+}
+
+/// How long the client's user may think about one round.
+const STATE_LIFE: Duration = Duration::from_secs(600);

@@ -1,0 +1,192 @@
+//! Method → handler: the last step of the walk.
+
+use std::sync::Arc;
+
+use trunkline_proto::Call;
+use trunkline_transport::handler::{Answer, Handler};
+use trunkline_transport::voice::Voice;
+use trunkline_wire::code;
+use trunkline_wire::era::stateful::{self, ResultBody};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::model::{
+    CallToolParams, CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Reference,
+};
+use trunkline_wire::revision::{Era, Revision};
+use trunkline_wire::text::Value;
+
+use super::Inner;
+use super::context::{Asker, Context};
+use super::job::{Job, Target};
+use super::{lists, rounds};
+
+/// A server as the transports see it.
+pub(super) struct Router(pub(super) Arc<Inner>);
+
+impl Handler for Router {
+    fn call(&self, call: Call, voice: &Voice) -> Answer {
+        let server = &self.0;
+        match call.method.name {
+            "tools/call" => server.call_tool(call, voice),
+            "prompts/get" => server.get_prompt(call, voice),
+            "resources/read" => server.read_resource(call, voice),
+            "tools/list" => Answer::Now(server.list_tools(&call)),
+            "prompts/list" => Answer::Now(server.list_prompts(&call)),
+            "resources/list" => Answer::Now(server.list_resources(&call)),
+            "resources/templates/list" => Answer::Now(server.list_templates(&call)),
+            "completion/complete" => Answer::Now(server.complete(&call)),
+            name if name.starts_with("tasks/") => server.on_task_method(call),
+            name => Answer::Now(Err(ErrorObject::method_not_found(name))),
+        }
+    }
+}
+
+impl Inner {
+    fn call_tool(self: &Arc<Self>, mut call: Call, voice: &Voice) -> Answer {
+        let mut own = call.params.clone();
+        let params = match CallToolParams::from_object(std::mem::take(&mut own)) {
+            Ok(params) => params,
+            Err(error) => return invalid(format!("`tools/call` cannot be read: {error}.")),
+        };
+        let Some(at) = self.tools.position(&params.name) else {
+            return invalid(format!("There is no tool `{}`.", params.name));
+        };
+        let job = Job { server: Arc::clone(self), target: Target::Tool(at), arguments: params.arguments };
+        match self.tasks.wanted(&self.tools.get(at).tool, params.task.as_ref(), &call) {
+            Err(error) => Answer::Now(Err(error)),
+            Ok(Some(task)) => Answer::Now(self.start_task(task, &mut call, voice, job)),
+            Ok(None) => self.ask_or_answer(call, voice, job),
+        }
+    }
+
+    fn get_prompt(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+        let name: Option<String> = call.params.get("name").and_then(|it| it.to().ok());
+        let Some(name) = name else { return invalid("`name` must be a string.") };
+        let Some(at) = self.prompts.position(&name) else {
+            return invalid(format!("There is no prompt `{name}`."));
+        };
+        let arguments = call.params.get("arguments").cloned();
+        let texts = arguments.as_ref().is_none_or(|it| {
+            it.to::<std::collections::BTreeMap<String, String>>().is_ok()
+        });
+        if !texts {
+            return invalid("The arguments of a prompt are texts.");
+        }
+        let job = Job { server: Arc::clone(self), target: Target::Prompt(at), arguments };
+        self.ask_or_answer(call, voice, job)
+    }
+
+    fn read_resource(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+        let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
+        let Some(uri) = uri else { return invalid("`uri` must be a string.") };
+        let (target, arguments) = if let Some(at) = self.resources.position(&uri) {
+            (Target::Resource(at), None)
+        } else if let Some((at, variables)) = self.match_template(&uri) {
+            (Target::Template { at, uri }, Some(variables))
+        } else {
+            return Answer::Now(Err(ErrorObject::resource_not_found(&uri, call.revision)));
+        };
+        let job = Job { server: Arc::clone(self), target, arguments };
+        self.ask_or_answer(call, voice, job)
+    }
+
+    /// Runs a function that may ask, in the way the call's era has.
+    fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &Voice, job: Job) -> Answer {
+        match call.revision.era() {
+            Era::Stateful => {
+                let context = Context::new(self, &call, voice, Asker::Wire);
+                Answer::Later(Box::pin(job.start(&context)))
+            }
+            Era::Stateless => {
+                Answer::later(rounds::answer(Arc::clone(self), call, voice.clone(), job))
+            }
+        }
+    }
+
+    fn match_template(&self, uri: &str) -> Option<(usize, Json)> {
+        self.templates.iter().enumerate().find_map(|(at, it)| {
+            let mut variables = Object::default();
+            for (name, value) in it.parsed.matches(uri)? {
+                let value = match value {
+                    Value::Text(text) => Json::string(&text),
+                    Value::List(items) => Json::of(&items),
+                    Value::Pairs(pairs) => {
+                        Json::of(&pairs.into_iter().collect::<std::collections::BTreeMap<_, _>>())
+                    }
+                };
+                variables.set(name, value);
+            }
+            Some((at, variables.to_json()))
+        })
+    }
+
+    fn list_tools(&self, call: &Call) -> Outcome {
+        let (tools, next) = self.page(self.tools.as_slice(), call)?;
+        let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
+        result.next_cursor = next;
+        Ok(self.encode(result, call.revision))
+    }
+
+    fn list_prompts(&self, call: &Call) -> Outcome {
+        let (prompts, next) = self.page(self.prompts.as_slice(), call)?;
+        let mut result = ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
+        result.next_cursor = next;
+        Ok(self.encode(result, call.revision))
+    }
+
+    fn list_resources(&self, call: &Call) -> Outcome {
+        let (found, next) = self.page(self.resources.as_slice(), call)?;
+        let mut result = ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
+        result.next_cursor = next;
+        Ok(self.encode(result, call.revision))
+    }
+
+    fn list_templates(&self, call: &Call) -> Outcome {
+        let (found, next) = self.page(&self.templates, call)?;
+        let mut result =
+            ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
+        result.next_cursor = next;
+        Ok(self.encode(result, call.revision))
+    }
+
+    fn complete(&self, call: &Call) -> Outcome {
+        let params: CompleteParams = call.params.to().map_err(|error| {
+            ErrorObject::invalid_params(format!("`completion/complete` cannot be read: {error}."))
+        })?;
+        let completions = match &params.reference {
+            Reference::Prompt { name, .. } => self.prompts.find(name).map(|it| &it.completions),
+            Reference::Resource { uri } => self
+                .templates
+                .iter()
+                .find(|it| it.template.uri_template == *uri)
+                .map(|it| &it.completions),
+        };
+        let Some(completions) = completions else {
+            return Err(ErrorObject::invalid_params("There is nothing here to complete."));
+        };
+        let complete = completions.get(&params.argument.name);
+        let values = complete.map(|it| it(&params.argument.value, &params.context)).unwrap_or_default();
+        Ok(self.encode(CompleteResult::new(Completion::new(values)), call.revision))
+    }
+
+    fn page<'a, T>(
+        &self,
+        items: &'a [T],
+        call: &Call,
+    ) -> Result<(&'a [T], Option<String>), ErrorObject> {
+        let params: ListParams = call
+            .params
+            .to()
+            .map_err(|_| ErrorObject::invalid_params("`cursor` must be a string."))?;
+        lists::page(items, params.cursor.as_deref(), self.page)
+    }
+
+    pub(super) fn encode<T: ResultBody>(&self, result: T, revision: Revision) -> Json {
+        stateful::encode(result, revision, &self.extras(Some(self.cache)))
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Answer {
+    Answer::Now(Err(ErrorObject::new(code::INVALID_PARAMS, message)))
+}

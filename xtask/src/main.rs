@@ -1,0 +1,70 @@
+//! The chores of this repository: a name on the command line into a run of it.
+#![forbid(unsafe_code)]
+// Chores talk to the person who started them, and nothing here is a library.
+#![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub)]
+
+mod bench;
+mod edges;
+mod json;
+mod peers;
+mod readme;
+mod run;
+mod soak;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match chore(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Chore = fn(&[String]) -> Result<(), String>;
+
+/// Every chore: its name, how it is called, what it does, the function that does it.
+const CHORES: &[(&str, &str, &str, Chore)] = &[
+    (
+        "test",
+        "test [--no-peers]",
+        "run every check; `--no-peers` leaves out the npm and PyPI peers",
+        test::run,
+    ),
+    (
+        "tidy",
+        "tidy",
+        "compare the source with the rules of ARCHITECTURE.md and CONTRIBUTING.md",
+        tidy::run,
+    ),
+    ("peers", "peers [NAME…]", "run the npm and PyPI peers alone: ts1, ts2, py, cli", peers::run),
+    ("bench", "bench NAME…", "measure; `cargo xtask bench` lists what", bench::run),
+    ("soak", "soak", "run the stress tests with far larger counts", soak::run),
+];
+
+fn chore(args: &[String]) -> Result<(), String> {
+    let Some((name, rest)) = args.split_first() else {
+        list();
+        return Ok(());
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        list();
+        return Ok(());
+    }
+    match CHORES.iter().find(|(known, ..)| known == name) {
+        Some((_, _, _, run)) => run(rest),
+        None => Err(format!("There is no chore `{name}`; `cargo xtask` lists them.")),
+    }
+}
+
+fn list() {
+    println!("usage: cargo xtask CHORE\n");
+    for (_, call, what, _) in CHORES {
+        println!("  {call:<20} {what}");
+    }
+}

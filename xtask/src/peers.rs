@@ -1,0 +1,121 @@
+//! The clients and servers of other projects: installed once, then run against our binary.
+
+use crate::{readme, run};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Each run of a peer: its name, what it shows, its script.
+pub const PEERS: &[(&str, &str, &str)] = &[
+    ("ts1", "the npm client @modelcontextprotocol/sdk against `trunkline demo`", "ts1.mjs"),
+    ("ts2", "the npm client @modelcontextprotocol/client against `trunkline demo`", "ts2.mjs"),
+    ("py", "the PyPI client mcp against `trunkline demo`", "py.py"),
+    ("cli", "`trunkline` against the everything, filesystem and time servers", "cli.mjs"),
+];
+
+/// The chore: install, build, and run the peers named (all when none is).
+pub fn run(args: &[String]) -> Result<(), String> {
+    for name in args {
+        if !PEERS.iter().any(|(known, ..)| known == name) {
+            return Err(format!("There is no peer `{name}`; there are ts1, ts2, py and cli."));
+        }
+    }
+    install()?;
+    run::run(&mut readme::build(["--quiet"]))?;
+    for (name, _, script) in PEERS {
+        if args.is_empty() || args.iter().any(|wanted| wanted == name) {
+            one(script)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs one script; it prints a line per check and its own count.
+pub fn one(script: &str) -> Result<(), String> {
+    let interpreter =
+        if script.ends_with(".py") { venv().join("bin/python") } else { "node".into() };
+    let mut command = Command::new(interpreter);
+    command.arg(folder().join(script)).arg(run::trunkline()).current_dir(run::root());
+    if script != "cli.mjs" {
+        command.arg("demo");
+    }
+    command.env("TRUNKLINE_PEERS_VENV", venv()).env("PYTHONDONTWRITEBYTECODE", "1");
+    run::run_within(&mut command, Duration::from_secs(300))
+}
+
+/// Installs the npm and PyPI packages, when they are not there as the lock files say.
+pub fn install() -> Result<(), String> {
+    tools()?;
+    let lock = run::file("peers/package-lock.json")?;
+    if !is_stamped(&folder().join("node_modules"), &lock) {
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder());
+        run::run(&mut npm)?;
+        stamp(&folder().join("node_modules"), &lock)?;
+    }
+    let requirements = run::file("peers/requirements.txt")?;
+    if !is_stamped(&venv(), &requirements) {
+        run::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(venv()))?;
+        let mut pip = Command::new(venv().join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
+        run::run(pip.arg(folder().join("requirements.txt")))?;
+        stamp(&venv(), &requirements)?;
+    }
+    Ok(())
+}
+
+/// Node, npm and a Python that can make a venv: from Debian when one is missing.
+fn tools() -> Result<(), String> {
+    let missing: Vec<&str> = [
+        ("nodejs", "node", &["--version"][..]),
+        ("npm", "npm", &["--version"]),
+        ("python3", "python3", &["--version"]),
+        ("python3-venv", "python3", &["-c", "import ensurepip, venv"]),
+    ]
+    .into_iter()
+    .filter(|(_, program, args)| !works(program, args))
+    .map(|(package, ..)| package)
+    .collect();
+    if !missing.is_empty() {
+        if !works("apt-get", &["--version"]) {
+            return Err(format!("The peers need `{}`; install that first.", missing.join("`, `")));
+        }
+        println!("installing {}", missing.join(", "));
+        run::run(Command::new("apt-get").args(["update", "-qq"]))?;
+        let mut apt = Command::new("apt-get");
+        apt.args(["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
+        run::run(apt.env("DEBIAN_FRONTEND", "noninteractive"))?;
+    }
+    let version = run::read(Command::new("node").arg("--version"))?;
+    let major = version.trim().trim_start_matches('v').split('.').next().unwrap_or_default();
+    if major.parse::<u32>().is_ok_and(|major| major >= 20) {
+        return Ok(());
+    }
+    Err(format!("The peers need Node.js 20 or later, but `node` is {}.", version.trim()))
+}
+
+fn works(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn is_stamped(folder: &Path, text: &str) -> bool {
+    std::fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == text)
+}
+
+fn stamp(folder: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(folder.join(STAMP), text)
+        .map_err(|error| format!("Cannot write `{}`: {error}.", folder.join(STAMP).display()))
+}
+
+fn folder() -> PathBuf {
+    run::root().join("peers")
+}
+
+fn venv() -> PathBuf {
+    run::target().join("peers-venv")
+}
+
+/// A copy of the list that a folder was installed from.
+const STAMP: &str = ".installed-from";

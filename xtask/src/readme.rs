@@ -1,0 +1,145 @@
+//! The README's code blocks into a check that each does what it shows.
+
+use crate::json::Json;
+use crate::{edges, run};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Compiles every Rust block (and runs those not marked `no_run`), then runs every `trunkline` line of the shell blocks.
+pub fn run() -> Result<(), String> {
+    let readme = run::file("README.md")?;
+    rust(&readme)?;
+    shell(&readme)
+}
+
+fn rust(readme: &str) -> Result<(), String> {
+    let blocks = blocks(readme, "rust").len();
+    if blocks == 0 {
+        return Err("README.md has no Rust example; it promises a server and a client.".to_owned());
+    }
+    let mut rustdoc = Command::new("rustdoc");
+    rustdoc.args(["--test", "README.md", "--edition", "2024"]).current_dir(run::root());
+    rustdoc.arg("-L").arg(format!("dependency={}", run::target().join("debug/deps").display()));
+    for (name, path) in libraries()? {
+        rustdoc.arg("--extern").arg(format!("{name}={}", path.display()));
+    }
+    run::run_within(&mut rustdoc, Duration::from_secs(180))?;
+    println!("{blocks} Rust blocks of README.md compile");
+    Ok(())
+}
+
+/// What an example may `use`: the SDK and what it depends on, as the tests built them.
+fn libraries() -> Result<BTreeMap<String, PathBuf>, String> {
+    let crates = edges::crates()?;
+    let sdk = crates.iter().find(|krate| krate.name == "trunkline");
+    let sdk = sdk.ok_or("The workspace has no crate `trunkline`.")?;
+    let mut wanted: Vec<String> = sdk.edges.iter().map(|edge| edge.to.replace('-', "_")).collect();
+    wanted.push("trunkline".to_owned());
+    let messages = run::read(&mut build(["--message-format=json", "--quiet"]))?;
+    let mut found = BTreeMap::new();
+    for message in messages.lines().filter(|line| line.starts_with('{')) {
+        let message = Json::parse(message)?;
+        let target = message.get("target");
+        let name = target.get("name").str().replace('-', "_");
+        let is_library = target
+            .get("kind")
+            .items()
+            .iter()
+            .any(|kind| matches!(kind.str(), "lib" | "rlib" | "proc-macro"));
+        let files = message.get("filenames").items().iter().map(Json::str);
+        let file = files.into_iter().find(|path| path.ends_with(".rlib") || path.ends_with(".so"));
+        if let (true, true, Some(file)) = (is_library, wanted.contains(&name), file) {
+            found.insert(name, PathBuf::from(file));
+        }
+    }
+    Ok(found)
+}
+
+/// The build that `cargo test` makes, binaries included: nothing is compiled twice.
+pub fn build<const N: usize>(more: [&str; N]) -> Command {
+    let mut cargo = run::cargo(["build", "--workspace", "--bins", "--tests"]);
+    cargo.args(more);
+    cargo
+}
+
+fn shell(readme: &str) -> Result<(), String> {
+    let mut ran = 0;
+    for block in blocks(readme, "sh") {
+        for line in block.lines().map(str::trim) {
+            let Some(arguments) = arguments(line) else { continue };
+            let mut sh = Command::new("sh");
+            sh.arg("-c").arg(format!("\"$TRUNKLINE\" {arguments}"));
+            sh.env("TRUNKLINE", run::trunkline()).env("PATH", path()?).current_dir(run::root());
+            run::run_within(&mut sh, Duration::from_secs(60))
+                .map_err(|error| format!("README.md's `{line}` failed: {error}"))?;
+            ran += 1;
+        }
+    }
+    println!("{ran} shell lines of README.md run");
+    Ok(())
+}
+
+/// What a shell line hands to our binary, if it calls it. A line that starts another server is shown by the peers.
+fn arguments(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    let line = line.split(" #").next().unwrap_or(line).trim_end();
+    let rest = if let Some(rest) = line.strip_prefix("cargo run --release") {
+        rest.trim_start().strip_prefix("--").unwrap_or(rest)
+    } else {
+        line.strip_prefix("trunkline").filter(|rest| rest.is_empty() || rest.starts_with(' '))?
+    };
+    let server = rest.split_once(" -- ").map(|(_, server)| server.trim());
+    let waits_for_input = server.is_none() && rest.trim() == "demo";
+    let ours = server.is_none_or(|server| server.starts_with("trunkline "));
+    (ours && !waits_for_input).then(|| rest.trim())
+}
+
+fn path() -> Result<std::ffi::OsString, String> {
+    let mut folders = vec![run::target().join("debug")];
+    folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    std::env::join_paths(folders).map_err(|error| format!("Cannot extend `PATH`: {error}."))
+}
+
+fn blocks<'a>(markdown: &'a str, language: &str) -> Vec<&'a str> {
+    let mut blocks = Vec::new();
+    let mut rest = markdown;
+    while let Some((_, after)) = rest.split_once("```") {
+        let Some((info, body)) = after.split_once('\n') else { break };
+        let Some((block, next)) = body.split_once("\n```") else { break };
+        if info.split([',', ' ']).next() == Some(language) {
+            blocks.push(block);
+        }
+        rest = next;
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_by_their_language() {
+        let text = "a\n```rust,no_run\nfn f() {}\n```\nb\n```sh\nx\ny\n```\n```\nz\n```\n";
+        assert_eq!(blocks(text, "rust"), ["fn f() {}"]);
+        assert_eq!(blocks(text, "sh"), ["x\ny"]);
+    }
+
+    #[test]
+    fn lines_that_call_our_binary_alone_are_run() {
+        assert_eq!(arguments("cargo run --release"), Some(""));
+        assert_eq!(
+            arguments("cargo run --release -- list -- trunkline demo"),
+            Some("list -- trunkline demo")
+        );
+        assert_eq!(
+            arguments("$ trunkline call sum a=1 -- trunkline demo # 3"),
+            Some("call sum a=1 -- trunkline demo")
+        );
+        assert_eq!(arguments("trunkline list -- npx server"), None);
+        assert_eq!(arguments("trunkline demo"), None);
+        assert_eq!(arguments("cargo xtask test"), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Commands into their outcome: run one, read one, wait for one no longer than a deadline.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("`xtask` lies one folder below the root").to_path_buf()
+}
+
+/// The folder cargo builds into: `CARGO_TARGET_DIR`, or `target` in the root.
+pub fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// The binary as the tests build it.
+pub fn trunkline() -> PathBuf {
+    target().join("debug").join("trunkline")
+}
+
+/// A `cargo` call in the root, by the cargo that runs us.
+pub fn cargo<const N: usize>(args: [&str; N]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(args).current_dir(root());
+    // The path of our own manifest would point the crates' build scripts at the wrong folder.
+    command.env_remove("CARGO_MANIFEST_DIR");
+    command
+}
+
+/// Runs a command, its output going where ours goes.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    let status = command.stdin(Stdio::null()).status().map_err(|e| not_started(command, &e))?;
+    if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}.", line(command))) }
+}
+
+/// Runs a command, killing it when the deadline passes.
+pub fn run_within(command: &mut Command, limit: Duration) -> Result<(), String> {
+    let mut child =
+        command.stdin(Stdio::null()).spawn().map_err(|error| not_started(command, &error))?;
+    let end = Instant::now() + limit;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("`{}` ended with {status}.", line(command))),
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let limit = limit.as_secs();
+                return Err(format!("`{}` did not end within {limit} s.", line(command)));
+            }
+            Err(error) => return Err(format!("Cannot wait for `{}`: {error}.", line(command))),
+        }
+    }
+}
+
+/// Runs a command and returns what it wrote to its standard output.
+pub fn read(command: &mut Command) -> Result<String, String> {
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|error| not_started(command, &error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("`{}` ended with {}: {}", line(command), output.status, said.trim()));
+    }
+    String::from_utf8(output.stdout)
+        .map_err(|_| format!("`{}` wrote text that is not UTF-8.", line(command)))
+}
+
+/// Reads a file of the repository.
+pub fn file(path: &str) -> Result<String, String> {
+    std::fs::read_to_string(root().join(path))
+        .map_err(|error| format!("Cannot read `{path}`: {error}."))
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> String {
+    format!("`{}` did not start: {error}.", line(command))
+}
+
+fn line(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut words = vec![program.file_name().unwrap_or_default().to_string_lossy()];
+    words.extend(command.get_args().map(|arg| arg.to_string_lossy()));
+    words.join(" ")
+}

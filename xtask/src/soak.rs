@@ -1,0 +1,35 @@
+//! The stress tests, with far larger counts.
+
+use crate::{run, test};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+/// Runs every test whose path has `stress` in it, with `TRUNKLINE_SOAK=1` set; those tests read it for their counts.
+pub fn run(args: &[String]) -> Result<(), String> {
+    if let Some(extra) = args.first() {
+        return Err(format!("`soak` takes no arguments, but was given `{extra}`."));
+    }
+    let mut cargo =
+        run::cargo(["test", "--release", "--workspace", "--tests", "--", "stress", "--nocapture"]);
+    test::shared(&mut cargo);
+    cargo.env("TRUNKLINE_SOAK", "1").stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child =
+        cargo.spawn().map_err(|error| format!("`cargo test` did not start: {error}."))?;
+    let mut ran = 0;
+    let output = child.stdout.take().expect("the output was asked to be piped");
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| format!("Cannot read what `cargo test` says: {error}."))?;
+        println!("{line}");
+        let count = line.strip_prefix("running ").and_then(|rest| rest.split(' ').next());
+        ran += count.and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+    }
+    let status = child.wait().map_err(|error| format!("Cannot wait for `cargo test`: {error}."))?;
+    if !status.success() {
+        return Err("A stress test failed; see above.".to_owned());
+    }
+    if ran == 0 {
+        return Err("No test has `stress` in its path, so nothing was soaked.".to_owned());
+    }
+    println!("{ran} stress tests passed");
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Every check, in order, each with its headline and its time.
+
+use crate::{peers, readme, run, tidy};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Runs the checks; the last line counts them.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let with_peers = match args {
+        [] => true,
+        [flag] if flag == "--no-peers" => false,
+        _ => return Err("`test` takes `--no-peers` or nothing.".to_owned()),
+    };
+    let mut report = Report { passed: 0, failed: Vec::new(), start: Instant::now() };
+
+    if with_peers {
+        report.step("install what the tests need", peers::install);
+    }
+    report.step("formatting", || run::run(&mut run::cargo(["fmt", "--all", "--check"])));
+    report.step("lints", || {
+        let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        run::run(&mut run::cargo(args))
+    });
+    report.step("tidy", || tidy::run(&[]));
+    report.step("tests", || {
+        run::run(shared(&mut run::cargo(["test", "--workspace", "--no-fail-fast"])))
+    });
+    report.step("build of the binary the peers meet", || run::run(&mut readme::build([])));
+    report.step("the README's examples", readme::run);
+    if with_peers {
+        for (_, what, script) in peers::PEERS {
+            report.step(what, || peers::one(script));
+        }
+    } else {
+        println!("\nleft out by `--no-peers`: the npm and PyPI peers");
+    }
+    report.end()
+}
+
+/// Tells the tests where the schemas lie, unless the caller did.
+pub fn shared(command: &mut Command) -> &mut Command {
+    let beside = run::root().join("../shared");
+    if std::env::var_os(SHARED).is_none() && beside.is_dir() {
+        command.env(SHARED, beside);
+    }
+    command
+}
+
+const SHARED: &str = "TRUNKLINE_SHARED";
+
+struct Report {
+    passed: usize,
+    failed: Vec<String>,
+    start: Instant,
+}
+
+impl Report {
+    fn step(&mut self, name: &str, check: impl FnOnce() -> Result<(), String>) {
+        println!("\n== {name}");
+        let start = Instant::now();
+        let outcome = check();
+        let time = seconds(start.elapsed());
+        match outcome {
+            Ok(()) => {
+                println!("== ok, {time}");
+                self.passed += 1;
+            }
+            Err(message) => {
+                println!("== FAILED, {time}: {message}");
+                self.failed.push(name.to_owned());
+            }
+        }
+    }
+
+    fn end(self) -> Result<(), String> {
+        println!("\nall steps took {}", seconds(self.start.elapsed()));
+        for name in &self.failed {
+            println!("failed: {name}");
+        }
+        println!("{} passed, {} failed", self.passed, self.failed.len());
+        if self.failed.is_empty() { Ok(()) } else { Err("Not every step passed.".to_owned()) }
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
