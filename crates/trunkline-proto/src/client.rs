@@ -14,7 +14,7 @@ use std::time::Instant;
 use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
-    ErrorObject, Id, Incoming, Malformed, Message, MethodName, Object, Outcome, Params,
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Outcome, Params,
 };
 use trunkline_wire::method::{self, Kind, Sender};
 use trunkline_wire::model::{
@@ -200,11 +200,11 @@ impl Client {
                 for item in items.into_iter().take(self.config.bounds.batch) {
                     match item {
                         Ok(message) => self.on_message(message, now),
-                        Err(malformed) => self.on_malformed(&malformed),
+                        Err(malformed) => self.on_malformed(&malformed, now),
                     }
                 }
             }
-            Incoming::Bad(malformed) => self.on_malformed(&malformed),
+            Incoming::Bad(malformed) => self.on_malformed(&malformed, now),
         }
     }
 
@@ -219,11 +219,19 @@ impl Client {
     }
 
     /// Garbage on a server's stdout is its own business, unless it was meant as an answer to us.
-    fn on_malformed(&mut self, malformed: &Malformed) {
+    fn on_malformed(&mut self, malformed: &Malformed, now: Instant) {
         self.noise += 1;
-        let Some(sent) = malformed.id.as_ref().and_then(|id| self.asked.settle(id)) else { return };
-        let error = ErrorObject::internal("message_too_large", malformed.to_error().message);
-        self.settle(sent.ticket, Err(CallError::Peer(error)));
+        let Some(id) = malformed.id.as_ref().filter(|_| malformed.is_response) else { return };
+        let why = malformed.to_error().message;
+        let Some(sent) = self.asked.settle(id) else {
+            // The handshake's answer, perhaps: a broken one is as good as a refusal.
+            return self.on_response(id, Err(malformed.to_error()), now);
+        };
+        let error = match malformed.kind {
+            MalformedKind::TooLong => CallError::Peer(ErrorObject::internal("message_too_large", why)),
+            _ => CallError::Invalid(why),
+        };
+        self.settle(sent.ticket, Err(error));
     }
 
     fn on_response(&mut self, id: &Id, outcome: Outcome, now: Instant) {
@@ -254,7 +262,8 @@ impl Client {
     fn on_request(&mut self, id: Id, method: &str, params: Params, now: Instant) {
         let revision = match &self.phase {
             Phase::Open { facts, .. } if facts.revision.era() == Era::Stateful => facts.revision,
-            Phase::Initializing { .. } => Revision::LATEST_STATEFUL,
+            // Only a server of the old era asks anything, and it may ping before it is asked.
+            Phase::Probing { .. } | Phase::Initializing { .. } => Revision::LATEST_STATEFUL,
             _ => return self.noise += 1,
         };
         let outcome = match (method::find(method, Sender::Server, revision), params.into_object()) {
@@ -333,6 +342,9 @@ impl Client {
             let message = format!("Revision {} has no method `{}`.", facts.revision, ask.method);
             return self.settle(ask.ticket, refused(message));
         };
+        if row.name == "initialize" {
+            return self.settle(ask.ticket, refused("The handshake is over.".to_owned()));
+        }
         // 2024-11-05 has completion without a capability that would announce it.
         let ungated = row.name == "completion/complete" && !facts.revision.profile().audio;
         if !ungated && !facts.capabilities.supports(row.gate) {
@@ -459,6 +471,9 @@ impl Conversation for Client {
                 }
                 for sent in self.asked.drain() {
                     self.settle(sent.ticket, Err(CallError::Closed));
+                }
+                for open in self.calls.drain() {
+                    self.out.push_back(Output::Abandon(open.key));
                 }
             }
             // A client has nothing that a server could listen to, and its answers are silent.

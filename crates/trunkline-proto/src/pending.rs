@@ -38,15 +38,19 @@ pub(crate) struct Clock {
     timing: Timing,
     idle: Instant,
     hard: Instant,
+    /// Whether it waits for people.
+    held: bool,
 }
 
 impl Clock {
     pub(crate) fn start(timing: Timing, now: Instant) -> Self {
-        Self { timing, idle: now + timing.idle, hard: now + timing.hard }
+        Self { timing, idle: now + timing.idle, hard: now + timing.hard, held: false }
     }
 
     pub(crate) fn sign_of_life(&mut self, now: Instant) {
-        self.idle = now + self.timing.idle;
+        if !self.held {
+            self.idle = now + self.timing.idle;
+        }
     }
 
     pub(crate) fn deadline(&self) -> Instant {
@@ -55,7 +59,14 @@ impl Clock {
 
     /// Waits for people, not for the peer: only the hard deadline counts.
     pub(crate) fn hold(&mut self) {
+        self.held = true;
         self.idle = self.hard;
+    }
+
+    /// The people have answered: both deadlines count again.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        self.held = false;
+        self.sign_of_life(now);
     }
 }
 
@@ -104,6 +115,10 @@ impl<T> Calls<T> {
     pub(crate) fn close_id(&mut self, id: &Id) -> Option<OpenCall<T>> {
         let at = self.open.iter().position(|it| it.id == *id)?;
         Some(self.open.remove(at))
+    }
+
+    pub(crate) fn drain(&mut self) -> Vec<OpenCall<T>> {
+        std::mem::take(&mut self.open)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenCall<T>> {

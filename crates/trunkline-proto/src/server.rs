@@ -21,10 +21,11 @@ use trunkline_wire::jsonrpc::{
 };
 use trunkline_wire::method::{self, Kind, Row, Sender};
 use trunkline_wire::model::{
-    CacheHint, Implementation, LogLevel, ServerCapabilities, meta,
+    CacheHint, Implementation, InputRequest, LogLevel, ServerCapabilities, meta,
 };
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
+use crate::input_required::missing_capability;
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
 use crate::{
@@ -153,6 +154,10 @@ impl Server {
         }
         let stateless = self.shared.speaks(Era::Stateless);
         if stateless && params.get("_meta").is_some_and(stateless::is_claim) {
+            if from.batch.is_some() {
+                let error = ErrorObject::invalid_request("This revision has no batches.");
+                return self.shared.reply(from, Err(error));
+            }
             return self.shared.on_stateless_request(from, &method, params, now);
         }
         if method == "initialize" {
@@ -245,7 +250,10 @@ impl Server {
             }
             return;
         }
-        let null = self.session.as_ref().is_some_and(|it| it.profile().unreadable_id_is_null);
+        // Before a session, the newest revision that is offered decides.
+        let offered = self.shared.config.revisions.newest().map(Revision::profile);
+        let profile = self.session.as_ref().map(|it| it.profile()).or(offered);
+        let null = profile.is_some_and(|it| it.unreadable_id_is_null);
         let id = malformed.id.clone().or(null.then_some(Id::Null));
         let message = Message::Response { id, outcome: Err(malformed.to_error()) };
         self.shared.send_in(batch, message);
@@ -256,6 +264,7 @@ impl Server {
         let Some(open) = self.shared.calls.get(call) else { return };
         let message = match what {
             Utterance::Progress(progress) => reply::progress(open, progress, now),
+            Utterance::Log(_) if !self.shared.config.capabilities.logging => None,
             Utterance::Log(log) => reply::log(open, session_level, log),
         };
         if let Some(message) = message {
@@ -273,8 +282,12 @@ impl Server {
         };
         let known = method::find(&ask.method, Sender::Server, revision)
             .filter(|row| row.kind == Kind::Request);
-        let able = known.is_some_and(|row| {
-            self.session.as_ref().is_some_and(|it| it.peer.client.supports(row.gate))
+        let able = known.zip(self.session.as_ref()).is_some_and(|(row, session)| {
+            // Not only the kind of question must have been declared, its mode must too.
+            let question = InputRequest::read(&ask.method, Some(&ask.params.to_json()));
+            let client = &session.peer.client;
+            client.supports(row.gate)
+                && !question.is_ok_and(|it| missing_capability(&it, client).is_some())
         });
         if !able {
             let message = format!("This client cannot answer `{}`.", ask.method);
@@ -296,10 +309,12 @@ impl Server {
     fn on_tick(&mut self, now: Instant) {
         for late in self.shared.calls.expire(now) {
             self.shared.out.push_back(Output::Abandon(late.key));
+            self.shared.stop_asking(late.key);
             let error = ErrorObject::internal("timeout", "The handler took too long.");
             self.shared.finish(late, Err(error), now);
         }
         for late in self.shared.asked.expire(now) {
+            self.shared.resume(late.with, now);
             self.shared.send(cancelled(late.id, "No answer in time."));
             self.shared.settle(late.ticket, Err(CallError::TimedOut));
         }
@@ -320,6 +335,7 @@ impl Conversation for Server {
             Input::Ask(ask) => self.on_ask(ask, now),
             Input::Cancel(ticket) => {
                 if let Some(sent) = self.shared.asked.settle_ticket(ticket) {
+                    self.shared.resume(sent.with, now);
                     self.shared.send(cancelled(sent.id, "Nobody waits any more."));
                 }
             }
@@ -432,12 +448,17 @@ impl Shared {
 
     fn on_response(&mut self, id: Option<Id>, outcome: Outcome, now: Instant) {
         if let Some(sent) = id.and_then(|id| self.asked.settle(&id)) {
-            // The handler works again, so its own clock, held while people thought, runs again.
-            let asker = sent.with.and_then(|it| self.calls.get(it));
-            if let Some(clock) = asker.and_then(|it| it.clock.as_mut()) {
-                clock.sign_of_life(now);
-            }
+            self.resume(sent.with, now);
             self.settle(sent.ticket, outcome.map_err(CallError::Peer));
+        }
+    }
+
+    /// Once its last question is over a handler works again: its own clock, held while people
+    /// thought, goes on.
+    fn resume(&mut self, asker: Option<CallKey>, now: Instant) {
+        let Some(call) = asker.filter(|_| !self.asked.iter().any(|it| it.with == asker)) else { return };
+        if let Some(clock) = self.calls.get(call).and_then(|it| it.clock.as_mut()) {
+            clock.resume(now);
         }
     }
 
@@ -495,6 +516,8 @@ impl Shared {
     fn unsupported_revision(&self, requested: Option<String>) -> ErrorObject {
         let supported: Vec<_> =
             self.config.revisions.of_era(Era::Stateless).iter().map(Revision::as_str).collect();
+        // The schema wants a string even where the request named no revision.
+        let requested = requested.unwrap_or_default();
         let data = serde_json::json!({ "supported": supported, "requested": requested });
         ErrorObject::new(code::UNSUPPORTED_REVISION, "This server does not speak that revision.")
             .with_data(Json::of(&data))

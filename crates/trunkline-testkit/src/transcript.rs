@@ -7,7 +7,8 @@
 //! done KEY RESULT                          the handler of call KEY is done
 //! fail KEY CODE MESSAGE                    … with an error
 //! say KEY progress|log JSON                it speaks while it works
-//! ask TICKET [during KEY] [loudly] METHOD [PARAMS]   we call the peer (loudly: with progress)
+//! ask TICKET [during KEY] [within TIME] [loudly] METHOD [PARAMS]
+//!                                          we call the peer (loudly: with progress)
 //! drop TICKET                              nobody waits for that call any more
 //! changed tools|prompts|resources|URI      something peers may listen to
 //! changed task JSON JSON | changed elicitation ID
@@ -42,7 +43,7 @@ pub enum Step {
     Done { key: u64, result: String },
     Fail { key: u64, code: i64, message: String },
     Say { key: u64, what: Saying, json: String },
-    Ask { ticket: u64, during: Option<u64>, loudly: bool, method: String, params: Option<String> },
+    Ask(Asking),
     Drop(u64),
     Changed(String),
     Notify { method: String, params: Option<String> },
@@ -56,6 +57,18 @@ pub enum Step {
     Heard { method: String, ticket: Option<u64>, params: Option<Value> },
     Opened(String),
     Failed(String),
+}
+
+/// A call of ours.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Asking {
+    pub ticket: u64,
+    pub during: Option<u64>,
+    pub within: Option<Duration>,
+    pub loudly: bool,
+    pub method: String,
+    pub params: Option<String>,
 }
 
 /// What a handler says while it works.
@@ -152,12 +165,17 @@ impl Step {
             Some(rest) => number(rest).map(|(key, rest)| (Some(key), rest))?,
             None => (None, rest),
         };
+        let (within, rest) = match rest.strip_prefix("within ").map(split) {
+            Some((time, rest)) => (Some(duration(time)?), rest),
+            None => (None, rest),
+        };
         let (loudly, rest) = match rest.strip_prefix("loudly ") {
             Some(rest) => (true, rest),
             None => (false, rest),
         };
         let (method, params) = split(rest);
-        Some(Self::Ask { ticket, during, loudly, method: method.to_owned(), params: text(params)? })
+        let (method, params) = (method.to_owned(), text(params)?);
+        Some(Self::Ask(Asking { ticket, during, within, loudly, method, params }))
     }
 
     /// Whether this is something that happens to the conversation, not something it does.
@@ -228,8 +246,9 @@ impl fmt::Display for Step {
             Self::Done { key, result } => write!(f, "done {key} {result}"),
             Self::Fail { key, code, message } => write!(f, "fail {key} {code} {message}"),
             Self::Say { key, what, json } => write!(f, "say {key} {what:?} {json}"),
-            Self::Ask { ticket, during, method, params, .. } => {
-                write!(f, "ask {ticket} {during:?} {method} {}", params.as_deref().unwrap_or(""))
+            Self::Ask(Asking { ticket, during, method, params, .. }) => {
+                let during = during.map(|key| format!(" during {key}")).unwrap_or_default();
+                write!(f, "ask {ticket}{during} {method} {}", params.as_deref().unwrap_or(""))
             }
             Self::Drop(ticket) => write!(f, "drop {ticket}"),
             Self::Changed(what) => write!(f, "changed {what}"),

@@ -9,12 +9,12 @@ mod running;
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use trunkline_proto::client::{OpenError, Opened};
@@ -54,7 +54,6 @@ pub struct Driver<C, H, R, W> {
     reader: Option<R>,
     writer: W,
     decoder: Decoder,
-    chunk: Box<[u8]>,
     out: Vec<u8>,
     written: usize,
     framing: Option<Framing>,
@@ -97,7 +96,6 @@ where
             reader: Some(reader),
             writer,
             decoder,
-            chunk: vec![0; CHUNK].into(),
             out: Vec::new(),
             written: 0,
             framing,
@@ -194,29 +192,30 @@ where
             return Ok(false);
         }
         let Some(reader) = &mut self.reader else { return Ok(false) };
-        let mut space = ReadBuf::new(&mut self.chunk);
-        let n = match Pin::new(reader).poll_read(cx, &mut space) {
+        // Straight into the decoder's buffer: what is read is not copied again.
+        let n = match pin!(reader.read_buf(self.decoder.space(CHUNK))).poll(cx) {
             Poll::Pending => return Ok(false),
-            Poll::Ready(Ok(())) => space.filled().len(),
+            Poll::Ready(Ok(n)) => n,
             Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
         };
+        let now = Instant::now();
         if n == 0 {
+            // A last line may lack its line break.
+            if let Some(incoming) = self.decoder.finish().map(read).transpose()? {
+                self.receive(incoming, now, cx);
+            }
             self.hang_up(cx);
             return Ok(true);
         }
-        self.decoder.push(&self.chunk[..n]);
-        let now = Instant::now();
-        loop {
-            let incoming = match self.decoder.next() {
-                None => break,
-                Some(Frame::Text(text)) => Incoming::parse(text),
-                Some(Frame::TooLong(malformed)) => Incoming::Bad(malformed),
-                Some(Frame::Broken(why)) => return Err(DriveError::Framing(why)),
-            };
-            self.core.handle(Input::Received(incoming), now);
-            self.act(cx);
+        while let Some(incoming) = self.decoder.next().map(read).transpose()? {
+            self.receive(incoming, now, cx);
         }
         Ok(true)
+    }
+
+    fn receive(&mut self, incoming: Incoming, now: Instant, cx: &mut Context<'_>) {
+        self.core.handle(Input::Received(incoming), now);
+        self.act(cx);
     }
 
     /// The peer is gone: what is open may finish, for a moment.
@@ -353,6 +352,15 @@ where
         if let Some(tell) = self.opened.take() {
             let _ = tell.send(opened);
         }
+    }
+}
+
+/// What a frame says.
+fn read(frame: Frame<'_>) -> Result<Incoming, DriveError> {
+    match frame {
+        Frame::Text(text) => Ok(Incoming::parse(text)),
+        Frame::TooLong(malformed) => Ok(Incoming::Bad(malformed)),
+        Frame::Broken(why) => Err(DriveError::Framing(why)),
     }
 }
 

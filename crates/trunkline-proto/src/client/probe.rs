@@ -107,7 +107,7 @@ impl Client {
 
     pub(super) fn on_handshake_tick(&mut self, now: Instant) {
         match self.phase {
-            Phase::Probing { silence, again, .. } if silence <= now => {
+            Phase::Probing { silence, deadline, again, .. } if silence.min(deadline) <= now => {
                 // Over a pipe, silence means an old server that drops what it does not know.
                 if self.config.revisions.of_era(Era::Stateful).is_empty() {
                     self.fail(OpenError::TimedOut);

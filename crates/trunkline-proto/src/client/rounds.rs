@@ -106,7 +106,7 @@ impl Client {
         sent.id = id;
         sent.with.due = None;
         if let Some(clock) = &mut sent.clock {
-            clock.sign_of_life(now);
+            clock.resume(now);
         }
         let (method, progress) = (sent.method.clone(), sent.with.wants_progress);
         self.send_call(id, method, params, progress);

@@ -1,6 +1,7 @@
 //! How a server's conversation begins: `initialize`, what may come before it, and which revision
 //! comes out of it.
 
+use trunkline_wire::model::Implementation;
 use trunkline_wire::revision::Revision::{self, *};
 
 use crate::transcript::server;
@@ -50,4 +51,159 @@ fn a_revision_the_server_lacks_is_answered_with_its_newest() {
     // The newest of all has no `initialize`, so it cannot be agreed on that way.
     server().check(&initialize("2026-07-28", V2025_11_25));
     server().only(V2025_03_26).check(&initialize("2025-11-25", V2025_03_26));
+}
+
+#[test]
+fn nothing_but_ping_is_served_before_initialize() {
+    server().check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"ping"}
+        < {"jsonrpc":"2.0","id":1,"result":{}}
+        > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"Send `initialize` first."}}
+        > {"jsonrpc":"2.0","id":3,"method":"no/such"}
+        < {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"There is no method `no/such` here."}}
+        # Notifications are never answered, whatever they are.
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        > {"jsonrpc":"2.0","method":"no/such"}
+        > {"jsonrpc":"2.0","method":"tools/list"}
+        "#,
+    );
+}
+
+#[test]
+fn ping_is_answered_at_any_time_of_a_session() {
+    for revision in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+        let ping = |id: &str| {
+            format!(
+                r#"
+                > {{"jsonrpc":"2.0","id":{id},"method":"ping"}}
+                < {{"jsonrpc":"2.0","id":{id},"result":{{}}}}
+                "#
+            )
+        };
+        let script = [
+            ping("\"before\""),
+            initialize(revision.as_str(), revision),
+            ping("\"between\""),
+            r#"> {"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+            ping("\"1\""),
+            ping("1"),
+            ping("-3"),
+            ping("123456789012345678901234567890"),
+        ];
+        server().check(&script.join("\n"));
+    }
+}
+
+#[test]
+fn a_session_is_opened_once() {
+    let again = r#"
+        > {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"cli","version":"1"}}}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"This session is already open."}}
+        "#;
+    server().check(&format!("{}{again}", initialize("2025-06-18", V2025_06_18)));
+}
+
+#[test]
+fn an_initialize_that_cannot_be_read_opens_nothing_and_may_be_repeated() {
+    let unreadable = r#"
+        > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
+        < {"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"*"}}
+        > {"jsonrpc":"2.0","id":0,"method":"initialize"}
+        < {"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"*"}}
+        "#;
+    server().check(&format!("{unreadable}{}", initialize("2025-06-18", V2025_06_18)));
+}
+
+#[test]
+fn instructions_and_a_session_without_capabilities() {
+    server()
+        .with(|config| {
+            config.capabilities = Default::default();
+            config.instructions = Some("Add things.".to_owned());
+        })
+        .check(
+            r#"
+            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cli","version":"1"}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"srv","version":"1"},"instructions":"Add things."}}
+            "#,
+        );
+}
+
+#[test]
+fn what_a_revision_lacks_of_a_servers_name_is_left_out() {
+    let named = || {
+        server().with(|config| {
+            config.capabilities = Default::default();
+            config.info = Implementation::new("srv", "1").title("Server").description("Serves.");
+        })
+    };
+    for (revision, info) in [
+        (V2024_11_05, r#"{"name":"srv","version":"1"}"#),
+        (V2025_03_26, r#"{"name":"srv","version":"1"}"#),
+        (V2025_06_18, r#"{"name":"srv","version":"1","title":"Server"}"#),
+        (V2025_11_25, r#"{"name":"srv","version":"1","title":"Server","description":"Serves."}"#),
+    ] {
+        named().check(&format!(
+            r#"
+            > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{FROM_V1}}}}}
+            < {{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"{revision}","capabilities":{{}},"serverInfo":{info}}}}}
+            "#
+        ));
+    }
+}
+
+#[test]
+fn a_server_of_the_new_era_alone_names_its_revisions_when_asked_to_initialize() {
+    server().only(V2026_07_28).check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"cli","version":"1"}}}
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"This server does not speak that revision.","data":{"supported":["2026-07-28"],"requested":"2025-06-18"}}}
+        > {"jsonrpc":"2.0","id":2,"method":"initialize"}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32022,"message":"This server does not speak that revision.","data":{"supported":["2026-07-28"],"requested":""}}}
+        "#,
+    );
+}
+
+#[test]
+fn a_server_of_the_new_era_alone_has_no_ping_and_wants_an_envelope() {
+    server().only(V2026_07_28).check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"ping"}
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`_meta` must hold `io.modelcontextprotocol/protocolVersion`."}}
+        > {"jsonrpc":"2.0","id":2,"method":"ping","params":{"_meta":$META}}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"There is no method `ping` here."}}
+        > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+        < {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"`_meta` must hold `io.modelcontextprotocol/protocolVersion`."}}
+        "#,
+    );
+}
+
+#[test]
+fn a_server_of_the_old_era_alone_does_not_know_discover() {
+    for revision in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+        let discover = r#"
+            > {"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":$META}}
+            < {"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"There is no method `server/discover` here."}}
+            "#;
+        let script = [discover, &initialize("2026-07-28", revision), discover].concat();
+        server().only(revision).check(&script);
+    }
+}
+
+#[test]
+fn calls_are_served_between_initialize_and_initialized_but_changes_are_not_told() {
+    let script = r#"
+        changed tools
+        > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add"}}
+        call 1 tools/call {"name":"add"}
+        # Log messages are allowed before the client has confirmed.
+        say 1 log {"level":"warning","data":"early"}
+        < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":"early"}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        changed tools
+        < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+        "#;
+    server().check(&format!("{}{script}", initialize("2025-06-18", V2025_06_18)));
 }

@@ -8,7 +8,8 @@ use std::time::Instant;
 use trunkline_proto::client::{self, Client, OpenError};
 use trunkline_proto::server::{self, Server};
 use trunkline_proto::{
-    Ask, CallError, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, Utterance,
+    Ask, CallError, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, Timing,
+    Utterance,
 };
 use trunkline_testkit::oracle::Side;
 use trunkline_testkit::transcript::{Saying, Step, Words, parse};
@@ -278,13 +279,13 @@ fn to_input(step: &Step) -> Input {
             };
             Input::Said { call: CallKey(*key), what }
         }
-        Step::Ask { ticket, during, loudly, method, params } => Input::Ask(Ask {
-            ticket: Ticket(*ticket),
-            during: during.map(CallKey),
-            method: method.clone().into(),
-            params: object(params),
-            wants_progress: *loudly,
-            timing: None,
+        Step::Ask(ask) => Input::Ask(Ask {
+            ticket: Ticket(ask.ticket),
+            during: ask.during.map(CallKey),
+            method: ask.method.clone().into(),
+            params: object(&ask.params),
+            wants_progress: ask.loudly,
+            timing: ask.within.map(|time| Timing { idle: time, hard: time }),
         }),
         Step::Drop(ticket) => Input::Cancel(Ticket(*ticket)),
         Step::Changed(what) => Input::Changed(to_change(what)),

@@ -66,12 +66,14 @@ impl Job {
 
     /// What a sealed state of this call is bound to: it opens for the same call only.
     pub(super) fn bound_to(&self, call: &Call) -> Vec<u8> {
-        let mut bound = call.method.name.as_bytes().to_vec();
-        for name in ["name", "uri", "arguments"] {
-            bound.push(0);
-            bound.extend(call.params.get(name).map_or("", Json::get).bytes());
-        }
-        bound
+        let target = match &self.target {
+            Target::Tool(at) => &self.server.tools.get(*at).tool.name,
+            Target::Prompt(at) => &self.server.prompts.get(*at).prompt.name,
+            Target::Resource(at) => &self.server.resources.get(*at).resource.uri,
+            Target::Template { uri, .. } => uri,
+        };
+        let arguments = self.arguments.as_ref().map_or("", Json::get);
+        [call.method.name, target, arguments].join("\0").into_bytes()
     }
 
     pub(super) fn encode_tool(&self, mut result: CallToolResult, revision: Revision) -> Json {

@@ -44,8 +44,14 @@ impl Handler for Router {
 
 impl Inner {
     fn call_tool(self: &Arc<Self>, mut call: Call, voice: &Voice) -> Answer {
-        let mut own = call.params.clone();
-        let params = match CallToolParams::from_object(std::mem::take(&mut own)) {
+        // The state of earlier rounds, if any, stays with the call.
+        let mut own = Object::default();
+        for member in ["name", "arguments", "task"] {
+            if let Some(value) = call.params.take(member) {
+                own.set(member, value);
+            }
+        }
+        let params = match CallToolParams::from_object(own) {
             Ok(params) => params,
             Err(error) => return invalid(format!("`tools/call` cannot be read: {error}.")),
         };
@@ -60,13 +66,13 @@ impl Inner {
         }
     }
 
-    fn get_prompt(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+    fn get_prompt(self: &Arc<Self>, mut call: Call, voice: &Voice) -> Answer {
         let name: Option<String> = call.params.get("name").and_then(|it| it.to().ok());
         let Some(name) = name else { return invalid("`name` must be a string.") };
         let Some(at) = self.prompts.position(&name) else {
             return invalid(format!("There is no prompt `{name}`."));
         };
-        let arguments = call.params.get("arguments").cloned();
+        let arguments = call.params.take("arguments");
         let texts = arguments.as_ref().is_none_or(|it| {
             it.to::<std::collections::BTreeMap<String, String>>().is_ok()
         });
