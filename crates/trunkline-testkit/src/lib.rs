@@ -1,10 +1,13 @@
 //! What trunkline's own tests share.
 //!
 //! [`transcript`] reads a conversation written as text, [`oracle`] says whether a message is one
-//! that its revision's JSON Schema allows, [`fault`] runs a server that misbehaves on purpose.
+//! that its revision's JSON Schema allows, [`fault`] runs a server that misbehaves on purpose, and
+//! `peer` (a feature) is a client that follows a script.
 
 #![forbid(unsafe_code)]
 
 pub mod fault;
 pub mod oracle;
+#[cfg(feature = "peer")]
+pub mod peer;
 pub mod transcript;

@@ -140,7 +140,12 @@ where
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DriveError>> {
         loop {
-            let mut busy = self.poll_write(cx)?;
+            let mut busy = match self.poll_write(cx) {
+                Ok(moved) => moved,
+                // A peer that no longer reads has hung up, whatever it still owes us.
+                Err(DriveError::Io(error)) if is_hang_up(&error) => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(error)),
+            };
             busy |= self.poll_wishes(cx);
             busy |= self.poll_running(cx);
             busy |= self.poll_read(cx)?;
@@ -187,8 +192,7 @@ where
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
         // A peer that does not read its answers gets no more of its questions read; but if it owes
         // us an answer we read on, or both might wait for ever.
-        let unsent = self.out.len() - self.written;
-        if unsent > self.limits.unsent_bytes && !self.core.is_waiting() {
+        if self.is_stuffed() && !self.core.is_waiting() {
             return Ok(false);
         }
         let Some(reader) = &mut self.reader else { return Ok(false) };
@@ -234,14 +238,23 @@ where
             self.core.handle(Input::Cancel(ticket), Instant::now());
             busy = true;
         }
-        while let Poll::Ready(Some(wish)) = self.ears.wishes.poll_recv(cx) {
+        // While the peer does not read, those who want to say more wait.
+        while !self.is_stuffed()
+            && let Poll::Ready(Some(wish)) = self.ears.wishes.poll_recv(cx)
+        {
             self.grant(wish, cx);
+            self.act(cx);
             busy = true;
         }
         if busy {
             self.act(cx);
         }
         busy
+    }
+
+    /// Whether more is unsent than a peer that reads would leave.
+    fn is_stuffed(&self) -> bool {
+        self.out.len() - self.written > self.limits.unsent_bytes
     }
 
     fn grant(&mut self, wish: Wish, cx: &mut Context<'_>) {
@@ -261,8 +274,7 @@ where
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
-            // What the handler said before it finished goes first.
-            self.poll_wishes(cx);
+            self.hear_first(cx);
             self.core.handle(Input::Finished { call, outcome }, Instant::now());
             self.act(cx);
             busy = true;
@@ -327,10 +339,15 @@ where
                 }
             }
         };
+        self.hear_first(cx);
+        self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
+    }
+
+    /// What a handler said before it finished goes out before its answer.
+    fn hear_first(&mut self, cx: &mut Context<'_>) {
         while let Ok(wish) = self.ears.wishes.try_recv() {
             self.grant(wish, cx);
         }
-        self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
     }
 
     fn deliver(&mut self, heard: Heard) {
@@ -353,6 +370,10 @@ where
             let _ = tell.send(opened);
         }
     }
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 /// What a frame says.

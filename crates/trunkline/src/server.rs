@@ -86,7 +86,11 @@ impl Server {
     /// [`Self::serve_stdio`] for a `main` without a runtime.
     pub fn run_stdio(&self) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map_err(ServeError::Stdio)?.block_on(self.serve_stdio())
+        let runtime = runtime.map_err(ServeError::Stdio)?;
+        let served = runtime.block_on(self.serve_stdio());
+        // Once the peer is gone, a handler that blocks its thread must not keep the process.
+        runtime.shutdown_background();
+        served
     }
 
     /// Tells every listening client that something changed, each in its revision's way.

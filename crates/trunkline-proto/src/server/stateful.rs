@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline_wire::era::{Profile, stateful};
+use trunkline_wire::era::stateful::{self, RequestMeta};
+use trunkline_wire::era::Profile;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Message, Object, Params};
 use trunkline_wire::method::{self, Gate, Kind, Sender};
@@ -82,7 +83,10 @@ impl Session {
             "resources/unsubscribe" => self.unsubscribe(&params),
             _ => {
                 let meta = params.take("_meta");
-                let token = meta.as_ref().and_then(progress_token);
+                let token = match RequestMeta::read(meta.as_ref()) {
+                    Ok(read) => read.progress_token.map(|it| it.to_json()),
+                    Err(fault) => return shared.reply(from, Err(fault.into())),
+                };
                 let facts = Facts {
                     row,
                     params,
@@ -169,15 +173,4 @@ fn uri_of(params: &Object) -> Result<String, ErrorObject> {
         .get("uri")
         .and_then(|it| it.to().ok())
         .ok_or_else(|| ErrorObject::invalid_params("`uri` must be a string."))
-}
-
-/// The progress token in a `_meta`, if there is a proper one.
-pub(super) fn progress_token(meta: &Json) -> Option<Json> {
-    #[derive(serde::Deserialize)]
-    struct Tokens {
-        #[serde(rename = "progressToken")]
-        token: Option<Json>,
-    }
-    let token = meta.read::<Tokens>().ok()?.token?;
-    trunkline_wire::jsonrpc::Id::from_json(token.get()).map(|_| token)
 }

@@ -7,7 +7,7 @@ use trunkline_wire::jsonrpc::ErrorObject;
 /// What can be listed.
 pub(crate) trait Entry {
     /// What it is found by.
-    fn name(&self) -> &str;
+    fn key(&self) -> &str;
 }
 
 pub(crate) struct Named<T> {
@@ -24,10 +24,10 @@ impl<T> Default for Named<T> {
 impl<T: Entry> Named<T> {
     /// Adds an entry; a later one of the same name replaces the earlier.
     pub(crate) fn add(&mut self, entry: T) {
-        match self.index.get(entry.name()) {
+        match self.index.get(entry.key()) {
             Some(at) => self.entries[*at] = entry,
             None => {
-                self.index.insert(entry.name().to_owned(), self.entries.len());
+                self.index.insert(entry.key().to_owned(), self.entries.len());
                 self.entries.push(entry);
             }
         }

@@ -93,7 +93,7 @@ impl PromptEntry {
 }
 
 impl Entry for PromptEntry {
-    fn name(&self) -> &str {
+    fn key(&self) -> &str {
         &self.prompt.name
     }
 }

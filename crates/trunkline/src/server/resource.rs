@@ -174,7 +174,7 @@ impl TemplateEntry {
 }
 
 impl Entry for ResourceEntry {
-    fn name(&self) -> &str {
+    fn key(&self) -> &str {
         &self.resource.uri
     }
 }

@@ -96,7 +96,7 @@ impl ToolEntry {
 }
 
 impl Entry for ToolEntry {
-    fn name(&self) -> &str {
+    fn key(&self) -> &str {
         &self.tool.name
     }
 }

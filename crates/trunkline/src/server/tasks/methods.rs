@@ -113,9 +113,7 @@ impl Inner {
             None => Err(ErrorObject::internal("cancelled", "The task was cancelled.")),
             Some(Err(error)) => Err(error),
             Some(Ok(mut result)) => {
-                let mut meta = RequestMeta::default();
-                meta.related_task = Some(id.to_owned());
-                result.meta = meta.to_json();
+                result.meta = related_to(id);
                 Ok(stateful::encode(result, revision, &self.extras(None)))
             }
         }
@@ -131,10 +129,13 @@ pub(super) async fn ask_for_task(
 ) -> Result<Json, AskError> {
     let method = request.method();
     let mut params = question_params(request, revision);
-    let mut meta = RequestMeta::default();
-    meta.related_task = Some(task.to_owned());
-    if let Some(meta) = meta.to_json() {
+    if let Some(meta) = related_to(task) {
         params.set("_meta", meta);
     }
     voice.ask(Request::new(method, params)).await.map_err(AskError::from)
+}
+
+/// The `_meta` that names a task.
+fn related_to(task: &str) -> Option<Json> {
+    RequestMeta { related_task: Some(task.to_owned()), ..RequestMeta::default() }.to_json()
 }
