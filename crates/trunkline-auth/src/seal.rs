@@ -63,7 +63,11 @@ impl Sealer {
         let mut body = seconds(expires).to_be_bytes().to_vec();
         body.extend_from_slice(plain);
         key.key
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut body)
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(context),
+                &mut body,
+            )
             .expect("the text is far below the cipher's limit");
         let mut whole = Vec::with_capacity(HEAD + body.len());
         whole.extend_from_slice(&[VERSION, key.id]);
@@ -73,7 +77,12 @@ impl Sealer {
     }
 
     /// Opens what [`Self::seal`] sealed for the same context, if it has not expired.
-    pub fn open(&self, sealed: &str, context: &[u8], now: SystemTime) -> Result<Vec<u8>, Unsealable> {
+    pub fn open(
+        &self,
+        sealed: &str,
+        context: &[u8],
+        now: SystemTime,
+    ) -> Result<Vec<u8>, Unsealable> {
         let whole = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| Unsealable)?;
         let (head, body) = whole.split_at_checked(HEAD).ok_or(Unsealable)?;
         if head[0] != VERSION {

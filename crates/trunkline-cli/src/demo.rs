@@ -7,10 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use trunkline::model::{Icon, LogLevel, LogMessage, Progress, PromptMessage, TaskSupport, ToolAnnotations};
+use trunkline::model::{
+    Icon, LogLevel, LogMessage, Progress, PromptMessage, TaskSupport, ToolAnnotations,
+};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::{Deserialize, Serialize};
-use trunkline::{Args, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template, tool};
+use trunkline::{
+    Args, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template, tool,
+};
 
 /// Serves the demo to whoever started this process.
 pub(crate) fn run() -> Result<()> {
@@ -23,7 +27,9 @@ pub(crate) fn server() -> Result<Server> {
     let server = Server::builder("trunkline-demo", env!("CARGO_PKG_VERSION"))
         .title("The trunkline demo")
         .icon(Icon::new(content::LOGO_URI).mime_type("image/png"))
-        .instructions("Call `echo` to hear yourself, `greet` to be asked your name, `book` for all of it.")
+        .instructions(
+            "Call `echo` to hear yourself, `greet` to be asked your name, `book` for all of it.",
+        )
         .tool(tool("echo", echo).about("Says the text back.").annotations(read_only.clone()))
         .tool(tool("sum", sum).about("Adds two numbers.").annotations(read_only).title("Sum"))
         .tool(tool("progress", progress).about("Counts to `steps` and reports each step."))
@@ -33,14 +39,20 @@ pub(crate) fn server() -> Result<Server> {
         .tool(tool("boom", boom).about("Panics. The caller gets an error, the server lives on."))
         .tool(tool("touch", touch).about("Says that a resource was updated."))
         .tool(tool("announce", announce).about("Says that a list has changed."))
-        .tool(tool("work", work).about("Works in steps; may run as a task.").task(TaskSupport::Optional))
+        .tool(
+            tool("work", work)
+                .about("Works in steps; may run as a task.")
+                .task(TaskSupport::Optional),
+        )
         .resource(
             resource("demo://readme", "readme", content::readme)
                 .about("What this server is.")
                 .mime_type("text/markdown"),
         )
         .resource(
-            resource("demo://logo", "logo", content::logo).about("A picture.").mime_type("image/png"),
+            resource("demo://logo", "logo", content::logo)
+                .about("A picture.")
+                .mime_type("image/png"),
         )
         .template(
             template("demo://greeting/{name}", "greeting", content::greeting)?
@@ -212,4 +224,5 @@ fn starting_with(typed: &str, known: &[&str]) -> Vec<String> {
 }
 
 const NAMES: [&str; 6] = ["Ada", "Alan", "Barbara", "Edsger", "Grace", "Kathleen"];
-const LANGUAGES: [&str; 8] = ["c", "go", "java", "javascript", "python", "ruby", "rust", "typescript"];
+const LANGUAGES: [&str; 8] =
+    ["c", "go", "java", "javascript", "python", "ruby", "rust", "typescript"];

@@ -14,15 +14,16 @@ use std::time::Instant;
 use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
-    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Outcome, Params,
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Outcome,
+    Params,
 };
 use trunkline_wire::method::{self, Kind, Sender};
 use trunkline_wire::model::{
-    ClientCapabilities, Implementation, LogLevel, ServerCapabilities, meta,
+    ClientCapabilities, Implementation, InputRequest, LogLevel, ServerCapabilities, meta,
 };
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
-use crate::input_required::Round;
+use crate::input_required::{Round, missing_capability};
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
     Ask, Bounds, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
@@ -228,7 +229,9 @@ impl Client {
             return self.on_response(id, Err(malformed.to_error()), now);
         };
         let error = match malformed.kind {
-            MalformedKind::TooLong => CallError::Peer(ErrorObject::internal("message_too_large", why)),
+            MalformedKind::TooLong => {
+                CallError::Peer(ErrorObject::internal("message_too_large", why))
+            }
             _ => CallError::Invalid(why),
         };
         self.settle(sent.ticket, Err(error));
@@ -268,17 +271,23 @@ impl Client {
         };
         let outcome = match (method::find(method, Sender::Server, revision), params.into_object()) {
             _ if id == Id::Null => return self.noise += 1,
-            _ if self.calls.has_id(&id) => {
-                Err(ErrorObject::invalid_request("This id belongs to a request that is still open."))
-            }
+            _ if self.calls.has_id(&id) => Err(ErrorObject::invalid_request(
+                "This id belongs to a request that is still open.",
+            )),
             (Some(row), Some(_)) if row.name == "ping" => Ok(Json::empty_object()),
             (Some(row), Some(params))
                 if row.kind == Kind::Request && self.config.capabilities.supports(row.gate) =>
             {
-                if self.calls.len() < self.config.bounds.in_flight {
+                let question = InputRequest::read(row.name, Some(&params.to_json()));
+                let able = &self.config.capabilities;
+                if question.is_ok_and(|it| missing_capability(&it, able).is_some()) {
+                    let message = "This client did not declare that it can be asked this way.";
+                    Err(ErrorObject::invalid_params(message))
+                } else if self.calls.len() < self.config.bounds.in_flight {
                     return self.open_call(id, Origin::Wire, row.name, params, revision, now);
+                } else {
+                    Err(ErrorObject::internal("overloaded", "Too many questions are open."))
                 }
-                Err(ErrorObject::internal("overloaded", "Too many questions are open."))
             }
             (Some(_), None) => Err(ErrorObject::invalid_params("Parameters must be an object.")),
             _ => Err(ErrorObject::method_not_found(method)),
@@ -333,7 +342,8 @@ impl Client {
     }
 
     fn on_ask(&mut self, ask: Ask, now: Instant) {
-        let refused = |message: String| Err(CallError::Refused(ErrorObject::invalid_request(message)));
+        let refused =
+            |message: String| Err(CallError::Refused(ErrorObject::invalid_request(message)));
         let Phase::Open { facts, .. } = &self.phase else {
             return self.settle(ask.ticket, refused("The connection is not open.".to_owned()));
         };

@@ -140,13 +140,16 @@ pub fn missing_capability(
         InputRequest::Elicit(ElicitParams::Url(_)) => {
             (elicitation.is_some_and(|it| it.url), json!({ "elicitation": { "url": {} } }))
         }
-        InputRequest::Sample(params) if !params.tools.is_empty() || params.tool_choice.is_some() => {
+        InputRequest::Sample(params)
+            if !params.tools.is_empty() || params.tool_choice.is_some() =>
+        {
             (sampling.is_some_and(|it| it.tools), json!({ "sampling": { "tools": {} } }))
         }
         InputRequest::Sample(_) => (sampling.is_some(), json!({ "sampling": {} })),
         InputRequest::Roots => (client.roots.is_some(), json!({ "roots": {} })),
     };
-    let message = format!("This call needs to ask `{}`, which the request does not offer.", request.method());
+    let message =
+        format!("This call needs to ask `{}`, which the request does not offer.", request.method());
     (!has).then(|| {
         ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, message)
             .with_data(Json::of(&json!({ "requiredCapabilities": required })))

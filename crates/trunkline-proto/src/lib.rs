@@ -15,12 +15,14 @@ pub mod task;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message, MethodName, Object, Outcome, Params};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{
+    ErrorObject, Incoming, Message, MethodName, Object, Outcome, Params,
+};
 use trunkline_wire::method::Row;
 use trunkline_wire::model::{
     ClientCapabilities, Implementation, LogLevel, LogMessage, Progress, ServerCapabilities, Task,
 };
-use trunkline_wire::json::Json;
 use trunkline_wire::revision::Revision;
 
 /// One end of a conversation, whichever role it plays.

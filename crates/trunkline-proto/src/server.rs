@@ -6,32 +6,30 @@
 mod batch;
 mod dialect;
 mod reply;
+mod shared;
 mod stateful;
 mod stateless;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
-    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Outcome,
-    Params,
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Params,
 };
-use trunkline_wire::method::{self, Kind, Row, Sender};
+use trunkline_wire::method::{self, Kind, Sender};
 use trunkline_wire::model::{
-    CacheHint, Implementation, InputRequest, LogLevel, ServerCapabilities, meta,
+    CacheHint, Implementation, InputRequest, LogLevel, ServerCapabilities,
 };
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use crate::input_required::missing_capability;
-use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
-use crate::subscribe::Listens;
+use crate::pending::cancelled;
 use crate::{
-    Ask, Bounds, Call, CallError, CallKey, Change, Conversation, Heard, Input, Outgoing, Output,
-    Peer, Ticket, Utterance,
+    Ask, Bounds, CallError, CallKey, Change, Conversation, Heard, Input, Output, Utterance,
 };
+use shared::{Asking, Shared};
 
 /// What a server is, as far as the conversation needs to know.
 #[derive(Clone, Debug)]
@@ -78,38 +76,10 @@ pub struct Server {
     shared: Shared,
 }
 
-/// What the eras share.
-#[derive(Debug)]
-struct Shared {
-    config: Arc<Config>,
-    calls: Calls<Owed>,
-    asked: Asked<Option<CallKey>>,
-    listens: Listens,
-    batches: batch::Batches,
-    /// The last envelope of the stateless era and who it described: clients repeat it verbatim.
-    known: Option<(Json, Arc<stateless::Known>)>,
-    out: VecDeque<Output>,
-}
-
-/// What the server keeps with a call it owes an answer to.
-#[derive(Debug, Default)]
-struct Owed {
-    batch: Option<batch::BatchId>,
-    dialect: Option<dialect::Step>,
-}
-
 impl Server {
     /// A server at the start of a conversation.
     pub fn new(config: Arc<Config>) -> Self {
-        let shared = Shared {
-            config,
-            calls: Calls::default(),
-            asked: Asked::default(),
-            listens: Listens::default(),
-            batches: batch::Batches::default(),
-            known: None,
-            out: VecDeque::new(),
-        };
+        let shared = Shared::new(config);
         Self { session: None, shared }
     }
 
@@ -175,11 +145,14 @@ impl Server {
                         && row.kind == Kind::Request
                         && self.shared.config.revisions.iter().any(|it| row.exists_in(it))
                 });
-                self.shared.reply(from, Err(if known {
-                    ErrorObject::invalid_request("Send `initialize` first.")
-                } else {
-                    ErrorObject::method_not_found(&method)
-                }));
+                self.shared.reply(
+                    from,
+                    Err(if known {
+                        ErrorObject::invalid_request("Send `initialize` first.")
+                    } else {
+                        ErrorObject::method_not_found(&method)
+                    }),
+                );
             }
         }
     }
@@ -191,10 +164,6 @@ impl Server {
         }
         if self.session.is_some() {
             let error = ErrorObject::invalid_request("This session is already open.");
-            return self.shared.reply(from, Err(error));
-        }
-        if from.batch.is_some() {
-            let error = ErrorObject::invalid_request("`initialize` must not be part of a batch.");
             return self.shared.reply(from, Err(error));
         }
         match stateful::Session::open(&self.shared.config, params) {
@@ -298,7 +267,9 @@ impl Server {
     }
 
     fn on_changed(&mut self, change: &Change) {
-        if let Some(message) = self.session.as_ref().and_then(|it| it.on_changed(change, &self.shared.config)) {
+        if let Some(message) =
+            self.session.as_ref().and_then(|it| it.on_changed(change, &self.shared.config))
+        {
             self.shared.send(message);
         }
         for message in self.shared.listens.on_changed(change) {
@@ -377,162 +348,4 @@ impl Conversation for Server {
     fn is_waiting(&self) -> bool {
         !self.shared.asked.is_empty()
     }
-}
-
-/// A request on its way to an answer.
-#[derive(Debug)]
-struct Asking {
-    id: Id,
-    batch: Option<batch::BatchId>,
-}
-
-impl Shared {
-    fn speaks(&self, era: Era) -> bool {
-        !self.config.revisions.of_era(era).is_empty()
-    }
-
-    /// Opens a call and has it answered, unless too many are open already.
-    fn call(&mut self, from: Asking, mut facts: Facts, now: Instant) {
-        if self.calls.len() >= self.config.bounds.in_flight {
-            let error = ErrorObject::internal("overloaded", "Too many calls are open; try later.");
-            return self.reply(from, Err(error));
-        }
-        let key = self.calls.next_key();
-        let progress = facts.token.take().map(|token| ProgressSink { token, reached: f64::NEG_INFINITY });
-        let call = Call {
-            key,
-            method: facts.row,
-            params: facts.params,
-            meta: facts.meta,
-            revision: facts.revision,
-            peer: facts.peer,
-            wants_progress: progress.is_some(),
-            log_level: facts.log_level,
-        };
-        let mut clock = Clock::start(self.config.bounds.call, now);
-        if facts.row.name == "tasks/result" {
-            // It is meant to wait for as long as the task takes.
-            clock.hold();
-        }
-        self.calls.add(OpenCall {
-            key,
-            id: from.id,
-            revision: facts.revision,
-            clock: Some(clock),
-            progress,
-            log_level: facts.log_level,
-            with: Owed { batch: from.batch, dialect: facts.dialect },
-        });
-        self.out.push_back(Output::Call(Box::new(call)));
-    }
-
-    fn finish(&mut self, open: OpenCall<Owed>, outcome: Outcome, now: Instant) {
-        let from = Asking { id: open.id, batch: open.with.batch };
-        match open.with.dialect {
-            Some(step) => self.finish_dialect(from, step, outcome, now),
-            None => self.reply(from, outcome),
-        }
-    }
-
-    fn reply(&mut self, from: Asking, outcome: Outcome) {
-        self.send_in(from.batch, Message::Response { id: Some(from.id), outcome });
-    }
-
-    fn send(&mut self, message: Message) {
-        self.out.push_back(Output::Send(Outgoing::One(message)));
-    }
-
-    fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
-        self.out.push_back(Output::Settled { ticket, outcome });
-    }
-
-    fn on_response(&mut self, id: Option<Id>, outcome: Outcome, now: Instant) {
-        if let Some(sent) = id.and_then(|id| self.asked.settle(&id)) {
-            self.resume(sent.with, now);
-            self.settle(sent.ticket, outcome.map_err(CallError::Peer));
-        }
-    }
-
-    /// Once its last question is over a handler works again: its own clock, held while people
-    /// thought, goes on.
-    fn resume(&mut self, asker: Option<CallKey>, now: Instant) {
-        let Some(call) = asker.filter(|_| !self.asked.iter().any(|it| it.with == asker)) else { return };
-        if let Some(clock) = self.calls.get(call).and_then(|it| it.clock.as_mut()) {
-            clock.resume(now);
-        }
-    }
-
-    fn ask(&mut self, ask: Ask, now: Instant) {
-        let id = self.asked.next_id();
-        let mut params = ask.params;
-        if ask.wants_progress {
-            let mut more = Object::default();
-            more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
-            add_meta(&mut params, more);
-        }
-        let timing = ask.timing.unwrap_or(self.config.bounds.call);
-        if let Some(clock) = ask.during.and_then(|it| self.calls.get(it)).and_then(|it| it.clock.as_mut()) {
-            // While the client's user thinks, only the hard deadline of the call counts.
-            clock.hold();
-        }
-        self.asked.add(Sent {
-            id,
-            ticket: ask.ticket,
-            method: ask.method.clone(),
-            clock: Some(Clock::start(timing, now)),
-            with: ask.during,
-        });
-        let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
-        self.send(Message::Request { id: Id::Number(id), method: ask.method, params });
-    }
-
-    /// The client does not want this answer any more.
-    fn cancel(&mut self, id: &Id) {
-        let Some(open) = self.calls.close_id(id) else { return };
-        if self.listens.remove(id) {
-            return;
-        }
-        self.stop_asking(open.key);
-        self.batches.forget(open.with.batch, &mut self.out);
-        self.out.push_back(Output::Abandon(open.key));
-    }
-
-    /// Withdraws the questions that were asked during a call that is over.
-    fn stop_asking(&mut self, call: CallKey) {
-        for sent in self.asked.extract(|it| it.with == Some(call)) {
-            self.send(cancelled(sent.id, "The call that asked is over."));
-            self.settle(sent.ticket, Err(CallError::Cancelled));
-        }
-    }
-
-    /// Sends a response, on its own or as part of the batch it belongs to.
-    fn send_in(&mut self, batch: Option<batch::BatchId>, message: Message) {
-        match batch {
-            Some(batch) => self.batches.add(batch, message, &mut self.out),
-            None => self.send(message),
-        }
-    }
-
-    fn unsupported_revision(&self, requested: Option<String>) -> ErrorObject {
-        let supported: Vec<_> =
-            self.config.revisions.of_era(Era::Stateless).iter().map(Revision::as_str).collect();
-        // The schema wants a string even where the request named no revision.
-        let requested = requested.unwrap_or_default();
-        let data = serde_json::json!({ "supported": supported, "requested": requested });
-        ErrorObject::new(code::UNSUPPORTED_REVISION, "This server does not speak that revision.")
-            .with_data(Json::of(&data))
-    }
-}
-
-/// What is known about a call before it is opened.
-#[derive(Debug)]
-struct Facts {
-    row: &'static Row,
-    params: Object,
-    meta: Option<Json>,
-    revision: Revision,
-    peer: Arc<Peer>,
-    token: Option<Json>,
-    log_level: Option<LogLevel>,
-    dialect: Option<dialect::Step>,
 }

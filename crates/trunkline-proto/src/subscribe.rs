@@ -84,9 +84,8 @@ pub(crate) fn farewell(id: &Id) -> [Message; 2] {
 
 /// Whether a subscription to `subscribed` covers `uri`: the same resource, or one below it.
 pub(crate) fn covers(subscribed: &str, uri: &str) -> bool {
-    uri.strip_prefix(subscribed).is_some_and(|rest| {
-        rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/')
-    })
+    uri.strip_prefix(subscribed)
+        .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
 fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {

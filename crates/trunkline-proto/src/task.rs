@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{CallToolResult, InputRequest, Task, TaskStatus};
 
 /// How many tasks there may be and how long they are kept.

@@ -193,3 +193,74 @@ impl Judged<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::*;
+    use Side::{Client, Server};
+
+    /// A message, its revision and sender, what it answers, and whether it may be sent.
+    #[rustfmt::skip]
+    const VERDICTS: &[(&str, Revision, Side, Option<&str>, bool)] = &[
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, V2024_11_05, Server, None, true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, V2026_07_28, Client, None, false),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, V2025_11_25, Client, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#, V2025_06_18, Client, None, true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, V2025_06_18, Client, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#, V2025_06_18, Server, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#, V2026_07_28, Client, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#, V2025_03_26, Server, None, false),
+        (r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}"#, V2024_11_05, Server, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#, V2025_11_25, Server, Some("tools/call"), true),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, V2025_11_25, Server, Some("tools/call"), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"audio","data":"AA==","mimeType":"audio/wav"}]}}"#, V2024_11_05, Server, Some("tools/call"), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#, V2026_07_28, Server, Some("tools/call"), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}"#, V2026_07_28, Server, Some("tools/call"), true),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#, V2026_07_28, Server, Some("tools/list"), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}"#, V2026_07_28, Server, Some("tools/call"), true),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required"}}"#, V2026_07_28, Server, Some("tools/call"), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}"#, V2026_07_28, Server, Some("tools/list"), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, V2025_11_25, Server, None, false),
+        // Corrected: floats in a form's answer and anywhere in a JSON value, `null` in the latter.
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"n":1.5}}}"#, V2025_06_18, Client, Some("elicitation/create"), true),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"n":1.5}}}"#, V2025_11_25, Client, Some("elicitation/create"), true),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"n":{}}}}"#, V2025_11_25, Client, Some("elicitation/create"), false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"public","supportedVersions":[],"capabilities":{"experimental":{"x":{"f":1.5,"n":null}}}}}"#, V2026_07_28, Server, Some("server/discover"), true),
+        // An error whose request's id could not be read.
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#, V2025_06_18, Server, None, true),
+        (r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"?"}}"#, V2025_06_18, Server, None, false),
+        (r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"?"}}"#, V2025_11_25, Server, None, true),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#, V2025_11_25, Server, None, false),
+        // Codes.
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"?","data":{"supported":[],"requested":"x"}}}"#, V2026_07_28, Server, None, true),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"?"}}"#, V2026_07_28, Server, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"?","data":{"requiredCapabilities":[]}}}"#, V2026_07_28, Server, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"?"}}"#, V2026_07_28, Server, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"?"}}"#, V2025_11_25, Server, None, true),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"?"}}"#, V2025_06_18, Server, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32050,"message":"?"}}"#, V2025_11_25, Server, None, false),
+        // Exempt, but only there.
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{}}"#, V2026_07_28, Client, None, true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{}}"#, V2025_11_25, Client, None, false),
+        (r#"{"jsonrpc":"2.0","id":1,"result":[]}"#, V2025_11_25, Server, Some("mcp/listTools"), true),
+        (r#"{"id":1,"result":[]}"#, V2025_11_25, Server, Some("mcp/listTools"), false),
+    ];
+
+    #[test]
+    fn the_oracle_knows_right_from_wrong() {
+        for (text, revision, sender, answers, allowed) in VERDICTS {
+            let verdict = validate(text, *revision, *sender, *answers);
+            assert_eq!(verdict.is_ok(), *allowed, "{text} in {revision}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_oldest_revisions_send_arrays() {
+        let batch = r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#;
+        for revision in Revision::ALL {
+            let allowed = matches!(revision, V2024_11_05 | V2025_03_26);
+            assert_eq!(validate_batch(batch, revision).is_ok(), allowed, "{revision}");
+        }
+    }
+}

@@ -240,7 +240,8 @@ impl From<&str> for Words {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tail = |value: &Option<Value>| value.as_ref().map(|it| format!(" {it}")).unwrap_or_default();
+        let tail =
+            |value: &Option<Value>| value.as_ref().map(|it| format!(" {it}")).unwrap_or_default();
         match self {
             Self::Peer(text) => write!(f, "> {text}"),
             Self::Done { key, result } => write!(f, "done {key} {result}"),
@@ -260,8 +261,12 @@ impl fmt::Display for Step {
             Self::We(message) => write!(f, "< {message}"),
             Self::Call { key, method, params } => write!(f, "call {key} {method}{}", tail(params)),
             Self::Abandon(key) => write!(f, "abandon {key}"),
-            Self::Settled { ticket, outcome: Words::Json(it) } => write!(f, "settled {ticket} {it}"),
-            Self::Settled { ticket, outcome: Words::Plain(it) } => write!(f, "settled {ticket} {it}"),
+            Self::Settled { ticket, outcome: Words::Json(it) } => {
+                write!(f, "settled {ticket} {it}")
+            }
+            Self::Settled { ticket, outcome: Words::Plain(it) } => {
+                write!(f, "settled {ticket} {it}")
+            }
             Self::Heard { method, ticket, params } => {
                 let ticket = ticket.map(|it| format!(" for {it}")).unwrap_or_default();
                 write!(f, "heard {method}{ticket}{}", tail(params))
@@ -299,5 +304,50 @@ fn duration(text: &str) -> Option<Duration> {
     match text.strip_suffix("ms") {
         Some(millis) => millis.parse().ok().map(Duration::from_millis),
         None => text.strip_suffix('s')?.parse().ok().map(Duration::from_secs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_read_line_by_line_and_comments_are_skipped() {
+        let steps = parse(
+            r#"
+            # A comment.
+            > {"a":1}
+            < {"b":2}
+            ask 7 during 1 within 90s loudly roots/list {}
+            wait 100ms
+            settled 7 timed out
+            "#,
+        );
+        assert_eq!(steps.len(), 5);
+        assert_eq!(steps.iter().filter(|step| step.is_input()).count(), 3);
+        let Step::Ask(ask) = &steps[2] else { panic!("{:?}", steps[2]) };
+        assert_eq!((ask.ticket, ask.during, ask.loudly), (7, Some(1), true));
+        assert_eq!(ask.within, Some(Duration::from_secs(90)));
+        assert_eq!(steps[3], Step::Wait(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn json_is_compared_as_a_value_and_a_star_stands_for_anything() {
+        let matches = |expected: &str, done: &str| parse(expected)[0].matches(&parse(done)[0]);
+        assert!(matches(r#"< {"a":1,"b":[2]}"#, r#"< {"b": [2], "a": 1}"#));
+        assert!(matches(r#"< {"a":"*","b":[2]}"#, r#"< {"a":{"x":1},"b":[2]}"#));
+        assert!(!matches(r#"< {"a":"*"}"#, r#"< {}"#));
+        assert!(!matches(r#"< {"a":1}"#, r#"< {"a":1,"b":2}"#));
+        assert!(!matches(r#"< {"a":[1]}"#, r#"< {"a":[1,2]}"#));
+        assert!(matches("call 1 ping", r#"call 1 ping {"a":1}"#));
+        assert!(!matches(r#"call 1 ping {"a":2}"#, r#"call 1 ping {"a":1}"#));
+        assert!(!matches("call 1 ping", "call 2 ping"));
+        assert!(!matches("abandon 1", "call 1 ping"));
+    }
+
+    #[test]
+    #[should_panic(expected = "This line makes no sense: frobnicate 1")]
+    fn a_line_that_makes_no_sense_is_named() {
+        parse("frobnicate 1");
     }
 }

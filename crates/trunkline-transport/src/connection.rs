@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
-use trunkline_proto::client::{Client, Config, OpenError, Opened};
 use trunkline_proto::CallError;
+use trunkline_proto::client::{Client, Config, OpenError, Opened};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
 
@@ -29,10 +29,7 @@ impl Connection {
     pub async fn open(
         config: Arc<Config>,
         handler: Arc<impl Handler>,
-        stream: (
-            impl AsyncRead + Unpin + Send + 'static,
-            impl AsyncWrite + Unpin + Send + 'static,
-        ),
+        stream: (impl AsyncRead + Unpin + Send + 'static, impl AsyncWrite + Unpin + Send + 'static),
         framing: Framing,
         limits: Limits,
     ) -> Result<Self, OpenError> {
@@ -52,7 +49,10 @@ impl Connection {
     }
 
     /// Calls the server. Dropping the future cancels the call on the wire.
-    pub fn call(&self, request: Request) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
+    pub fn call(
+        &self,
+        request: Request,
+    ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
         self.voice.ask(request)
     }
 

@@ -85,7 +85,10 @@ impl Voice {
     }
 
     /// Calls the peer. Dropping the future cancels the call.
-    pub fn ask(&self, request: Request) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
+    pub fn ask(
+        &self,
+        request: Request,
+    ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
         let inner = Arc::clone(&self.0);
         let ticket = Ticket(inner.tickets.fetch_add(1, Ordering::Relaxed));
         let (outcome, received) = oneshot::channel();

@@ -167,7 +167,8 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
         let end = (at + BLOCK).min(bytes.len());
         let block = &bytes[at..end];
         if block.iter().fold(false, |any, byte| any | needs_escape(*byte)) {
-            for (offset, byte) in block.iter().enumerate().filter(|(_, byte)| needs_escape(**byte)) {
+            for (offset, byte) in block.iter().enumerate().filter(|(_, byte)| needs_escape(**byte))
+            {
                 out.extend_from_slice(&bytes[written..at + offset]);
                 write_escape(*byte, out);
                 written = at + offset + 1;
@@ -208,7 +209,8 @@ mod tests {
     #[test]
     fn strings_are_written_as_serde_json_writes_them() {
         let every: String = (0..=0x7f_u8).map(char::from).collect();
-        for text in ["", "plain", "héllo ✓", "tab\tquote\"back\\slash", &every, &every.repeat(3)] {
+        for text in ["", "plain", "héllo ✓", "tab\tquote\"back\\slash", &every, &every.repeat(3)]
+        {
             assert_eq!(Json::string(text).get(), serde_json::to_string(text).unwrap());
         }
     }

@@ -41,7 +41,9 @@ pub(crate) fn form<T: JsonSchema>() -> Result<Json, String> {
     let fields = root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     for (name, field) in fields.as_object_mut().into_iter().flatten() {
         if !is_primitive(field) {
-            return Err(format!("its field `{name}` is neither a text, a number, a choice nor a yes or no"));
+            return Err(format!(
+                "its field `{name}` is neither a text, a number, a choice nor a yes or no"
+            ));
         }
     }
     Ok(Json::of(&schema))
@@ -50,9 +52,8 @@ pub(crate) fn form<T: JsonSchema>() -> Result<Json, String> {
 /// The members of an object schema: name, description, whether required.
 pub(crate) fn members(schema: &Json) -> Vec<(String, Option<String>, bool)> {
     let schema: Value = schema.to().unwrap_or_default();
-    let required = |name: &str| {
-        schema["required"].as_array().is_some_and(|it| it.iter().any(|it| it == name))
-    };
+    let required =
+        |name: &str| schema["required"].as_array().is_some_and(|it| it.iter().any(|it| it == name));
     let properties = schema["properties"].as_object().into_iter().flatten();
     properties
         .map(|(name, it)| {
@@ -84,7 +85,8 @@ fn simplify(schema: &mut Value) {
             if members.get("default") == Some(&Value::Null) {
                 members.remove("default");
             }
-            let numeric = matches!(members.get("type").and_then(Value::as_str), Some("integer" | "number"));
+            let numeric =
+                matches!(members.get("type").and_then(Value::as_str), Some("integer" | "number"));
             if numeric {
                 members.remove("format");
             }

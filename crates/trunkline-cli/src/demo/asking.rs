@@ -14,7 +14,9 @@ pub(super) fn register(server: ServerBuilder) -> ServerBuilder {
         .tool(tool("open_page", open_page).about("Asks the user to visit a page."))
         .tool(tool("sample", sample).about("Asks the client's model."))
         .tool(tool("roots", roots).about("Lists the folders the user works in."))
-        .prompt(prompt("greet", greeting).about("A greeting; asks for the name if it is not given."))
+        .prompt(
+            prompt("greet", greeting).about("A greeting; asks for the name if it is not given."),
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -49,18 +49,22 @@ impl Client {
     }
 
     fn on_cancelled(&mut self, params: &Object, era: Era) {
-        let Some(id) = params.get("requestId").and_then(|it| Id::from_json(it.get())) else { return };
+        let Some(id) = params.get("requestId").and_then(|it| Id::from_json(it.get())) else {
+            return;
+        };
         match era {
             // The server withdraws a question of its own.
             Era::Stateful => {
-                let asked = self.calls.iter().any(|it| it.id == id && matches!(it.with, Origin::Wire));
+                let asked =
+                    self.calls.iter().any(|it| it.id == id && matches!(it.with, Origin::Wire));
                 if let Some(open) = asked.then(|| self.calls.close_id(&id)).flatten() {
                     self.out.push_back(Output::Abandon(open.key));
                 }
             }
             // The server ends a subscription; nothing else may be cancelled from that side.
             Era::Stateless => {
-                let listens = self.asked.by_id(&id).is_some_and(|it| it.method == "subscriptions/listen");
+                let listens =
+                    self.asked.by_id(&id).is_some_and(|it| it.method == "subscriptions/listen");
                 if let Some(sent) = listens.then(|| self.asked.settle(&id)).flatten() {
                     self.settle(sent.ticket, Err(CallError::Cancelled));
                 }

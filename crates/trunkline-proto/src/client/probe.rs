@@ -47,8 +47,7 @@ impl Client {
             method: "initialize".into(),
             params: Params::Object(params),
         });
-        self.phase =
-            Phase::Initializing { id, deadline: now + self.config.bounds.open, may_probe };
+        self.phase = Phase::Initializing { id, deadline: now + self.config.bounds.open, may_probe };
     }
 
     pub(super) fn on_probe_answer(&mut self, outcome: Outcome, now: Instant) {
@@ -80,7 +79,9 @@ impl Client {
         let result = match (outcome, stateless) {
             (Ok(result), _) => result,
             // A slow starter of the new era: its probe answer came too late, so ask once more.
-            (Err(error), Some(revision)) if error.code == code::UNSUPPORTED_REVISION && may_probe => {
+            (Err(error), Some(revision))
+                if error.code == code::UNSUPPORTED_REVISION && may_probe =>
+            {
                 return self.probe(revision, true, now);
             }
             (Err(error), _) => return self.fail(refusal(error, self.config.revisions)),
@@ -115,7 +116,9 @@ impl Client {
                     self.initialize(!again, now);
                 }
             }
-            Phase::Initializing { deadline, .. } if deadline <= now => self.fail(OpenError::TimedOut),
+            Phase::Initializing { deadline, .. } if deadline <= now => {
+                self.fail(OpenError::TimedOut)
+            }
             _ => {}
         }
     }
@@ -156,11 +159,7 @@ fn classify(outcome: &Outcome, ours: Revisions, probed: Revision) -> Verdict {
     }
 }
 
-fn on_discovered(
-    found: DiscoverResult,
-    result: &Json,
-    ours: Revisions,
-) -> Verdict {
+fn on_discovered(found: DiscoverResult, result: &Json, ours: Revisions) -> Verdict {
     let common = of_era(&found.supported_versions, Era::Stateless).common(ours);
     let Some(revision) = common.newest() else {
         return Verdict::Initialize(found.supported_versions);

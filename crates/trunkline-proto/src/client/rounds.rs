@@ -51,10 +51,9 @@ impl Client {
         if required.requests.is_empty() && required.state.is_none() {
             return Some("`input_required` without questions or state.".to_owned());
         }
-        let undeclared = required
-            .requests
-            .iter()
-            .find(|(_, request)| missing_capability(request, &self.config.capabilities).is_some())?;
+        let undeclared = required.requests.iter().find(|(_, request)| {
+            missing_capability(request, &self.config.capabilities).is_some()
+        })?;
         Some(format!("it asks for `{}`, which we did not offer.", undeclared.1.method()))
     }
 
@@ -101,7 +100,9 @@ impl Client {
     fn retry(&mut self, ticket: Ticket, now: Instant) {
         let id = self.asked.next_id();
         let Some(sent) = self.asked.by_ticket(ticket) else { return };
-        let (Some(round), Some(params)) = (sent.with.round.take(), &sent.with.params) else { return };
+        let (Some(round), Some(params)) = (sent.with.round.take(), &sent.with.params) else {
+            return;
+        };
         let params = round.into_params(params.clone());
         sent.id = id;
         sent.with.due = None;
@@ -129,8 +130,10 @@ impl Client {
 
     /// Stops answering the questions of a call that is over.
     pub(super) fn drop_round(&mut self, ticket: Ticket) {
-        let of_this = |origin: &Origin| matches!(origin, Origin::Round { ticket: it, .. } if *it == ticket);
-        let keys: Vec<_> = self.calls.iter().filter(|it| of_this(&it.with)).map(|it| it.key).collect();
+        let of_this =
+            |origin: &Origin| matches!(origin, Origin::Round { ticket: it, .. } if *it == ticket);
+        let keys: Vec<_> =
+            self.calls.iter().filter(|it| of_this(&it.with)).map(|it| it.key).collect();
         for key in keys {
             self.calls.close(key);
             self.out.push_back(Output::Abandon(key));

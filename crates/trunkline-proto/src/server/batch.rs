@@ -62,8 +62,7 @@ impl Server {
     pub(super) fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>, now: Instant) {
         let allowed = self.session.as_ref().is_some_and(|it| it.profile().batch != Batch::No);
         if !allowed || items.is_empty() || items.len() > self.shared.config.bounds.batch {
-            let malformed =
-                Malformed { kind: MalformedKind::NotJsonRpc, id: None, is_response: false };
+            let malformed = Malformed { kind: MalformedKind::Batch, id: None, is_response: false };
             return self.on_malformed(malformed, None);
         }
         let answers = items.iter().filter(|it| match it {

@@ -8,7 +8,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Outcome, Params};
 use trunkline_wire::method::{self, Sender};
 use trunkline_wire::revision::Revision;
 
-use super::{Asking, Facts, Shared};
+use super::shared::{Asking, Facts, Shared};
 
 /// A request of the dialect that is being answered.
 #[derive(Debug)]

@@ -44,6 +44,5 @@ pub(super) fn log<T>(
         Era::Stateful => session,
         Era::Stateless => call.log_level,
     };
-    (log.level >= level?)
-        .then(|| Message::notification("notifications/message", Params::of(&log)))
+    (log.level >= level?).then(|| Message::notification("notifications/message", Params::of(&log)))
 }

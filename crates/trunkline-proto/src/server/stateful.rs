@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::era::Profile;
+use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Message, Object, Params};
 use trunkline_wire::method::{self, Gate, Kind, Sender};
 use trunkline_wire::model::{InitializeParams, InitializeResult, LogLevel};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::{Asking, Config, Facts, Shared};
+use super::Config;
+use super::shared::{Asking, Facts, Shared};
 use crate::{Change, Peer};
 
 /// What `initialize` agreed on, and what was asked for since.
@@ -37,11 +38,8 @@ impl Session {
             .filter(|it| ours.contains(*it))
             .or(ours.newest())
             .expect("a session is opened only by a server with a stateful revision");
-        let peer = Peer {
-            info: Some(params.client_info),
-            client: params.capabilities,
-            ..Peer::default()
-        };
+        let peer =
+            Peer { info: Some(params.client_info), client: params.capabilities, ..Peer::default() };
         let mut result = InitializeResult::new(
             revision.as_str(),
             config.capabilities.clone(),
@@ -137,10 +135,9 @@ impl Session {
     }
 
     fn set_level(&mut self, params: &Object) -> Result<Json, ErrorObject> {
-        self.log_level = params
-            .get("level")
-            .and_then(|it| it.to().ok())
-            .ok_or_else(|| ErrorObject::invalid_params("`level` is not one of the eight levels."))?;
+        self.log_level = params.get("level").and_then(|it| it.to().ok()).ok_or_else(|| {
+            ErrorObject::invalid_params("`level` is not one of the eight levels.")
+        })?;
         Ok(Json::empty_object())
     }
 

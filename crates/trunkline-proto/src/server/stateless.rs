@@ -11,7 +11,7 @@ use trunkline_wire::method::{self, Gate, Kind, Sender};
 use trunkline_wire::model::{DiscoverResult, LogLevel, SubscriptionFilter, meta};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::{Asking, Facts, Owed, Shared};
+use super::shared::{Asking, Facts, Owed, Shared};
 use crate::Peer;
 use crate::pending::OpenCall;
 use crate::subscribe;
@@ -90,11 +90,8 @@ impl Shared {
             return Ok(Arc::clone(known));
         }
         let envelope = Envelope::read(meta)?;
-        let peer = Peer {
-            info: envelope.client_info,
-            client: envelope.capabilities,
-            ..Peer::default()
-        };
+        let peer =
+            Peer { info: envelope.client_info, client: envelope.capabilities, ..Peer::default() };
         let known = Arc::new(Known {
             revision: envelope.protocol_version,
             peer: Arc::new(peer),

@@ -63,17 +63,21 @@ fn what_the_client_did_not_declare_is_not_asked() {
 #[test]
 fn the_mode_the_client_did_not_declare_is_not_asked() {
     let url = r#"{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"e"}"#;
-    let tools = r#"{"messages":[],"maxTokens":1,"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
-    server().opened_by(V2025_11_25, r#"{"elicitation":{"form":{}},"sampling":{}}"#).check(&format!(
-        r#"{CALL}
+    let tools =
+        r#"{"messages":[],"maxTokens":1,"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
+    server().opened_by(V2025_11_25, r#"{"elicitation":{"form":{}},"sampling":{}}"#).check(
+        &format!(
+            r#"{CALL}
         ask 7 during 1 elicitation/create {url}
         settled 7 refused -32601 This client cannot answer `elicitation/create`.
         ask 8 during 1 sampling/createMessage {tools}
         settled 8 refused -32601 This client cannot answer `sampling/createMessage`.
         "#
-    ));
-    server().opened_by(V2025_11_25, r#"{"elicitation":{"url":{}},"sampling":{"tools":{}}}"#).check(&format!(
-        r#"{CALL}
+        ),
+    );
+    server().opened_by(V2025_11_25, r#"{"elicitation":{"url":{}},"sampling":{"tools":{}}}"#).check(
+        &format!(
+            r#"{CALL}
         ask 7 during 1 elicitation/create {url}
         < {{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{url}}}
         ask 8 during 1 sampling/createMessage {tools}
@@ -81,7 +85,8 @@ fn the_mode_the_client_did_not_declare_is_not_asked() {
         ask 9 during 1 elicitation/create {QUESTION}
         settled 9 refused -32601 This client cannot answer `elicitation/create`.
         "#
-    ));
+        ),
+    );
 }
 
 #[test]
@@ -218,4 +223,20 @@ fn the_hard_deadline_of_a_call_ends_its_questions_too() {
             "#,
             asked(7, 1)
         ));
+}
+
+#[test]
+fn progress_while_people_think_does_not_start_the_clock_again() {
+    let asked = asked(7, 1).replace("during 1", "during 1 within 90s");
+    let timing = Timing { idle: Duration::from_secs(10), hard: Duration::from_secs(100) };
+    server().with(|config| config.bounds.call = timing).opened(V2025_06_18).check(&format!(
+        r#"{CALL}{asked}
+        say 1 progress {{"progress":1}}
+        wait 80s
+        > {{"jsonrpc":"2.0","id":1,"result":{{"action":"decline"}}}}
+        settled 7 {{"action":"decline"}}
+        done 1 {{"content":[]}}
+        < {{"jsonrpc":"2.0","id":"c","result":{{"content":[]}}}}
+        "#
+    ));
 }

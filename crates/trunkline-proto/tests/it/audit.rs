@@ -47,11 +47,13 @@ impl Audit {
         let by_default = in_force.unwrap_or_else(|| self.presumed());
         let (revision, method) = match message["method"].as_str() {
             Some(method) => (self.spoken(method, &message["params"], speaker, by_default), None),
-            None => match message.get("id").and_then(|id| self.owed.get_mut(&id.to_string())?.pop()) {
-                Some((method, true)) => (Revision::LATEST, Some(method)),
-                Some((method, false)) => (by_default, Some(method)),
-                None => (by_default, None),
-            },
+            None => {
+                match message.get("id").and_then(|id| self.owed.get_mut(&id.to_string())?.pop()) {
+                    Some((method, true)) => (Revision::LATEST, Some(method)),
+                    Some((method, false)) => (by_default, Some(method)),
+                    None => (by_default, None),
+                }
+            }
         };
         if let Err(why) = oracle::validate(text, revision, self.side, method.as_deref()) {
             panic!("{why}");
@@ -76,7 +78,13 @@ impl Audit {
         self.ours.of_era(Era::Stateful).newest().unwrap_or(Revision::LATEST)
     }
 
-    fn spoken(&self, method: &str, params: &Value, speaker: Option<u64>, other: Revision) -> Revision {
+    fn spoken(
+        &self,
+        method: &str,
+        params: &Value,
+        speaker: Option<u64>,
+        other: Revision,
+    ) -> Revision {
         let meta = &params["_meta"];
         let named = |value: &Value| value.as_str().and_then(Revision::parse);
         let ends_stateless = || {

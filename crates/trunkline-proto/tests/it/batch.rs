@@ -104,9 +104,9 @@ fn an_empty_array_is_refused_once() {
     server().opened(V2025_03_26).check(
         r#"
         > []
-        < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}}
+        < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This array of messages cannot be taken; send them singly."}}
         > [ ]
-        < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}}
+        < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This array of messages cannot be taken; send them singly."}}
         "#,
     );
 }
@@ -122,7 +122,7 @@ fn an_array_longer_than_the_bound_is_refused_whole() {
         > [{}]
         < [{}]
         > [{}]
-        < {{"jsonrpc":"2.0","id":null,"error":{{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}}}}
+        < {{"jsonrpc":"2.0","id":null,"error":{{"code":-32600,"message":"This array of messages cannot be taken; send them singly."}}}}
         "#,
         pings(3),
         pongs.join(","),
@@ -183,7 +183,7 @@ fn initialize_must_not_come_in_an_array() {
     server().only(V2025_03_26).check(&format!(
         r#"
         > [{initialize}]
-        < {{"jsonrpc":"2.0","id":null,"error":{{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}}}}
+        < {{"jsonrpc":"2.0","id":null,"error":{{"code":-32600,"message":"This array of messages cannot be taken; send them singly."}}}}
         > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
         < {{"jsonrpc":"2.0","id":2,"error":{{"code":-32600,"message":"Send `initialize` first."}}}}
         "#
@@ -212,7 +212,7 @@ fn later_revisions_and_an_unopened_server_refuse_arrays() {
         format!(
             r#"
             > [{{"jsonrpc":"2.0","id":1,"method":"ping"}}]
-            < {{"jsonrpc":"2.0"{id},"error":{{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}}}}
+            < {{"jsonrpc":"2.0"{id},"error":{{"code":-32600,"message":"This array of messages cannot be taken; send them singly."}}}}
             "#
         )
     };

@@ -18,7 +18,11 @@ fn meta(revision: Revision, more: &str) -> String {
 }
 
 fn done(revision: Revision) -> &'static str {
-    if revision == V2026_07_28 { r#"{"resultType":"complete","content":[]}"# } else { r#"{"content":[]}"# }
+    if revision == V2026_07_28 {
+        r#"{"resultType":"complete","content":[]}"#
+    } else {
+        r#"{"content":[]}"#
+    }
 }
 
 #[test]
@@ -257,7 +261,9 @@ fn one_call_too_many_is_turned_away_at_once() {
     for revision in Revision::ALL {
         let (meta, done) = (meta(revision, ""), done(revision));
         let call = |id: u32| {
-            format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add",{meta}}}}}"#)
+            format!(
+                r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add",{meta}}}}}"#
+            )
         };
         server().with(|config| config.bounds.in_flight = 2).opened(revision).check(&format!(
             r#"
@@ -285,7 +291,9 @@ fn an_id_that_is_still_open_is_refused_and_the_first_call_lives_on() {
     for revision in Revision::ALL {
         let (meta, done) = (meta(revision, ""), done(revision));
         let call = |id: &str| {
-            format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add",{meta}}}}}"#)
+            format!(
+                r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add",{meta}}}}}"#
+            )
         };
         server().opened(revision).check(&format!(
             r#"

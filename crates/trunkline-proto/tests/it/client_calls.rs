@@ -187,10 +187,14 @@ fn what_a_caller_adds_to_meta_is_kept_beside_what_the_era_needs() {
 #[test]
 fn what_the_server_does_not_offer_is_not_sent_except_completion_in_the_oldest_revision() {
     for revision in [V2024_11_05, V2025_03_26] {
-        let complete = r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}"#;
+        let complete =
+            r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}"#;
         let asked = match revision {
-            V2024_11_05 => format!(r#"< {{"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{complete}}}"#),
-            _ => "settled 6 refused -32600 The server does not offer `completion/complete`.".to_owned(),
+            V2024_11_05 => format!(
+                r#"< {{"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{complete}}}"#
+            ),
+            _ => "settled 6 refused -32600 The server does not offer `completion/complete`."
+                .to_owned(),
         };
         client().only(revision).with(|it| it.capabilities = Default::default()).check(&format!(
             r#"
@@ -210,7 +214,9 @@ fn what_the_server_does_not_offer_is_not_sent_except_completion_in_the_oldest_re
 #[test]
 fn subscriptions_have_no_deadline_and_hear_what_is_tagged_for_them() {
     let tagged = |id: &str| {
-        format!(r#"> {{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#)
+        format!(
+            r#"> {{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+        )
     };
     client().opened(V2026_07_28).check(&format!(
         r#"
@@ -237,7 +243,8 @@ fn subscriptions_have_no_deadline_and_hear_what_is_tagged_for_them() {
 
 #[test]
 fn a_subscription_ends_with_a_result_a_cancellation_or_both() {
-    let result = r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":2}}"#;
+    let result =
+        r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":2}}"#;
     client().opened(V2026_07_28).check(&format!(
         "{}\n> {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{result}}}\nsettled 5 {result}",
         listen(5, 2)
@@ -312,7 +319,8 @@ fn questions_have_a_bound_an_id_of_their_own_and_a_deadline() {
 #[test]
 fn a_mode_that_was_not_declared_is_refused() {
     let url = r#"{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"e"}"#;
-    let tools = r#"{"messages":[],"maxTokens":1,"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
+    let tools =
+        r#"{"messages":[],"maxTokens":1,"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
     client()
         .with(|it| it.capabilities.elicitation = Some(trunkline_wire::model::ElicitationCapability::FORM))
         .opened(V2025_11_25)

@@ -41,18 +41,12 @@ fn until_a_session_chooses_the_server_does() {
         call 1 tools/call
         "#;
     let with = |level: LogLevel| server().with(|it| it.log_level = level).opened(V2025_11_25);
-    with(LogLevel::Info).check(&[
-        call,
-        &says(1, LogLevel::Debug, false),
-        "\n",
-        &says(1, LogLevel::Info, true),
-    ].concat());
-    with(LogLevel::Error).check(&[
-        call,
-        &says(1, LogLevel::Warning, false),
-        "\n",
-        &says(1, LogLevel::Error, true),
-    ].concat());
+    with(LogLevel::Info).check(
+        &[call, &says(1, LogLevel::Debug, false), "\n", &says(1, LogLevel::Info, true)].concat(),
+    );
+    with(LogLevel::Error).check(
+        &[call, &says(1, LogLevel::Warning, false), "\n", &says(1, LogLevel::Error, true)].concat(),
+    );
 }
 
 #[test]

@@ -15,22 +15,92 @@ const TEXTS: &[(&str, &str, i64, &str)] = &[
     ("null", "", -32600, "This is not a JSON-RPC 2.0 message."),
     ("{}", "", -32600, "This is not a JSON-RPC 2.0 message."),
     (r#"{"id":1,"method":"ping"}"#, "1", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, "\"a\"", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#, "1", -32600, "This is not a JSON-RPC 2.0 message."),
+    (
+        r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#,
+        "\"a\"",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
+    (
+        r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#,
+        "1",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
     (r#"{"jsonrpc":"2.0","id":1}"#, "1", -32600, "This is not a JSON-RPC 2.0 message."),
     (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "1", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, "", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, "", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":1}"#, "1", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#, "1", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#, "1", -32600, "This is not a JSON-RPC 2.0 message."),
-    (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "", -32600, "A request id must not be null."),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}"#, "1", -32600, "A member name stands twice in one object."),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":2}}"#, "1", -32600, "A member name stands twice in one object."),
-    (r#"{"jsonrpc":"2.0","method":"ping","params":{"\u0061":1,"a":2},"id":"z"}"#, "\"z\"", -32600, "A member name stands twice in one object."),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, "1", -32602, "Parameters must be an object."),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["add",1]}"#, "1", -32602, "Parameters must be an object."),
+    (
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+        "",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#,
+        "",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#,
+        "",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":1}"#,
+        "1",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#,
+        "1",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+        "1",
+        -32600,
+        "This is not a JSON-RPC 2.0 message.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        "",
+        -32600,
+        "A request id must not be null.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}"#,
+        "1",
+        -32600,
+        "A member name stands twice in one object.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":2}}"#,
+        "1",
+        -32600,
+        "A member name stands twice in one object.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","method":"ping","params":{"\u0061":1,"a":2},"id":"z"}"#,
+        "\"z\"",
+        -32600,
+        "A member name stands twice in one object.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+        "1",
+        -32602,
+        "Parameters must be an object.",
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["add",1]}"#,
+        "1",
+        -32602,
+        "Parameters must be an object.",
+    ),
 ];
 
 #[test]
@@ -79,7 +149,11 @@ fn before_a_session_the_newest_revision_in_question_says_how_an_unreadable_id_is
 
 #[test]
 fn nesting_without_end_is_refused() {
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}{}}}}}"#, "[".repeat(200), "]".repeat(200));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}{}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
     server().opened(V2025_11_25).check(&format!(
         r#"
         > {deep}

@@ -23,7 +23,7 @@ struct Pair {
     of_server: Audit,
     now: Instant,
     failed: Option<OpenError>,
-    called: Vec<Box<Call>>,
+    called: Vec<Call>,
     settled: Vec<Json>,
 }
 
@@ -78,7 +78,7 @@ impl Pair {
                     self.of_client.received(&text);
                     self.client.handle(Input::Received(Incoming::parse(text.as_bytes())), self.now);
                 }
-                Some(Output::Call(call)) => self.called.push(call),
+                Some(Output::Call(call)) => self.called.push(*call),
                 None => {}
                 Some(other) => panic!("The server has no business with {other:?}"),
             }

@@ -78,7 +78,11 @@ fn each_of_the_three_methods_may_ask() {
     for (method, params, result) in [
         ("tools/call", r#""name":"add""#, r#""content":[]"#),
         ("prompts/get", r#""name":"p""#, r#""messages":[]"#),
-        ("resources/read", r#""uri":"file:///a""#, r#""contents":[],"ttlMs":0,"cacheScope":"private""#),
+        (
+            "resources/read",
+            r#""uri":"file:///a""#,
+            r#""contents":[],"ttlMs":0,"cacheScope":"private""#,
+        ),
     ] {
         opened().check(&format!(
             r#"
@@ -98,17 +102,15 @@ fn each_of_the_three_methods_may_ask() {
 
 #[test]
 fn no_other_method_may_ask() {
-    for method in ["tools/list", "completion/complete"] {
+    let complete = r#""ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}"#;
+    for (method, params) in [("tools/list", r#""cursor":"c""#), ("completion/complete", complete)] {
         opened().check(&format!(
             r#"
             {}
             {}
             settled 5 invalid `{method}` cannot be answered with this `resultType`.
             "#,
-            call(method, r#""cursor":"""#).replace("completion/complete {\"cursor\":\"\"}", "completion/complete {\"ref\":{\"type\":\"ref/prompt\",\"name\":\"p\"},\"argument\":{\"name\":\"a\",\"value\":\"\"}}").replace(
-                r#""method":"completion/complete","params":{"cursor":"","#,
-                r#""method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"#
-            ),
+            call(method, params),
             required(2, r#""inputRequests":{"q":{"method":"roots/list"}}"#),
         ));
     }
@@ -156,7 +158,10 @@ fn the_state_goes_back_as_it_came_and_is_left_out_where_none_was_given() {
         {}
         "#,
         tool(),
-        required(2, &format!(r#""inputRequests":{{"q":{{"method":"roots/list"}}}},"requestState":{state}"#)),
+        required(
+            2,
+            &format!(r#""inputRequests":{{"q":{{"method":"roots/list"}}}},"requestState":{state}"#)
+        ),
         retry(3, &format!(r#""inputResponses":{{"q":{{"roots":[]}}}},"requestState":{state}"#)),
         required(3, &format!(r#""inputRequests":{{"p":{}}}"#, elicit())),
         retry(4, r#""inputResponses":{"p":{"action":"cancel"}}"#),
@@ -168,20 +173,26 @@ fn the_state_goes_back_as_it_came_and_is_left_out_where_none_was_given() {
 fn a_kind_of_question_that_was_not_offered_ends_the_call() {
     let all = [
         ("elicitation/create", elicit()),
-        ("sampling/createMessage", r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":5}}"#.to_owned()),
+        (
+            "sampling/createMessage",
+            r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":5}}"#
+                .to_owned(),
+        ),
         ("roots/list", r#"{"method":"roots/list"}"#.to_owned()),
     ];
     for (method, question) in all {
         let nothing = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
         let sent = tool().replace("$SELF", &format!(r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"cli","version":"1"}},{nothing}"#));
-        client().with(|it| it.capabilities = Default::default()).opened(V2026_07_28).check(&format!(
-            r#"
+        client().with(|it| it.capabilities = Default::default()).opened(V2026_07_28).check(
+            &format!(
+                r#"
             {sent}
             {}
             settled 5 invalid it asks for `{method}`, which we did not offer.
             "#,
-            required(2, &format!(r#""inputRequests":{{"q":{question}}}"#)),
-        ));
+                required(2, &format!(r#""inputRequests":{{"q":{question}}}"#)),
+            ),
+        );
     }
 }
 
@@ -234,7 +245,10 @@ fn an_answer_that_fails_ends_the_call_and_the_other_questions() {
         wait 700s
         "#,
         tool(),
-        required(2, &format!(r#""inputRequests":{{"a":{},"b":{{"method":"roots/list"}}}}"#, elicit())),
+        required(
+            2,
+            &format!(r#""inputRequests":{{"a":{},"b":{{"method":"roots/list"}}}}"#, elicit())
+        ),
     ));
 }
 
@@ -253,7 +267,11 @@ fn a_call_that_is_dropped_in_a_round_has_nothing_on_the_wire_to_cancel() {
         required(2, r#""inputRequests":{"q":{"method":"roots/list"}}"#),
     ));
     // A round of state alone is no different.
-    opened().check(&format!("{}\n{}\ndrop 5\nwait 1s", tool(), required(2, r#""requestState":"s""#)));
+    opened().check(&format!(
+        "{}\n{}\ndrop 5\nwait 1s",
+        tool(),
+        required(2, r#""requestState":"s""#)
+    ));
 }
 
 #[test]
@@ -338,7 +356,10 @@ fn progress_follows_the_call_through_its_rounds() {
 #[test]
 fn what_a_result_says_it_is_decides() {
     let settled = |result: &str| {
-        format!("{}\n> {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{result}}}\nsettled 5 {result}", tool())
+        format!(
+            "{}\n> {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{result}}}\nsettled 5 {result}",
+            tool()
+        )
     };
     // A server that says nothing means a complete result.
     opened().check(&settled(r#"{"content":[]}"#));

@@ -37,19 +37,22 @@ pub(crate) fn sample(method: &str, revision: Revision) -> Sample {
     let notification = |params| Sample { params, result: None, is_cacheable: false };
     let text = json!({ "type": "text", "text": "hello" });
     let task = match revision.era() {
-        Era::Stateful => json!({ "taskId": "t", "status": "working", "createdAt": "2025-11-25T00:00:00Z", "lastUpdatedAt": "2025-11-25T00:00:00Z", "ttl": 1000 }),
-        Era::Stateless => json!({ "taskId": "t", "status": "working", "createdAt": "2026-07-28T00:00:00Z", "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": 1000 }),
+        Era::Stateful => {
+            json!({ "taskId": "t", "status": "working", "createdAt": "2025-11-25T00:00:00Z", "lastUpdatedAt": "2025-11-25T00:00:00Z", "ttl": 1000 })
+        }
+        Era::Stateless => {
+            json!({ "taskId": "t", "status": "working", "createdAt": "2026-07-28T00:00:00Z", "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": 1000 })
+        }
     };
     match method {
         "initialize" => request(
             json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": { "name": "cli", "version": "1" } }),
             json!({}),
         ),
-        "server/discover" => request(
-            json!({}),
-            json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }),
-        )
-        .kept(),
+        "server/discover" => {
+            request(json!({}), json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }))
+                .kept()
+        }
         "ping" => request(json!({}), json!({})),
         "tools/call" => request(
             json!({ "name": "add", "arguments": { "a": 1, "b": 1 } }),

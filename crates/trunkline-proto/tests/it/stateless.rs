@@ -8,7 +8,9 @@ const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""
 const CAPABILITIES: &str = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
 
 fn list(id: u32, meta: &str) -> String {
-    format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{"_meta":{{{meta}}}}}}}"#)
+    format!(
+        r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{"_meta":{{{meta}}}}}}}"#
+    )
 }
 
 fn invalid(id: u32, message: &str) -> String {
@@ -17,7 +19,10 @@ fn invalid(id: u32, message: &str) -> String {
 
 #[test]
 fn the_least_envelope_is_enough() {
-    server().check(&format!("{}\ncall 1 tools/list {{}}", list(1, &format!("{VERSION},{CAPABILITIES}"))));
+    server().check(&format!(
+        "{}\ncall 1 tools/list {{}}",
+        list(1, &format!("{VERSION},{CAPABILITIES}"))
+    ));
     server().only(V2026_07_28).check(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":$META,"cursor":"x"}}
@@ -30,16 +35,42 @@ fn the_least_envelope_is_enough() {
 
 #[test]
 fn each_fault_of_an_envelope_is_named() {
-    let wrong = |name: &str| format!("The value of `io.modelcontextprotocol/{name}` in `_meta` is not valid.");
+    let wrong = |name: &str| {
+        format!("The value of `io.modelcontextprotocol/{name}` in `_meta` is not valid.")
+    };
     let faults = [
-        (VERSION.to_owned(), "`_meta` must hold `io.modelcontextprotocol/clientCapabilities`.".to_owned()),
-        (format!(r#"{VERSION},"io.modelcontextprotocol/clientCapabilities":[]"#), wrong("clientCapabilities")),
-        (format!(r#"{VERSION},"io.modelcontextprotocol/clientCapabilities":null"#), wrong("clientCapabilities")),
-        (format!(r#""io.modelcontextprotocol/protocolVersion":20260728,{CAPABILITIES}"#), wrong("protocolVersion")),
-        (format!(r#"{VERSION},{CAPABILITIES},"io.modelcontextprotocol/clientInfo":"cli""#), wrong("clientInfo")),
-        (format!(r#"{VERSION},{CAPABILITIES},"io.modelcontextprotocol/logLevel":3"#), wrong("logLevel")),
-        (format!(r#"{VERSION},{CAPABILITIES},"progressToken":{{}}"#), "The value of `progressToken` in `_meta` is not valid.".to_owned()),
-        (format!("{VERSION},{VERSION},{CAPABILITIES}"), "`_meta` must be an object without repeated names.".to_owned()),
+        (
+            VERSION.to_owned(),
+            "`_meta` must hold `io.modelcontextprotocol/clientCapabilities`.".to_owned(),
+        ),
+        (
+            format!(r#"{VERSION},"io.modelcontextprotocol/clientCapabilities":[]"#),
+            wrong("clientCapabilities"),
+        ),
+        (
+            format!(r#"{VERSION},"io.modelcontextprotocol/clientCapabilities":null"#),
+            wrong("clientCapabilities"),
+        ),
+        (
+            format!(r#""io.modelcontextprotocol/protocolVersion":20260728,{CAPABILITIES}"#),
+            wrong("protocolVersion"),
+        ),
+        (
+            format!(r#"{VERSION},{CAPABILITIES},"io.modelcontextprotocol/clientInfo":"cli""#),
+            wrong("clientInfo"),
+        ),
+        (
+            format!(r#"{VERSION},{CAPABILITIES},"io.modelcontextprotocol/logLevel":3"#),
+            wrong("logLevel"),
+        ),
+        (
+            format!(r#"{VERSION},{CAPABILITIES},"progressToken":{{}}"#),
+            "The value of `progressToken` in `_meta` is not valid.".to_owned(),
+        ),
+        (
+            format!("{VERSION},{VERSION},{CAPABILITIES}"),
+            "`_meta` must be an object without repeated names.".to_owned(),
+        ),
     ];
     for (meta, message) in faults {
         let script = format!("{}\n{}", list(1, &meta), invalid(1, &message));

@@ -4,7 +4,8 @@ use trunkline_wire::revision::Revision::*;
 
 use crate::transcript::server;
 
-const ALL_LISTS: &str = r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
+const ALL_LISTS: &str =
+    r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
 
 fn listen(id: &str, filter: &str) -> String {
     format!(
@@ -107,7 +108,10 @@ fn changes_that_were_not_declared_are_not_told() {
         {}
         {script}
         "#,
-        listen("1", r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["file:///a"]}"#),
+        listen(
+            "1",
+            r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["file:///a"]}"#
+        ),
         acknowledged("1", "{}"),
     );
     quiet().check(&listening);

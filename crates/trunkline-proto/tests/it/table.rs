@@ -43,7 +43,8 @@ fn params(name: &str, revision: Revision) -> Value {
 #[test]
 fn a_server_serves_each_request_its_revision_has_and_refuses_the_others() {
     each(Kind::Request, |name, revision| {
-        let sent = json!({ "jsonrpc": "2.0", "id": 7, "method": name, "params": params(name, revision) });
+        let sent =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": name, "params": params(name, revision) });
         let result = |result: Value| {
             let reply = json!({ "jsonrpc": "2.0", "id": 7, "result": result });
             format!("< {reply}")
@@ -52,7 +53,9 @@ fn a_server_serves_each_request_its_revision_has_and_refuses_the_others() {
             (None, _) => format!(
                 r#"< {{"jsonrpc":"2.0","id":7,"error":{{"code":-32601,"message":"There is no method `{name}` here."}}}}"#
             ),
-            (_, "initialize") => return server().check(&format!("> {sent}\n{}", result(json!("*")))),
+            (_, "initialize") => {
+                return server().check(&format!("> {sent}\n{}", result(json!("*"))));
+            }
             (_, "server/discover") => result(json!({
                 "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
                 "supportedVersions": ["2026-07-28"], "capabilities": "*",
@@ -88,11 +91,13 @@ fn a_server_serves_each_request_its_revision_has_and_refuses_the_others() {
 #[test]
 fn a_server_that_does_not_offer_a_request_refuses_it_in_every_revision() {
     each(Kind::Request, |name, revision| {
-        let gated = row(name, Sender::Client, revision).is_some_and(|row| row.gate != method::Gate::None);
+        let gated =
+            row(name, Sender::Client, revision).is_some_and(|row| row.gate != method::Gate::None);
         if !gated {
             return;
         }
-        let sent = json!({ "jsonrpc": "2.0", "id": 7, "method": name, "params": params(name, revision) });
+        let sent =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": name, "params": params(name, revision) });
         server().with(|config| config.capabilities = Default::default()).opened(revision).check(&format!(
             r#"
             > {sent}
@@ -109,9 +114,10 @@ fn a_server_hears_each_notification_its_revision_has_and_answers_none() {
         let sent = json!({ "jsonrpc": "2.0", "method": name, "params": params });
         let heard = match (row(name, Sender::Client, revision), name) {
             // The core's own business.
-            (_, "notifications/initialized" | "notifications/cancelled" | "notifications/progress") => {
-                String::new()
-            }
+            (
+                _,
+                "notifications/initialized" | "notifications/cancelled" | "notifications/progress",
+            ) => String::new(),
             (Some(_), _) => format!("heard {name} {params}"),
             (None, _) => String::new(),
         };
@@ -137,8 +143,13 @@ fn a_server_asks_only_what_the_revision_has() {
             None => format!("settled 5 refused -32601 This client cannot answer `{name}`."),
         };
         server()
-            .opened_by(revision, r#"{"roots":{},"sampling":{},"elicitation":{},"tasks":{"list":{},"cancel":{}}}"#)
-            .check(&format!("> {call}\ncall 1 tools/call\nask 5 during 1 {name} {params}\n{outcome}"));
+            .opened_by(
+                revision,
+                r#"{"roots":{},"sampling":{},"elicitation":{},"tasks":{"list":{},"cancel":{}}}"#,
+            )
+            .check(&format!(
+                "> {call}\ncall 1 tools/call\nask 5 during 1 {name} {params}\n{outcome}"
+            ));
     });
 }
 
@@ -163,9 +174,9 @@ fn a_client_sends_each_request_its_revision_has_and_no_other() {
     each(Kind::Request, |name, revision| {
         let params = sample(name, revision).params;
         let script = match (row(name, Sender::Client, revision), name) {
-            (Some(_), "initialize") => format!(
-                "ask 5 {name} {params}\nsettled 5 refused -32600 The handshake is over."
-            ),
+            (Some(_), "initialize") => {
+                format!("ask 5 {name} {params}\nsettled 5 refused -32600 The handshake is over.")
+            }
             (None, _) => format!(
                 "ask 5 {name} {params}\nsettled 5 refused -32600 Revision {revision} has no method `{name}`."
             ),
@@ -199,7 +210,9 @@ fn a_client_answers_each_request_its_revision_has_and_refuses_the_others() {
             (None, _) => format!(
                 r#"< {{"jsonrpc":"2.0","id":"s","error":{{"code":-32601,"message":"There is no method `{name}` here."}}}}"#
             ),
-            (Some(_), _) if name == "ping" => r#"< {"jsonrpc":"2.0","id":"s","result":{}}"#.to_owned(),
+            (Some(_), _) if name == "ping" => {
+                r#"< {"jsonrpc":"2.0","id":"s","result":{}}"#.to_owned()
+            }
             (Some(_), _) => {
                 let result = sample.result(revision);
                 let reply = json!({ "jsonrpc": "2.0", "id": "s", "result": result });
@@ -214,7 +227,8 @@ fn a_client_answers_each_request_its_revision_has_and_refuses_the_others() {
 #[test]
 fn a_client_that_did_not_offer_a_request_refuses_it() {
     each(Kind::Request, |name, revision| {
-        let gated = row(name, Sender::Server, revision).is_some_and(|row| row.gate != method::Gate::None);
+        let gated =
+            row(name, Sender::Server, revision).is_some_and(|row| row.gate != method::Gate::None);
         if !gated {
             return;
         }

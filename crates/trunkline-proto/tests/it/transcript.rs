@@ -362,7 +362,9 @@ fn why_settled(error: &CallError) -> String {
 pub(crate) fn why_failed(error: &OpenError) -> String {
     match error {
         OpenError::Refused(error) => format!("refused {} {}", error.code, error.message),
-        OpenError::NoCommonRevision { theirs, .. } if theirs.is_empty() => "no common revision".to_owned(),
+        OpenError::NoCommonRevision { theirs, .. } if theirs.is_empty() => {
+            "no common revision".to_owned()
+        }
         OpenError::NoCommonRevision { theirs, .. } => {
             format!("no common revision: it speaks {}", theirs.join(", "))
         }

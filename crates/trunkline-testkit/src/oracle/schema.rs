@@ -41,18 +41,21 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// The schema of `revision`, read on first use.
+    /// The schema of `revision`, read on first use. Without it every check fails and says why.
     pub(super) fn of(revision: Revision) -> &'static Self {
-        static ALL: LazyLock<Vec<Schema>> =
+        static ALL: LazyLock<Result<Vec<Schema>, String>> =
             LazyLock::new(|| Revision::ALL.into_iter().map(Schema::read).collect());
-        &ALL[revision as usize]
+        match &*ALL {
+            Ok(all) => &all[revision as usize],
+            Err(why) => panic!("{why}"),
+        }
     }
 
-    fn read(revision: Revision) -> Self {
-        let folder = shared().unwrap_or_else(|why| panic!("{why}"));
+    fn read(revision: Revision) -> Result<Self, String> {
+        let folder = shared()?;
         let path = folder.join(format!("protocol/schema/{revision}.json"));
         let text = std::fs::read_to_string(&path)
-            .unwrap_or_else(|err| panic!("Cannot read the schema `{}`: {err}", path.display()));
+            .map_err(|err| format!("Cannot read the schema `{}`: {err}", path.display()))?;
         let mut file: Value = serde_json::from_str(&text).expect("a schema is JSON");
         let (container, draft) = match file.get("$defs") {
             Some(_) => ("$defs", Draft::Draft202012),
@@ -60,7 +63,7 @@ impl Schema {
         };
         let mut definitions = file[container].take();
         mend(&mut definitions, revision);
-        Self { revision, draft, container, definitions, compiled: Mutex::default() }
+        Ok(Self { revision, draft, container, definitions, compiled: Mutex::default() })
     }
 
     pub(super) fn has(&self, definition: &str) -> bool {
@@ -145,7 +148,8 @@ fn mend(definitions: &mut Value, revision: Revision) {
     let primitive = json!({ "type": ["string", "number", "boolean"] });
     let mut replaced = 0;
     // Numbers in a form's answer came out as integers.
-    if let Some(content) = definitions.pointer_mut("/ElicitResult/properties/content/additionalProperties")
+    if let Some(content) =
+        definitions.pointer_mut("/ElicitResult/properties/content/additionalProperties")
     {
         match content.pointer_mut("/anyOf/1") {
             Some(value) => *value = primitive,
@@ -168,5 +172,8 @@ fn mend(definitions: &mut Value, revision: Revision) {
         Revision::V2024_11_05 | Revision::V2025_03_26 | Revision::V2025_11_25 => 1,
         Revision::V2025_06_18 | Revision::V2026_07_28 => 2,
     };
-    assert_eq!(replaced, expected, "The schema of {revision} has changed; see what `mend` corrects.");
+    assert_eq!(
+        replaced, expected,
+        "The schema of {revision} has changed; see what `mend` corrects."
+    );
 }

@@ -47,6 +47,8 @@ pub enum MalformedKind {
     DuplicateKey,
     /// Its id is `null`, which MCP forbids.
     NullId,
+    /// It is an array of messages where none may come, an empty one, or one with too many.
+    Batch,
     /// It is longer than we are willing to read.
     TooLong,
 }
@@ -67,6 +69,9 @@ impl Malformed {
                 (code::INVALID_REQUEST, "A member name stands twice in one object.")
             }
             Kind::NullId => (code::INVALID_REQUEST, "A request id must not be null."),
+            Kind::Batch => {
+                (code::INVALID_REQUEST, "This array of messages cannot be taken; send them singly.")
+            }
             Kind::TooLong => {
                 let message = "The message is longer than this peer reads.";
                 return ErrorObject::new(code::INVALID_REQUEST, message)

@@ -177,7 +177,7 @@ impl<H: Host> ClientBuilder<H> {
         let mut config = Config::new(self.info.clone());
         config.revisions = revisions;
         config.capabilities = capabilities.clone();
-        config.bounds = bounds(limits, timing);
+        config.bounds = bounds(limits, timing, revisions);
 
         let hub = Arc::new(Hub::default());
         let hosted = Arc::new(Hosted::new(Arc::clone(&self.host), capabilities));
@@ -218,16 +218,22 @@ impl Client {
     }
 }
 
-fn bounds(limits: &Limits, timing: Timing) -> Bounds {
-    let mut bounds = Bounds::default();
-    bounds.call = timing;
+fn bounds(limits: &Limits, timing: Timing, revisions: Revisions) -> Bounds {
+    let usual = Bounds::default();
     // Whoever gives the handshake little time gives the probe half of it.
-    bounds.probe = bounds.probe.min(limits.init_deadline / 2);
-    bounds.open = limits.init_deadline - bounds.probe;
-    bounds.in_flight = limits.in_flight;
-    bounds.subscriptions = limits.subscriptions;
-    bounds.rounds = u32::try_from(limits.input_rounds).unwrap_or(u32::MAX);
-    bounds
+    let probe = match revisions.of_era(Era::Stateless).is_empty() {
+        true => Duration::ZERO,
+        false => usual.probe.min(limits.init_deadline / 2),
+    };
+    Bounds {
+        call: timing,
+        probe,
+        open: limits.init_deadline - probe,
+        in_flight: limits.in_flight,
+        subscriptions: limits.subscriptions,
+        rounds: u32::try_from(limits.input_rounds).unwrap_or(u32::MAX),
+        ..usual
+    }
 }
 
 /// How long a server that hung up may take to end.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use trunkline_proto::Change;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -53,6 +54,33 @@ pub trait Host: Send + Sync + 'static {
 
 /// Nobody to ask.
 impl Host for () {}
+
+/// A host that others hold on to as well.
+impl<H: Host> Host for Arc<H> {
+    fn capabilities(&self) -> ClientCapabilities {
+        (**self).capabilities()
+    }
+
+    async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, ErrorObject> {
+        (**self).elicit(params).await
+    }
+
+    async fn sample(&self, params: CreateMessageParams) -> Result<CreateMessageResult, ErrorObject> {
+        (**self).sample(params).await
+    }
+
+    async fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
+        (**self).roots().await
+    }
+
+    fn on_log(&self, message: LogMessage) {
+        (**self).on_log(message);
+    }
+
+    fn on_change(&self, change: &Change) {
+        (**self).on_change(change);
+    }
+}
 
 type Later<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 type Fun<P, T> = Box<dyn Fn(P) -> Later<T> + Send + Sync>;

@@ -78,7 +78,9 @@ pub enum AskError {
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsupported { what, .. } => write!(f, "This client cannot be asked: it lacks {what}."),
+            Self::Unsupported { what, .. } => {
+                write!(f, "This client cannot be asked: it lacks {what}.")
+            }
             Self::Invalid(why) => write!(f, "The question is wrong: {why}"),
             Self::Refused(error) => write!(f, "The client refused to answer: {}", error.message),
             Self::Answer(why) => write!(f, "The answer does not fit the question: {why}"),

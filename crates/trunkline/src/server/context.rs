@@ -13,8 +13,8 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
-    ClientCapabilities, CreateMessageParams, CreateMessageResult, Implementation,
-    InputRequest, LogLevel, LogMessage, Progress, Root,
+    ClientCapabilities, CreateMessageParams, CreateMessageResult, Implementation, InputRequest,
+    LogLevel, LogMessage, Progress, Root,
 };
 use trunkline_wire::revision::Revision;
 
@@ -121,7 +121,10 @@ impl Context {
     }
 
     /// Asks the client's model.
-    pub async fn sample(&self, params: CreateMessageParams) -> Result<CreateMessageResult, AskError> {
+    pub async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, AskError> {
         params.check().map_err(|fault| AskError::Invalid(fault.to_string()))?;
         let key = self.next_question();
         self.question(key, InputRequest::Sample(Box::new(params))).await

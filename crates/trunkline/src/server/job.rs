@@ -41,7 +41,9 @@ impl Job {
     pub(super) fn start(&self, context: &Context) -> Running {
         let arguments = self.arguments.as_ref();
         let work = match &self.target {
-            Target::Tool(at) => self.server.tools.get(*at).start(context, arguments).map(Kind::Tool),
+            Target::Tool(at) => {
+                self.server.tools.get(*at).start(context, arguments).map(Kind::Tool)
+            }
             Target::Prompt(at) => {
                 self.server.prompts.get(*at).start(context, arguments).map(Kind::Prompt)
             }

@@ -21,7 +21,8 @@ pub struct PromptEntry {
     run: Run,
 }
 
-type Run = Arc<dyn Fn(&Context, Option<&Json>) -> Result<Work<GetPromptResult>, String> + Send + Sync>;
+type Run =
+    Arc<dyn Fn(&Context, Option<&Json>) -> Result<Work<GetPromptResult>, String> + Send + Sync>;
 
 /// Suggestions for arguments: from what is typed so far and the other arguments.
 pub(crate) type Completions = BTreeMap<String, Complete>;

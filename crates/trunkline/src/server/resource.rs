@@ -198,19 +198,31 @@ pub trait IntoContents: Send + 'static {
 }
 
 impl IntoContents for String {
-    fn into_contents(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(
+        self,
+        uri: &str,
+        mime: Option<&str>,
+    ) -> Result<ReadResourceResult, ErrorObject> {
         vec![with_mime(ResourceContents::text(uri, self), mime)].into_contents(uri, mime)
     }
 }
 
 impl IntoContents for &'static str {
-    fn into_contents(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(
+        self,
+        uri: &str,
+        mime: Option<&str>,
+    ) -> Result<ReadResourceResult, ErrorObject> {
         self.to_owned().into_contents(uri, mime)
     }
 }
 
 impl IntoContents for Bytes {
-    fn into_contents(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(
+        self,
+        uri: &str,
+        mime: Option<&str>,
+    ) -> Result<ReadResourceResult, ErrorObject> {
         let contents = ResourceContents::blob(uri, STANDARD.encode(self.0));
         vec![with_mime(contents, mime)].into_contents(uri, mime)
     }
@@ -223,7 +235,11 @@ impl IntoContents for Vec<ResourceContents> {
 }
 
 impl<T: IntoContents> IntoContents for Option<T> {
-    fn into_contents(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(
+        self,
+        uri: &str,
+        mime: Option<&str>,
+    ) -> Result<ReadResourceResult, ErrorObject> {
         match self {
             Some(contents) => contents.into_contents(uri, mime),
             None => Err(not_found(uri)),
@@ -232,7 +248,11 @@ impl<T: IntoContents> IntoContents for Option<T> {
 }
 
 impl<T: IntoContents, E: Into<ToolError> + Send + 'static> IntoContents for Result<T, E> {
-    fn into_contents(self, uri: &str, mime: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(
+        self,
+        uri: &str,
+        mime: Option<&str>,
+    ) -> Result<ReadResourceResult, ErrorObject> {
         self.map_err(|error| into_rpc(error.into()))?.into_contents(uri, mime)
     }
 }

@@ -76,12 +76,7 @@ enum Run {
 }
 
 /// Answers one request of the newest revision: with the result, or with questions.
-pub(super) async fn answer(
-    server: Arc<Inner>,
-    mut call: Call,
-    voice: Voice,
-    job: Job,
-) -> Outcome {
+pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job: Job) -> Outcome {
     let bound = job.bound_to(&call);
     let mut journal = match call.params.take("requestState") {
         Some(state) => open(&server, &state, &bound)?,

@@ -58,7 +58,8 @@ impl Inner {
         let Some(at) = self.tools.position(&params.name) else {
             return invalid(format!("There is no tool `{}`.", params.name));
         };
-        let job = Job { server: Arc::clone(self), target: Target::Tool(at), arguments: params.arguments };
+        let job =
+            Job { server: Arc::clone(self), target: Target::Tool(at), arguments: params.arguments };
         match self.tasks.wanted(&self.tools.get(at).tool, params.task.as_ref(), &call) {
             Err(error) => Answer::Now(Err(error)),
             Ok(Some(task)) => Answer::Now(self.start_task(task, &mut call, voice, job)),
@@ -73,9 +74,9 @@ impl Inner {
             return invalid(format!("There is no prompt `{name}`."));
         };
         let arguments = call.params.take("arguments");
-        let texts = arguments.as_ref().is_none_or(|it| {
-            it.to::<std::collections::BTreeMap<String, String>>().is_ok()
-        });
+        let texts = arguments
+            .as_ref()
+            .is_none_or(|it| it.to::<std::collections::BTreeMap<String, String>>().is_ok());
         if !texts {
             return invalid("The arguments of a prompt are texts.");
         }
@@ -136,14 +137,16 @@ impl Inner {
 
     fn list_prompts(&self, call: &Call) -> Outcome {
         let (prompts, next) = self.page(self.prompts.as_slice(), call)?;
-        let mut result = ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
+        let mut result =
+            ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
         result.next_cursor = next;
         Ok(self.encode(result, call.revision))
     }
 
     fn list_resources(&self, call: &Call) -> Outcome {
         let (found, next) = self.page(self.resources.as_slice(), call)?;
-        let mut result = ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
+        let mut result =
+            ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
         result.next_cursor = next;
         Ok(self.encode(result, call.revision))
     }
@@ -172,7 +175,8 @@ impl Inner {
             return Err(ErrorObject::invalid_params("There is nothing here to complete."));
         };
         let complete = completions.get(&params.argument.name);
-        let values = complete.map(|it| it(&params.argument.value, &params.context)).unwrap_or_default();
+        let values =
+            complete.map(|it| it(&params.argument.value, &params.context)).unwrap_or_default();
         Ok(self.encode(CompleteResult::new(Completion::new(values)), call.revision))
     }
 

@@ -161,7 +161,8 @@ impl Inner {
         outcome: Result<trunkline_wire::model::CallToolResult, ErrorObject>,
     ) {
         lock(&self.tasks.working).stops.remove(id);
-        let finished = lock(&self.tasks.register).finish(id, outcome, stamp()).map(|it| self.change(it));
+        let finished =
+            lock(&self.tasks.register).finish(id, outcome, stamp()).map(|it| self.change(it));
         if let Ok(change) = finished {
             self.task_changed(change).await;
         }
@@ -173,7 +174,10 @@ impl Inner {
     }
 
     fn change(&self, record: &Record) -> Change {
-        Change::Task(Box::new(record.core_task()), stateless::encode_task_params(&self.detail(record)))
+        Change::Task(
+            Box::new(record.core_task()),
+            stateless::encode_task_params(&self.detail(record)),
+        )
     }
 
     /// A task with everything the newest revision tells about it.
@@ -276,7 +280,9 @@ fn stamp() -> String {
 
 /// The Gregorian date of a day counted from 1970-01-01, by counting whole years and months.
 fn date(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {
         days -= 365 + u64::from(leap(year));

@@ -10,9 +10,9 @@ use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{CallToolResult, Content, Icon, TaskSupport, Tool, ToolAnnotations};
 
+use super::Context;
 use super::function::{Function, Input};
 use super::lists::Entry;
-use super::Context;
 use crate::{ToolError, schema};
 
 /// A tool, ready to be registered.

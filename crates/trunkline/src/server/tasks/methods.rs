@@ -10,9 +10,7 @@ use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::era::{self, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{
-    EmptyResult, InputRequest, ListParams, ListTasksResult, TaskParams,
-};
+use trunkline_wire::model::{EmptyResult, InputRequest, ListParams, ListTasksResult, TaskParams};
 use trunkline_wire::revision::Revision;
 
 use super::{AskError, Inner, stamp, task_error};
@@ -35,8 +33,12 @@ impl Inner {
         match call.method.name {
             "tasks/get" => Answer::Now(server.get_task(&id, core)),
             "tasks/cancel" => Answer::later(async move { server.cancel_task(&id, core).await }),
-            "tasks/update" => Answer::later(async move { server.update_task(&id, &call.params).await }),
-            "tasks/result" => Answer::later(async move { server.task_result(&id, call.revision).await }),
+            "tasks/update" => {
+                Answer::later(async move { server.update_task(&id, &call.params).await })
+            }
+            "tasks/result" => {
+                Answer::later(async move { server.task_result(&id, call.revision).await })
+            }
             name => Answer::Now(Err(ErrorObject::method_not_found(name))),
         }
     }

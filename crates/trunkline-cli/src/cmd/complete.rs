@@ -1,0 +1,47 @@
+//! `trunkline complete prompt:NAME|URI_TEMPLATE ARGUMENT PREFIX -- COMMAND…`
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use trunkline::model::{CompleteParams, Reference};
+
+use super::made;
+use crate::output::Screen;
+use crate::target::Target;
+
+/// Completes an argument and prints the suggestions, one a line.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Whose argument: `prompt:NAME` or a resource template.
+    #[arg(value_name = "prompt:NAME|URI_TEMPLATE")]
+    reference: String,
+    /// Which argument.
+    argument: String,
+    /// What has been typed so far.
+    #[arg(default_value = "")]
+    prefix: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
+    let client = args.target.connect(screen).await?;
+    let reference = match args.reference.strip_prefix("prompt:") {
+        Some(name) => Reference::prompt(name),
+        None => Reference::resource(&args.reference),
+    };
+    let call = client.complete(CompleteParams::new(reference, args.argument, args.prefix));
+    let completion = made(&client, "completion/complete", call).await?;
+    client.close().await;
+    if args.target.json {
+        screen.json(&completion)?;
+    } else {
+        for value in &completion.values {
+            screen.print(&screen.foreign(value))?;
+        }
+        if completion.has_more == Some(true) {
+            screen.aside("more", "There are more suggestions than these.");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

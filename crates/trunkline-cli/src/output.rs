@@ -1,0 +1,236 @@
+//! What was found → readable text: colours for people only, nothing a terminal would obey.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Result;
+use clap::ValueEnum;
+use serde::Serialize;
+use trunkline::model::{Content, Progress, ResourceContents, ResourceData};
+
+use crate::failure::Failure;
+
+/// When to use colours.
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How to stress something.
+#[derive(Clone, Copy)]
+pub(crate) enum Tone {
+    Bold,
+    Dim,
+    Name,
+    Bad,
+    Good,
+}
+
+/// The two streams we write to.
+#[derive(Clone)]
+pub(crate) struct Screen(Arc<Inner>);
+
+struct Inner {
+    out_color: bool,
+    err_color: bool,
+    out_is_terminal: bool,
+    err_is_terminal: bool,
+    /// Whether the last line of stderr is progress that the next thing said should replace.
+    progress: Mutex<bool>,
+}
+
+impl Screen {
+    pub(crate) fn new(when: ColorWhen) -> Self {
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+        let color = |is_terminal| match when {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => is_terminal && wanted,
+        };
+        Self(Arc::new(Inner {
+            out_color: color(out),
+            err_color: color(err),
+            out_is_terminal: out,
+            err_is_terminal: err,
+            progress: Mutex::new(false),
+        }))
+    }
+
+    /// Whether somebody is there to be asked.
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.0.err_is_terminal && io::stdin().is_terminal()
+    }
+
+    /// Prints to stdout.
+    pub(crate) fn print(&self, text: &str) -> Result<()> {
+        self.clear_progress();
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            out.write_all(b"\n")?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Prints a value as JSON to stdout.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<()> {
+        self.print(&serde_json::to_string_pretty(value)?)
+    }
+
+    /// Colours text for stdout.
+    pub(crate) fn tone(&self, tone: Tone, text: &str) -> String {
+        paint(self.0.out_color, tone, text)
+    }
+
+    /// A server's text, for stdout: as it is for programs, harmless for terminals.
+    pub(crate) fn foreign<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+        if self.0.out_is_terminal { harmless(text).into() } else { text.into() }
+    }
+
+    /// Says something on the side, on stderr.
+    pub(crate) fn aside(&self, label: &str, text: &str) {
+        let label = paint(self.0.err_color, Tone::Dim, &format!("{label}:"));
+        self.say(&format!("{label} {}\n", harmless(text)));
+    }
+
+    /// Writes to stderr as it is.
+    pub(crate) fn say(&self, text: &str) {
+        self.clear_progress();
+        // With stderr gone there is nobody left to tell.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Colours text for stderr.
+    pub(crate) fn err_tone(&self, tone: Tone, text: &str) -> String {
+        paint(self.0.err_color, tone, text)
+    }
+
+    /// Shows progress, if somebody watches.
+    pub(crate) fn progress(&self, step: &Progress) {
+        if !self.0.err_is_terminal {
+            return;
+        }
+        let mut line = format!("\r\x1b[K{}", step.progress);
+        if let Some(total) = step.total {
+            let _ = write!(line, "/{total}");
+        }
+        if let Some(message) = &step.message {
+            let _ = write!(line, "  {}", harmless(message).replace('\n', " "));
+        }
+        *self.progress_line() = true;
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let mut text = paint(self.0.err_color, Tone::Bad, "trunkline:");
+        let _ = writeln!(text, " {} failed: {}", failure.stage, harmless(&failure.cause));
+        if let Some(advice) = &failure.advice {
+            let _ = writeln!(text, "  {} {advice}", paint(self.0.err_color, Tone::Bold, "try:"));
+        }
+        if !failure.stderr.is_empty() {
+            let _ = writeln!(text, "  the last the server wrote to stderr:");
+            let first = failure.stderr.len().saturating_sub(10);
+            for line in &failure.stderr[first..] {
+                let _ = writeln!(text, "    {}", paint(self.0.err_color, Tone::Dim, line));
+            }
+        }
+        self.say(&text);
+    }
+
+    fn clear_progress(&self) {
+        if std::mem::take(&mut *self.progress_line()) {
+            let _ = io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+
+    fn progress_line(&self) -> MutexGuard<'_, bool> {
+        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One block of content, as text.
+pub(crate) fn block(screen: &Screen, block: &Content) -> String {
+    let note = |text: String| screen.tone(Tone::Dim, &text);
+    match block {
+        Content::Text(it) => screen.foreign(&it.text).into_owned(),
+        Content::Image(it) => note(blob("image", &it.mime_type, &it.data)),
+        Content::Audio(it) => note(blob("audio", &it.mime_type, &it.data)),
+        Content::ResourceLink(it) => {
+            format!("{} {}", note("[link]".to_owned()), screen.foreign(&it.uri))
+        }
+        Content::Resource(it) => resource(screen, &it.resource),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+/// What is in a resource, as text.
+pub(crate) fn resource(screen: &Screen, contents: &ResourceContents) -> String {
+    match &contents.data {
+        ResourceData::Text(text) => screen.foreign(text).into_owned(),
+        ResourceData::Blob(data) => {
+            let kind = contents.mime_type.as_deref().unwrap_or("application/octet-stream");
+            screen.tone(Tone::Dim, &blob(&contents.uri, kind, data))
+        }
+    }
+}
+
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    kind == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// Text in which nothing moves the cursor or turns the direction of writing.
+pub(crate) fn harmless(text: &str) -> String {
+    let obeyed = |it: char| {
+        (it.is_control() && it != '\n' && it != '\t')
+            || matches!(it, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match obeyed(character) {
+            true => out.extend(character.escape_default()),
+            false => out.push(character),
+        }
+    }
+    out
+}
+
+fn blob(name: &str, kind: &str, base64: &str) -> String {
+    let padding = base64.bytes().rev().take_while(|it| *it == b'=').count();
+    let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
+    harmless(&format!("[{name}, {kind}, {bytes} bytes; see --json]"))
+}
+
+fn paint(color: bool, tone: Tone, text: &str) -> String {
+    if !color || text.is_empty() {
+        return text.to_owned();
+    }
+    let code = match tone {
+        Tone::Bold => "1",
+        Tone::Dim => "2",
+        Tone::Name => "36",
+        Tone::Bad => "31;1",
+        Tone::Good => "32",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_spelled_out() {
+        assert_eq!(harmless("a\u{1b}[2Jb\n\tc\u{202e}d é"), "a\\u{1b}[2Jb\n\tc\\u{202e}d é");
+        assert_eq!(blob("image", "image/png", "AAAA"), "[image, image/png, 3 bytes; see --json]");
+        assert_eq!(blob("image", "image/png", "AA=="), "[image, image/png, 1 bytes; see --json]");
+    }
+}

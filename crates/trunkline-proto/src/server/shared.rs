@@ -1,0 +1,213 @@
+//! What the eras share: the calls that are owed an answer, the questions that are out, and the way
+//! to the client.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use trunkline_wire::code;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Message, Object, Outcome, Params};
+use trunkline_wire::method::Row;
+use trunkline_wire::model::{LogLevel, meta};
+use trunkline_wire::revision::{Era, Revision};
+
+use super::{Config, batch, dialect, stateless};
+use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
+use crate::subscribe::Listens;
+use crate::{Ask, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket};
+
+/// What the eras share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: Arc<Config>,
+    pub(super) calls: Calls<Owed>,
+    pub(super) asked: Asked<Option<CallKey>>,
+    pub(super) listens: Listens,
+    pub(super) batches: batch::Batches,
+    /// The last envelope of the stateless era and who it described: clients repeat it verbatim.
+    pub(super) known: Option<(Json, Arc<stateless::Known>)>,
+    pub(super) out: VecDeque<Output>,
+}
+
+/// What the server keeps with a call it owes an answer to.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    pub(super) batch: Option<batch::BatchId>,
+    pub(super) dialect: Option<dialect::Step>,
+}
+
+/// A request on its way to an answer.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) id: Id,
+    pub(super) batch: Option<batch::BatchId>,
+}
+
+impl Shared {
+    pub(super) fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            calls: Calls::default(),
+            asked: Asked::default(),
+            listens: Listens::default(),
+            batches: batch::Batches::default(),
+            known: None,
+            out: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn speaks(&self, era: Era) -> bool {
+        !self.config.revisions.of_era(era).is_empty()
+    }
+
+    /// Opens a call and has it answered, unless too many are open already.
+    pub(super) fn call(&mut self, from: Asking, mut facts: Facts, now: Instant) {
+        if self.calls.len() >= self.config.bounds.in_flight {
+            let error = ErrorObject::internal("overloaded", "Too many calls are open; try later.");
+            return self.reply(from, Err(error));
+        }
+        let key = self.calls.next_key();
+        let progress =
+            facts.token.take().map(|token| ProgressSink { token, reached: f64::NEG_INFINITY });
+        let call = Call {
+            key,
+            method: facts.row,
+            params: facts.params,
+            meta: facts.meta,
+            revision: facts.revision,
+            peer: facts.peer,
+            wants_progress: progress.is_some(),
+            log_level: facts.log_level,
+        };
+        let mut clock = Clock::start(self.config.bounds.call, now);
+        if facts.row.name == "tasks/result" {
+            // It is meant to wait for as long as the task takes.
+            clock.hold();
+        }
+        self.calls.add(OpenCall {
+            key,
+            id: from.id,
+            revision: facts.revision,
+            clock: Some(clock),
+            progress,
+            log_level: facts.log_level,
+            with: Owed { batch: from.batch, dialect: facts.dialect },
+        });
+        self.out.push_back(Output::Call(Box::new(call)));
+    }
+
+    pub(super) fn finish(&mut self, open: OpenCall<Owed>, outcome: Outcome, now: Instant) {
+        let from = Asking { id: open.id, batch: open.with.batch };
+        match open.with.dialect {
+            Some(step) => self.finish_dialect(from, step, outcome, now),
+            None => self.reply(from, outcome),
+        }
+    }
+
+    pub(super) fn reply(&mut self, from: Asking, outcome: Outcome) {
+        self.send_in(from.batch, Message::Response { id: Some(from.id), outcome });
+    }
+
+    pub(super) fn send(&mut self, message: Message) {
+        self.out.push_back(Output::Send(Outgoing::One(message)));
+    }
+
+    pub(super) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
+        self.out.push_back(Output::Settled { ticket, outcome });
+    }
+
+    pub(super) fn on_response(&mut self, id: Option<Id>, outcome: Outcome, now: Instant) {
+        if let Some(sent) = id.and_then(|id| self.asked.settle(&id)) {
+            self.resume(sent.with, now);
+            self.settle(sent.ticket, outcome.map_err(CallError::Peer));
+        }
+    }
+
+    /// Once its last question is over a handler works again: its own clock, held while people
+    /// thought, goes on.
+    pub(super) fn resume(&mut self, asker: Option<CallKey>, now: Instant) {
+        let Some(call) = asker.filter(|_| !self.asked.iter().any(|it| it.with == asker)) else {
+            return;
+        };
+        if let Some(clock) = self.calls.get(call).and_then(|it| it.clock.as_mut()) {
+            clock.resume(now);
+        }
+    }
+
+    pub(super) fn ask(&mut self, ask: Ask, now: Instant) {
+        let id = self.asked.next_id();
+        let mut params = ask.params;
+        if ask.wants_progress {
+            let mut more = Object::default();
+            more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
+            add_meta(&mut params, more);
+        }
+        let timing = ask.timing.unwrap_or(self.config.bounds.call);
+        if let Some(clock) =
+            ask.during.and_then(|it| self.calls.get(it)).and_then(|it| it.clock.as_mut())
+        {
+            // While the client's user thinks, only the hard deadline of the call counts.
+            clock.hold();
+        }
+        self.asked.add(Sent {
+            id,
+            ticket: ask.ticket,
+            method: ask.method.clone(),
+            clock: Some(Clock::start(timing, now)),
+            with: ask.during,
+        });
+        let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
+        self.send(Message::Request { id: Id::Number(id), method: ask.method, params });
+    }
+
+    /// The client does not want this answer any more.
+    pub(super) fn cancel(&mut self, id: &Id) {
+        let Some(open) = self.calls.close_id(id) else { return };
+        if self.listens.remove(id) {
+            return;
+        }
+        self.stop_asking(open.key);
+        self.batches.forget(open.with.batch, &mut self.out);
+        self.out.push_back(Output::Abandon(open.key));
+    }
+
+    /// Withdraws the questions that were asked during a call that is over.
+    pub(super) fn stop_asking(&mut self, call: CallKey) {
+        for sent in self.asked.extract(|it| it.with == Some(call)) {
+            self.send(cancelled(sent.id, "The call that asked is over."));
+            self.settle(sent.ticket, Err(CallError::Cancelled));
+        }
+    }
+
+    /// Sends a response, on its own or as part of the batch it belongs to.
+    pub(super) fn send_in(&mut self, batch: Option<batch::BatchId>, message: Message) {
+        match batch {
+            Some(batch) => self.batches.add(batch, message, &mut self.out),
+            None => self.send(message),
+        }
+    }
+
+    pub(super) fn unsupported_revision(&self, requested: Option<String>) -> ErrorObject {
+        let supported: Vec<_> =
+            self.config.revisions.of_era(Era::Stateless).iter().map(Revision::as_str).collect();
+        // The schema wants a string even where the request named no revision.
+        let requested = requested.unwrap_or_default();
+        let data = serde_json::json!({ "supported": supported, "requested": requested });
+        ErrorObject::new(code::UNSUPPORTED_REVISION, "This server does not speak that revision.")
+            .with_data(Json::of(&data))
+    }
+}
+
+/// What is known about a call before it is opened.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) row: &'static Row,
+    pub(super) params: Object,
+    pub(super) meta: Option<Json>,
+    pub(super) revision: Revision,
+    pub(super) peer: Arc<Peer>,
+    pub(super) token: Option<Json>,
+    pub(super) log_level: Option<LogLevel>,
+    pub(super) dialect: Option<dialect::Step>,
+}
