@@ -1,14 +1,14 @@
 //! A server's question → the answer: from the command line, from whoever sits at the terminal, or no.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use trunkline::model::{
-    ClientCapabilities, Content, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
-    ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, EnumSchema, FormSchema,
-    LogMessage, PrimitiveSchema, Root, RootsCapability, SamplingCapability,
+    ClientCapabilities, Content, CreateMessageParams, CreateMessageResult, ElicitAction,
+    ElicitForm, ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, EnumSchema,
+    FormSchema, LogMessage, PrimitiveSchema, Root, RootsCapability, SamplingCapability,
 };
 use trunkline::{ErrorObject, RawJson};
 
@@ -65,14 +65,16 @@ impl Host {
             (_, _, true) => Mood::Ask,
             _ => Mood::Alone,
         };
-        let roots = answering.root.iter().map(root).collect::<Result<_, _>>()?;
+        let roots = answering.root.iter().map(|path| root(path)).collect::<Result<_, _>>()?;
         let answers = answering.answer.iter().cloned().collect();
         let screen = screen.clone();
         Ok(Self { answers, mood, roots, screen, shows_log, turn: Mutex::new(()) })
     }
 
     async fn form(&self, form: ElicitForm) -> ElicitResult {
-        let schema: FormSchema = form.requested_schema.to().unwrap_or_default();
+        let mut schema: FormSchema = form.requested_schema.to().unwrap_or_default();
+        // What must be filled in is asked first; otherwise the server's order stands.
+        schema.properties.sort_by_key(|(name, _)| !schema.required.contains(name));
         let raw: Value = form.requested_schema.to().unwrap_or_default();
         let answered = schema.properties.iter().any(|(name, _)| self.answers.contains_key(name));
         if self.mood == Mood::Decline || (self.mood == Mood::Alone && !answered) {
@@ -174,14 +176,19 @@ impl trunkline::client::Host for Host {
 
     async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, ErrorObject> {
         let _turn = self.turn.lock().await;
+        let _asking = self.screen.asking();
         Ok(match params {
             ElicitParams::Form(form) => self.form(form).await,
             ElicitParams::Url(url) => self.url(url).await,
         })
     }
 
-    async fn sample(&self, params: CreateMessageParams) -> Result<CreateMessageResult, ErrorObject> {
+    async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, ErrorObject> {
         let _turn = self.turn.lock().await;
+        let _asking = self.screen.asking();
         let text = match self.answers.get("sample") {
             Some(text) => Some(text.clone()),
             None if self.mood == Mood::Ask => {
@@ -195,13 +202,18 @@ impl trunkline::client::Host for Host {
                 read_line().await.filter(|it| !it.is_empty())
             }
             None => {
-                self.screen.aside("declined", "The server asks for a model (answer with `--answer sample=TEXT`)");
+                self.screen.aside(
+                    "declined",
+                    "The server asks for a model (answer with `--answer sample=TEXT`)",
+                );
                 None
             }
         };
         match text {
-            Some(text) => Ok(CreateMessageResult::new(Content::text(text), "the person at the keyboard")
-                .stop_reason("endTurn")),
+            Some(text) => {
+                Ok(CreateMessageResult::new(Content::text(text), "the person at the keyboard")
+                    .stop_reason("endTurn"))
+            }
             None => Err(ErrorObject::new(USER_REJECTED, "The user refused.")),
         }
     }
@@ -222,10 +234,19 @@ impl trunkline::client::Host for Host {
 /// Nobody is typing any more.
 struct Stopped;
 
-fn label(name: &str, field: &PrimitiveSchema, is_required: bool, initial: &Option<Value>) -> String {
+fn label(
+    name: &str,
+    field: &PrimitiveSchema,
+    is_required: bool,
+    initial: &Option<Value>,
+) -> String {
     let (title, kind) = match field {
-        PrimitiveSchema::String(it) => (&it.title, it.format.clone().unwrap_or_else(|| "text".to_owned())),
-        PrimitiveSchema::Number(it) => (&it.title, if it.integer { "whole number" } else { "number" }.to_owned()),
+        PrimitiveSchema::String(it) => {
+            (&it.title, it.format.clone().unwrap_or_else(|| "text".to_owned()))
+        }
+        PrimitiveSchema::Number(it) => {
+            (&it.title, if it.integer { "whole number" } else { "number" }.to_owned())
+        }
         PrimitiveSchema::Boolean(it) => (&it.title, "yes/no".to_owned()),
         PrimitiveSchema::Enum(it) => (&it.title, choices(it)),
         _ => (&None, "JSON".to_owned()),
@@ -251,10 +272,11 @@ fn choices(choice: &EnumSchema) -> String {
 /// What was typed, as the field has it.
 fn read(name: &str, text: &str, field: &PrimitiveSchema, schema: &Value) -> Result<Value, String> {
     let known = |choice: &EnumSchema, text: &str| {
-        let found = choice.options.iter().find(|it| it.value == text || it.title.as_deref() == Some(text));
-        found.map(|it| Value::from(it.value.clone())).ok_or_else(|| {
-            format!("`{name}` is one of {}", choices(choice))
-        })
+        let found =
+            choice.options.iter().find(|it| it.value == text || it.title.as_deref() == Some(text));
+        found
+            .map(|it| Value::from(it.value.clone()))
+            .ok_or_else(|| format!("`{name}` is one of {}", choices(choice)))
     };
     match field {
         PrimitiveSchema::Boolean(_) => match text.to_lowercase().as_str() {
@@ -270,13 +292,18 @@ fn read(name: &str, text: &str, field: &PrimitiveSchema, schema: &Value) -> Resu
         PrimitiveSchema::String(it) => {
             let length = text.chars().count() as u64;
             match (it.min_length, it.max_length) {
-                (Some(min), _) if length < min => Err(format!("`{name}` has at least {min} characters")),
-                (_, Some(max)) if length > max => Err(format!("`{name}` has at most {max} characters")),
+                (Some(min), _) if length < min => {
+                    Err(format!("`{name}` has at least {min} characters"))
+                }
+                (_, Some(max)) if length > max => {
+                    Err(format!("`{name}` has at most {max} characters"))
+                }
                 _ => Ok(text.into()),
             }
         }
         PrimitiveSchema::Number(it) => {
-            let value = crate::arguments::typed(name, text, schema, schema).map_err(|it| it.cause)?;
+            let value =
+                crate::arguments::typed(name, text, schema, schema).map_err(|it| it.cause)?;
             let number = value.as_f64().unwrap_or_default();
             match (it.minimum, it.maximum) {
                 (Some(min), _) if number < min => Err(format!("`{name}` is at least {min}")),
@@ -297,7 +324,7 @@ async fn read_line() -> Option<String> {
     Some(line.await.ok()??.trim().to_owned())
 }
 
-fn root(path: &PathBuf) -> Result<Root, Failure> {
+fn root(path: &Path) -> Result<Root, Failure> {
     let full = path.canonicalize().map_err(|err| {
         Failure::usage(format!("The root `{}` cannot be used: {err}.", path.display()))
             .advice("Name a folder that exists.")
@@ -305,7 +332,9 @@ fn root(path: &PathBuf) -> Result<Root, Failure> {
     let mut uri = "file://".to_owned();
     for byte in full.as_os_str().as_encoded_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => uri.push(char::from(*byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(char::from(*byte))
+            }
             other => uri.push_str(&format!("%{other:02X}")),
         }
     }

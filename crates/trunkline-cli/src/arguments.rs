@@ -90,7 +90,7 @@ fn types_of<'a>(schema: &'a Value, root: &'a Value, depth: usize) -> Vec<&'a str
     }
     let constants = schema["enum"].as_array().into_iter().flatten();
     if types.is_empty() {
-        types.extend(constants.map(|it| kind_of(it)));
+        types.extend(constants.map(|it| -> &str { kind_of(it) }));
     }
     types.sort_unstable();
     types.dedup();

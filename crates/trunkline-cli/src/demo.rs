@@ -4,6 +4,7 @@ mod asking;
 mod content;
 
 use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -18,6 +19,11 @@ use trunkline::{
 
 /// Serves the demo to whoever started this process.
 pub(crate) fn run() -> Result<()> {
+    if std::io::stdin().is_terminal() {
+        let hint = "This server speaks MCP on stdin and stdout, so it waits for a host to talk to it.\n\
+                    Try `trunkline list -- trunkline demo`, or end it with Ctrl-D.";
+        writeln!(std::io::stderr(), "{hint}")?;
+    }
     Ok(server()?.run_stdio()?)
 }
 

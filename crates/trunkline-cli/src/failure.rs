@@ -40,8 +40,13 @@ impl Failure {
     pub(crate) fn call(stage: &str, error: &CallError, client: &Client) -> Self {
         let (code, advice) = match error {
             CallError::TimedOut => (TIMEOUT, Some("Give it more time with `--timeout SECONDS`.")),
-            CallError::Closed => (CONNECT, Some("Run the command in a terminal to see why it ends.")),
-            CallError::Refused(_) => (PEER, Some("See what it offers with `trunkline list -- COMMAND`.")),
+            CallError::Closed => {
+                (CONNECT, Some("Run the command in a terminal to see why it ends."))
+            }
+            // Not offered; a question that the host refused has another code.
+            CallError::Refused(error) if error.code == -32600 => {
+                (PEER, Some("See what it offers with `trunkline list -- COMMAND`."))
+            }
             CallError::Peer(error) if error.code == -32602 => {
                 (PEER, Some("See names and arguments with `trunkline list -- COMMAND`."))
             }
@@ -55,7 +60,7 @@ impl Failure {
             stage: stage.to_owned(),
             cause: error.to_string(),
             advice: advice.map(str::to_owned),
-            stderr: client.stderr(),
+            stderr: lines(client.stderr()),
         }
     }
 }
@@ -73,8 +78,13 @@ impl From<ConnectError> for Failure {
             cause => format!("{cause:?}"),
         };
         let code = if error.is_timeout() { TIMEOUT } else { CONNECT };
-        Self { code, stage: error.stage().to_owned(), cause, advice, stderr: error.stderr }
+        Self { code, stage: error.stage().to_owned(), cause, advice, stderr: lines(error.stderr) }
     }
+}
+
+fn lines(mut stderr: Vec<String>) -> Vec<String> {
+    stderr.retain(|line| !line.trim().is_empty());
+    stderr
 }
 
 impl fmt::Display for Failure {

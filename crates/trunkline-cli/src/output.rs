@@ -42,8 +42,27 @@ struct Inner {
     err_color: bool,
     out_is_terminal: bool,
     err_is_terminal: bool,
-    /// Whether the last line of stderr is progress that the next thing said should replace.
-    progress: Mutex<bool>,
+    line: Mutex<Line>,
+}
+
+/// What stands on the last line of stderr.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Nothing that matters.
+    Free,
+    /// Progress, which the next thing said replaces.
+    Progress,
+    /// A question, which progress must not wipe away.
+    Question,
+}
+
+/// A question is open while this lives.
+pub(crate) struct Asking(Screen);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        *self.0.line() = Line::Free;
+    }
 }
 
 impl Screen {
@@ -60,7 +79,7 @@ impl Screen {
             err_color: color(err),
             out_is_terminal: out,
             err_is_terminal: err,
-            progress: Mutex::new(false),
+            line: Mutex::new(Line::Free),
         }))
     }
 
@@ -113,9 +132,16 @@ impl Screen {
         paint(self.0.err_color, tone, text)
     }
 
+    /// Keeps progress away while somebody is being asked.
+    pub(crate) fn asking(&self) -> Asking {
+        self.clear_progress();
+        *self.line() = Line::Question;
+        Asking(self.clone())
+    }
+
     /// Shows progress, if somebody watches.
     pub(crate) fn progress(&self, step: &Progress) {
-        if !self.0.err_is_terminal {
+        if !self.0.err_is_terminal || *self.line() == Line::Question {
             return;
         }
         let mut line = format!("\r\x1b[K{}", step.progress);
@@ -125,13 +151,16 @@ impl Screen {
         if let Some(message) = &step.message {
             let _ = write!(line, "  {}", harmless(message).replace('\n', " "));
         }
-        *self.progress_line() = true;
+        *self.line() = Line::Progress;
         let _ = io::stderr().write_all(line.as_bytes());
     }
 
     pub(crate) fn failure(&self, failure: &Failure) {
         let mut text = paint(self.0.err_color, Tone::Bad, "trunkline:");
-        let _ = writeln!(text, " {} failed: {}", failure.stage, harmless(&failure.cause));
+        if failure.code != crate::failure::USAGE {
+            let _ = write!(text, " {} failed:", failure.stage);
+        }
+        let _ = writeln!(text, " {}", harmless(&failure.cause));
         if let Some(advice) = &failure.advice {
             let _ = writeln!(text, "  {} {advice}", paint(self.0.err_color, Tone::Bold, "try:"));
         }
@@ -146,13 +175,15 @@ impl Screen {
     }
 
     fn clear_progress(&self) {
-        if std::mem::take(&mut *self.progress_line()) {
+        let mut line = self.line();
+        if *line == Line::Progress {
+            *line = Line::Free;
             let _ = io::stderr().write_all(b"\r\x1b[K");
         }
     }
 
-    fn progress_line(&self) -> MutexGuard<'_, bool> {
-        self.0.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -276,8 +276,12 @@ impl Peer {
     }
 
     /// Says no more; what the server still sends can be read.
-    pub fn hang_up(&mut self) {
-        self.writer = None;
+    pub async fn hang_up(&mut self) {
+        if let Some(mut writer) = self.writer.take() {
+            // Half of an in-memory stream does not end by being dropped; a server that is gone
+            // already need not be told.
+            let _ = writer.shutdown().await;
+        }
     }
 
     /// Puts the envelope of the newest revision around parameters.

@@ -95,12 +95,14 @@ fn describe(found: &Found, screen: &Screen) -> String {
     let mut out = String::new();
     let tools = found.tools.iter().flatten().map(|it| (signature(it), it.description.as_deref()));
     section(&mut out, screen, "Tools", found.tools.is_some(), tools);
-    let resources =
-        found.resources.iter().flatten().map(|it| (it.uri.clone(), about(&it.description, &it.name)));
+    let resources = found
+        .resources
+        .iter()
+        .flatten()
+        .map(|it| (it.uri.clone(), about(&it.description, &it.name)));
     section(&mut out, screen, "Resources", found.resources.is_some(), resources);
     let templates = found.templates.iter().flatten();
-    let templates =
-        templates.map(|it| (it.uri_template.clone(), about(&it.description, &it.name)));
+    let templates = templates.map(|it| (it.uri_template.clone(), about(&it.description, &it.name)));
     section(&mut out, screen, "Templates", found.templates.is_some(), templates);
     let prompts = found.prompts.iter().flatten().map(|it| {
         let arguments = it.arguments.iter().map(|it| optional(&it.name, it.required));
@@ -122,17 +124,17 @@ fn section<'a>(
         return;
     }
     let _ = writeln!(out, "\n{}", screen.tone(Tone::Bold, title));
-    let mut is_empty = true;
-    for (name, about) in items {
-        is_empty = false;
-        let (name, about) = (screen.foreign(&name), screen.foreign(about.unwrap_or_default()));
+    let items: Vec<_> = items.collect();
+    let width = items.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(40);
+    for (name, about) in &items {
+        let (name, about) = (screen.foreign(name), screen.foreign(about.unwrap_or_default()));
         let first = about.lines().next().unwrap_or_default();
-        // Colours do not count for the width, so the padding comes before them.
-        let padded = format!("{name:<34}");
-        let padded = padded.replacen(&*name, &screen.tone(Tone::Name, &name), 1);
-        let _ = writeln!(out, "  {}", format!("{padded}  {first}").trim_end());
+        // Colours do not count for the width, so the padding stays outside them.
+        let gap = " ".repeat(width.saturating_sub(name.chars().count()));
+        let line = format!("  {}{gap}  {first}", screen.tone(Tone::Name, &name));
+        let _ = writeln!(out, "{}", line.trim_end());
     }
-    if is_empty {
+    if items.is_empty() {
         let _ = writeln!(out, "  {}", screen.tone(Tone::Dim, "none"));
     }
 }

@@ -35,7 +35,8 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             "pingMs": ms(answered),
         }))?;
     } else {
-        let name = info.map_or("a nameless server".to_owned(), |it| format!("{} {}", it.name, it.version));
+        let name =
+            info.map_or("a nameless server".to_owned(), |it| format!("{} {}", it.name, it.version));
         let pong = screen.tone(Tone::Good, "pong");
         let (name, answered, connected) = (screen.foreign(&name), ms(answered), ms(connected));
         screen.print(&format!(

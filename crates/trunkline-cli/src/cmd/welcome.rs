@@ -16,10 +16,8 @@ use crate::output::{Screen, Tone, block};
 pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
     let version = env!("CARGO_PKG_VERSION");
     screen.print(&format!(
-        "{} {version}: one binary for MCP.\n\n{CAN}\nOne server, {} {}:",
+        "{} {version}: one binary for MCP.\n\n{CAN}\nA demonstration: `trunkline demo` is the server, in both eras of the protocol.",
         screen.tone(Tone::Bold, "trunkline"),
-        screen.tone(Tone::Name, "trunkline demo"),
-        "and one client, in the last revision that begins with a handshake and the first without",
     ))?;
     for revision in [Revision::LATEST_STATEFUL, Revision::LATEST] {
         show(revision, screen).await?;
@@ -31,10 +29,12 @@ pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
 async fn show(revision: Revision, screen: &Screen) -> Result<()> {
     let program = std::env::current_exe().context("This program's own file cannot be found")?;
     let host = Hooks::new().elicit(|question| async move {
-        let answer = if question.message().contains("name") { json!({ "name": "Ada" }) } else { json!({}) };
+        let answer =
+            if question.message().contains("name") { json!({ "name": "Ada" }) } else { json!({}) };
         Ok(ElicitResult::accept(RawJson::of(&answer)))
     });
-    let builder = Client::builder("trunkline", env!("CARGO_PKG_VERSION")).protocol(revision).host(host);
+    let builder =
+        Client::builder("trunkline", env!("CARGO_PKG_VERSION")).protocol(revision).host(host);
     let client = builder.connect(Command::new(program).arg("demo")).await.map_err(Failure::from)?;
     screen.print(&format!("\n{}", screen.tone(Tone::Bold, revision.as_str())))?;
 
@@ -53,7 +53,11 @@ async fn show(revision: Revision, screen: &Screen) -> Result<()> {
     });
     let done = made(&client, "tools/call", call).await?;
     let steps = steps.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
-    line(screen, "call progress steps=3", &format!("{steps}, {}", block(screen, &done.content[0])))?;
+    line(
+        screen,
+        "call progress steps=3",
+        &format!("{steps}, {}", block(screen, &done.content[0])),
+    )?;
 
     let greeting = made(&client, "tools/call", client.call_tool("greet", json!({}))).await?;
     let answered = format!("asks for a name, hears `Ada`: {}", block(screen, &greeting.content[0]));
@@ -66,7 +70,8 @@ fn line(screen: &Screen, command: &str, outcome: &str) -> Result<()> {
     screen.print(&format!("  {} {outcome}", screen.tone(Tone::Name, &format!("{command:<22}"))))
 }
 
-const CAN: &str = "  demo                                   serves a server that shows every feature
+const CAN: &str =
+    "  demo                                   serves a server that shows every feature
   list | call | read | prompt            uses any server over stdio: trunkline list -- COMMAND…
   complete | ping
 ";

@@ -164,11 +164,9 @@ async fn a_client_that_cannot_be_asked_learns_what_is_missing() {
         ("roots", json!({}), json!({ "roots": {} }), "roots"),
     ];
     for revision in Revision::ALL {
-        let mut session = Session::new(
-            crate::stdio::Way::Process(trunkline::client::Framing::Newline),
-            revision,
-        )
-        .await;
+        let mut session =
+            Session::new(crate::stdio::Way::Process(trunkline::client::Framing::Newline), revision)
+                .await;
         let peer = &mut session.peer;
         peer.capabilities = json!({});
         peer.open().await;
@@ -236,12 +234,14 @@ async fn a_state_that_is_not_the_servers_own_for_this_call_is_refused_unread() {
     let mut session = Session::demo(V2026_07_28).await;
     let peer = &mut session.peer;
     let token = json!({ "progressToken": "seen" });
-    let oslo = json!({ "name": "book", "arguments": { "city": "Oslo", "nights": 2 }, "_meta": token });
+    let oslo =
+        json!({ "name": "book", "arguments": { "city": "Oslo", "nights": 2 }, "_meta": token });
     let round = begin(peer, &oslo).await;
     let state = round["requestState"].as_str().unwrap().to_owned();
     let reported = progress(peer).len();
 
-    let mut forged: Vec<Value> = vec![json!(""), json!("x"), json!("AA"), json!(state.clone() + "A")];
+    let mut forged: Vec<Value> =
+        vec![json!(""), json!("x"), json!("AA"), json!(state.clone() + "A")];
     for at in (0..state.len()).step_by(7) {
         let other = if &state[at..=at] == "A" { "B" } else { "A" };
         let mut tampered = state.clone();
@@ -267,7 +267,8 @@ async fn a_state_that_is_not_the_servers_own_for_this_call_is_refused_unread() {
 
     // Another tool, other arguments, another method.
     let greet = json!({ "name": "greet", "_meta": token });
-    let paris = json!({ "name": "book", "arguments": { "city": "Paris", "nights": 2 }, "_meta": token });
+    let paris =
+        json!({ "name": "book", "arguments": { "city": "Paris", "nights": 2 }, "_meta": token });
     for other in [&greet, &paris] {
         assert_eq!(peer.refused("tools/call", with(other, &round)).await, -32602, "{other}");
     }

@@ -52,7 +52,10 @@ async fn the_server_introduces_itself_whatever_the_client_says() {
         assert_eq!(introduced["name"], "trunkline-demo");
         assert_eq!(introduced["version"], env!("CARGO_PKG_VERSION"));
         let methods = [
-            "mcp/initialize", "mcp/listTools", "mcp/listResources", "mcp/tool/execute",
+            "mcp/initialize",
+            "mcp/listTools",
+            "mcp/listResources",
+            "mcp/tool/execute",
             "mcp/resource/read",
         ];
         assert_eq!(introduced["methods"], json!(methods));
@@ -72,7 +75,8 @@ async fn lists_are_bare_arrays() {
         assert_eq!(sum["inputSchema"]["required"], json!(["a", "b"]));
 
         let resources = result(peer, "mcp/listResources", params).await;
-        let found: Vec<_> = resources.as_array().unwrap().iter().map(|it| &it["resourceId"]).collect();
+        let found: Vec<_> =
+            resources.as_array().unwrap().iter().map(|it| &it["resourceId"]).collect();
         assert_eq!(found, ["demo://readme", "demo://logo", "demo://greeting/{name}"]);
         let template = &resources[2]["querySchema"];
         assert_eq!(template["required"], json!(["name"]));
@@ -166,7 +170,9 @@ async fn an_id_may_be_a_text_a_number_or_null() {
     let mut session = session().await;
     let peer = &mut session.peer;
     let sum = json!(["sum", { "a": 1, "b": 1 }]);
-    for id in [json!("a"), json!(""), json!(0), json!(-7), json!(9_007_199_254_740_993_i64), Value::Null] {
+    for id in
+        [json!("a"), json!(""), json!(0), json!(-7), json!(9_007_199_254_740_993_i64), Value::Null]
+    {
         let response = ask(peer, id, "mcp/tool/execute", Some(sum.clone())).await;
         assert_eq!(response["result"], json!({ "sum": 2 }));
     }
@@ -218,7 +224,8 @@ async fn the_same_process_speaks_mcp_proper_too() {
         for framing in [Framing::ContentLength, Framing::Newline] {
             let mut session = Session::new(Way::Process(framing), revision).await;
             let peer = &mut session.peer;
-            let before = result(peer, "mcp/tool/execute", Some(json!(["sum", { "a": 1, "b": 2 }]))).await;
+            let before =
+                result(peer, "mcp/tool/execute", Some(json!(["sum", { "a": 1, "b": 2 }]))).await;
             assert_eq!(before, json!({ "sum": 3 }));
             peer.open().await;
             let sum = peer.tool("sum", json!({ "a": 1, "b": 2 })).await;

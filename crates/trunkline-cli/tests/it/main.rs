@@ -2,6 +2,9 @@
 
 mod asks;
 mod conversations;
+mod demo;
 mod dialect;
+mod failures;
 mod faults;
+mod run;
 mod stdio;

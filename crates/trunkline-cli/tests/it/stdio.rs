@@ -85,7 +85,7 @@ impl Session {
 
     /// Hangs up and sees that the server ends well, having said nothing more.
     pub(crate) async fn end(mut self) {
-        self.peer.hang_up();
+        self.peer.hang_up().await;
         assert_eq!(self.peer.try_next().await, None, "nothing was owed");
         match self.end {
             End::Task(task) => {
@@ -134,4 +134,4 @@ pub(crate) fn memory_of(pid: u32, line: &str) -> u64 {
     number.unwrap_or_else(|| panic!("{path} has no `{line}`"))
 }
 
-const TRUNKLINE: &str = env!("CARGO_BIN_EXE_trunkline");
+pub(crate) const TRUNKLINE: &str = env!("CARGO_BIN_EXE_trunkline");

@@ -41,6 +41,25 @@ fn main() -> io::Result<()> {
             writeln!(out, r#"{{"jsonrpc":"2.0","id":"nobody","result":{{}}}}"#)?;
             writeln!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#)
         }),
+        "noise-in-call" => serve(|id| {
+            let mut out = io::BufWriter::new(io::stdout().lock());
+            for line in 0..1000 {
+                writeln!(out, "\u{1b}[33mINFO\u{1b}[0m {line}: [] {{\"jsonrpc\": not quite")?;
+            }
+            writeln!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#)
+        }),
+        "half-line-in-call" => serve(|id| {
+            write!(io::stdout(), r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]"#)?;
+            io::stdout().flush()?;
+            exit(4)
+        }),
+        // Whoever does not read while writing waits for ever here: no pipe holds that much.
+        "write-first" => serve(|id| {
+            let mut out = io::stdout().lock();
+            out.write_all(&vec![b'x'; 4 << 20])?;
+            writeln!(out)?;
+            writeln!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#)
+        }),
         "answer-twice" => serve(|id| {
             let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#);
             write!(io::stdout(), "{answer}\n{answer}\n")

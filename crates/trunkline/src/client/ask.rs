@@ -11,8 +11,8 @@ use trunkline_wire::era::stateful::Fit;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::model::{
-    ClientCapabilities, CreateMessageParams, ElicitParams, InputRequest,
-    InputResponse, ListRootsResult,
+    ClientCapabilities, CreateMessageParams, ElicitParams, InputRequest, InputResponse,
+    ListRootsResult,
 };
 use trunkline_wire::revision::Revision;
 
@@ -53,7 +53,9 @@ impl<H: Host> Asked for Hosted<H> {
         Box::pin(async move {
             let mut response = match question {
                 InputRequest::Elicit(params) => InputResponse::Elicit(host.elicit(params).await?),
-                InputRequest::Sample(params) => InputResponse::Sample(host.sample(*params).await?.into()),
+                InputRequest::Sample(params) => {
+                    InputResponse::Sample(host.sample(*params).await?.into())
+                }
                 InputRequest::Roots => {
                     let roots = host.roots().await?;
                     if let Some(root) = roots.iter().find(|it| !it.uri.starts_with("file://")) {

@@ -161,10 +161,7 @@ impl<H: Host> ClientBuilder<H> {
 
     async fn open(
         &self,
-        stream: (
-            impl AsyncRead + Unpin + Send + 'static,
-            impl AsyncWrite + Unpin + Send + 'static,
-        ),
+        stream: (impl AsyncRead + Unpin + Send + 'static, impl AsyncWrite + Unpin + Send + 'static),
         revisions: Revisions,
     ) -> Result<Client, OpenError> {
         let limits = &self.limits;
@@ -173,7 +170,10 @@ impl<H: Host> ClientBuilder<H> {
             .unwrap_or(Timing { idle: limits.call_deadline, hard: limits.hard_deadline });
         let mut capabilities = self.host.capabilities();
         // Calls that become tasks are followed, so servers may make them.
-        capabilities.extensions.entry(TASKS_EXTENSION.to_owned()).or_insert_with(Json::empty_object);
+        capabilities
+            .extensions
+            .entry(TASKS_EXTENSION.to_owned())
+            .or_insert_with(Json::empty_object);
         let mut config = Config::new(self.info.clone());
         config.revisions = revisions;
         config.capabilities = capabilities.clone();
@@ -219,21 +219,15 @@ impl Client {
 }
 
 fn bounds(limits: &Limits, timing: Timing, revisions: Revisions) -> Bounds {
-    let usual = Bounds::default();
-    // Whoever gives the handshake little time gives the probe half of it.
-    let probe = match revisions.of_era(Era::Stateless).is_empty() {
-        true => Duration::ZERO,
-        false => usual.probe.min(limits.init_deadline / 2),
-    };
-    Bounds {
-        call: timing,
-        probe,
-        open: limits.init_deadline - probe,
-        in_flight: limits.in_flight,
-        subscriptions: limits.subscriptions,
-        rounds: u32::try_from(limits.input_rounds).unwrap_or(u32::MAX),
-        ..usual
+    let usual = Bounds { call: timing, ..limits.bounds() };
+    let is_probed = !revisions.of_era(Era::Stateless).is_empty();
+    let may_fall_back = !revisions.of_era(Era::Stateful).is_empty();
+    if is_probed && may_fall_back {
+        // Whoever gives the handshake little time gives the probe half of it.
+        let probe = usual.probe.min(limits.init_deadline / 2);
+        return Bounds { probe, open: limits.init_deadline - probe, ..usual };
     }
+    Bounds { probe: limits.init_deadline, ..usual }
 }
 
 /// How long a server that hung up may take to end.

@@ -121,11 +121,7 @@ impl Caller {
         self.ask_raw(method, Ok(encode_params(params, self.revision().profile())))
     }
 
-    pub(super) fn ask_raw(
-        &self,
-        method: &'static str,
-        params: Result<Object, CallError>,
-    ) -> Ask {
+    pub(super) fn ask_raw(&self, method: &'static str, params: Result<Object, CallError>) -> Ask {
         Ask {
             caller: self.clone(),
             method,

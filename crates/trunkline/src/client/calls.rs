@@ -8,7 +8,7 @@ use trunkline_wire::era::Tasks;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{
-    CallToolParams, CallToolResult, CompleteParams, Completion, CompleteResult, DetailedTask,
+    CallToolParams, CallToolResult, CompleteParams, CompleteResult, Completion, DetailedTask,
     EmptyResult, GetPromptParams, GetPromptResult, InputResponse, ListParams, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListTasksResult, ListToolsResult, LogLevel,
     Prompt, ReadResourceParams, ReadResourceResult, Resource, ResourceTemplate, SetLevelParams,

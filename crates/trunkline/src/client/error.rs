@@ -38,7 +38,8 @@ pub enum ConnectCause {
 pub enum CallError {
     /// The server answered with an error.
     Peer(ErrorObject),
-    /// It was not sent: the revision or the server cannot do it, or the parameters make no sense.
+    /// Refused on this side: the revision or the server cannot do it, the parameters make no sense,
+    /// or the host did not answer a question on which it depends.
     Refused(ErrorObject),
     /// The server's answer breaks the protocol.
     Invalid(String),
@@ -96,9 +97,9 @@ impl ConnectError {
             OpenError::TimedOut => Some(
                 "Check that the command is an MCP server over stdio, or give it more time to start.",
             ),
-            OpenError::NoCommonRevision { .. } => {
-                Some("Allow a revision that both sides speak, or use another version of the server.")
-            }
+            OpenError::NoCommonRevision { .. } => Some(
+                "Allow a revision that both sides speak, or use another version of the server.",
+            ),
             OpenError::Refused(error) if error.code == code::UNSUPPORTED_REVISION => {
                 Some("Allow another revision.")
             }
@@ -167,7 +168,9 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Peer(error) => write!(f, "The server answered with an error: {error}"),
-            Self::Refused(error) => write!(f, "The call was not made: {}", error.message),
+            Self::Refused(error) => {
+                write!(f, "The call was refused on this side: {}", error.message)
+            }
             Self::Invalid(why) => write!(f, "The server's answer breaks the protocol: {why}"),
             Self::Decode { method, why } => {
                 write!(f, "The answer to `{method}` cannot be read: {why}.")
@@ -177,7 +180,10 @@ impl fmt::Display for CallError {
                 write!(f, "The tool failed: {}", texts.collect::<Vec<_>>().join("\n"))
             }
             Self::TooLong { method, limit } => {
-                write!(f, "`{method}` goes on beyond {limit}; raise the limit or take single pages.")
+                write!(
+                    f,
+                    "`{method}` goes on beyond {limit}; raise the limit or take single pages."
+                )
             }
             Self::TimedOut => f.write_str("The server did not answer in time."),
             Self::Cancelled => f.write_str("The call was cancelled."),

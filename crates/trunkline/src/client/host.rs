@@ -65,7 +65,10 @@ impl<H: Host> Host for Arc<H> {
         (**self).elicit(params).await
     }
 
-    async fn sample(&self, params: CreateMessageParams) -> Result<CreateMessageResult, ErrorObject> {
+    async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, ErrorObject> {
         (**self).sample(params).await
     }
 
@@ -84,6 +87,8 @@ impl<H: Host> Host for Arc<H> {
 
 type Later<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 type Fun<P, T> = Box<dyn Fn(P) -> Later<T> + Send + Sync>;
+type Heard<T> = Box<dyn Fn(T) + Send + Sync>;
+type HeardChange = Box<dyn Fn(&Change) + Send + Sync>;
 
 /// A [`Host`] made of closures, which declares a capability by having the closure for it.
 ///
@@ -101,8 +106,8 @@ pub struct Hooks {
     elicit: Option<Fun<ElicitParams, ElicitResult>>,
     sample: Option<Fun<CreateMessageParams, CreateMessageResult>>,
     roots: Vec<Root>,
-    log: Option<Box<dyn Fn(LogMessage) + Send + Sync>>,
-    change: Option<Box<dyn Fn(&Change) + Send + Sync>>,
+    log: Option<Heard<LogMessage>>,
+    change: Option<HeardChange>,
 }
 
 impl Hooks {
@@ -184,7 +189,10 @@ impl Host for Hooks {
         }
     }
 
-    async fn sample(&self, params: CreateMessageParams) -> Result<CreateMessageResult, ErrorObject> {
+    async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, ErrorObject> {
         match &self.sample {
             Some(answer) => answer(params).await,
             None => Err(ErrorObject::method_not_found("sampling/createMessage")),

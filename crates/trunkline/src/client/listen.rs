@@ -72,10 +72,7 @@ impl Listener {
         self.inbox.lock().is_muted = true;
     }
 
-    async fn open_session(
-        caller: &Caller,
-        filter: SubscriptionFilter,
-    ) -> Result<Self, CallError> {
+    async fn open_session(caller: &Caller, filter: SubscriptionFilter) -> Result<Self, CallError> {
         let mut honoured = honoured(filter, &caller.opened.capabilities);
         let inbox = Arc::new(Inbox::default());
         let hub = &caller.shared.hub;
@@ -99,10 +96,7 @@ impl Listener {
         Ok(listener)
     }
 
-    async fn open_request(
-        caller: &Caller,
-        filter: SubscriptionFilter,
-    ) -> Result<Self, CallError> {
+    async fn open_request(caller: &Caller, filter: SubscriptionFilter) -> Result<Self, CallError> {
         let inbox = Arc::new(Inbox::default());
         let (agree, agreed) = oneshot::channel();
         let pump = pump(caller.clone(), filter, Arc::clone(&inbox), agree);
@@ -254,7 +248,11 @@ impl Hub {
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
-        state.listeners.drain(..).filter_map(|(inbox, _)| inbox.upgrade()).for_each(|it| it.close());
+        state
+            .listeners
+            .drain(..)
+            .filter_map(|(inbox, _)| inbox.upgrade())
+            .for_each(|it| it.close());
     }
 
     fn add(&self, inbox: &Arc<Inbox>, filter: &SubscriptionFilter) {

@@ -154,7 +154,8 @@ async fn settle_extension(
         match now.task.status {
             TaskStatus::Working => {}
             TaskStatus::InputRequired => {
-                let open = now.input_requests.into_iter().filter(|(key, _)| answered.insert(key.clone()));
+                let open =
+                    now.input_requests.into_iter().filter(|(key, _)| answered.insert(key.clone()));
                 answer(caller, &task.task_id, open.collect(), timing).await?;
             }
             TaskStatus::Completed => {

@@ -207,7 +207,11 @@ impl Context {
                     Some(answer) => answer,
                     // The dispatcher sees the new question, drops this handler and answers with
                     // it. The next round finds the answer above.
-                    None => std::future::pending().await,
+                    None => {
+                        // Only a task that the handler spawned outlives it; it should end as well.
+                        self.cancelled().await;
+                        return Err(AskError::Closed);
+                    }
                 }
             }
         };

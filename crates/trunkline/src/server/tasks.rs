@@ -5,12 +5,15 @@ mod methods;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::task::Poll;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use trunkline_proto::task::{Record, TaskBounds, TaskError, Tasks};
 use trunkline_proto::{Call, Change};
 use trunkline_transport::voice::Voice;
@@ -20,7 +23,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Gate;
 use trunkline_wire::model::{
-    DetailedTask, InputRequest, TASKS_EXTENSION, TaskRequest, TaskSupport, Tool,
+    CallToolResult, DetailedTask, InputRequest, TASKS_EXTENSION, TaskRequest, TaskSupport, Tool,
 };
 use trunkline_wire::revision::Revision;
 
@@ -116,6 +119,15 @@ impl Runtime {
         }
         working.answers.retain(|(task, _), _| task != id);
     }
+
+    /// A task's time is over: those who wait for it learn that there is no such task.
+    fn forget(&self, id: &str) {
+        let mut working = lock(&self.working);
+        working.stops.remove(id);
+        working.answers.retain(|(task, _), _| task != id);
+        drop(working);
+        self.changed.notify_waiters();
+    }
 }
 
 impl Inner {
@@ -137,11 +149,14 @@ impl Inner {
         };
         let context = Context::new(self, call, voice, asker);
         let server = Arc::downgrade(self);
-        let mut running = job.start(&context);
+        let ttl = Duration::from_millis(task.ttl_ms.unwrap_or(u64::MAX));
         let work = async move {
-            let outcome = poll_fn(|cx| running.poll_tool(cx)).await;
-            if let Some(server) = server.upgrade() {
-                server.task_done(&id, outcome).await;
+            // Nobody can ask for a task once its time is over, so its work is over too.
+            let outcome = timeout(ttl, run(job, context)).await;
+            match (server.upgrade(), outcome) {
+                (Some(server), Ok(outcome)) => server.task_done(&id, outcome).await,
+                (Some(server), Err(_)) => server.tasks.forget(&id),
+                (None, _) => {}
             }
         };
         let mut working = lock(&self.tasks.working);
@@ -155,11 +170,7 @@ impl Inner {
         })
     }
 
-    async fn task_done(
-        &self,
-        id: &str,
-        outcome: Result<trunkline_wire::model::CallToolResult, ErrorObject>,
-    ) {
+    async fn task_done(&self, id: &str, outcome: Result<CallToolResult, ErrorObject>) {
         lock(&self.tasks.working).stops.remove(id);
         let finished =
             lock(&self.tasks.register).finish(id, outcome, stamp()).map(|it| self.change(it));
@@ -198,6 +209,19 @@ impl Inner {
             record.questions().iter().map(|(key, it)| (key.clone(), it.clone())).collect();
         detail
     }
+}
+
+/// Runs a tool to its end. A panic is an outcome too, as it is for a plain call.
+async fn run(job: Job, context: Context) -> Result<CallToolResult, ErrorObject> {
+    let mut running = None;
+    poll_fn(move |cx| {
+        let step = || running.get_or_insert_with(|| job.start(&context)).poll_tool(cx);
+        catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
+            let error = ErrorObject::internal("panic", "The handler failed unexpectedly.");
+            Poll::Ready(Err(error))
+        })
+    })
+    .await
 }
 
 /// Asks on behalf of a task.

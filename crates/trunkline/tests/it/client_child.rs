@@ -1,6 +1,6 @@
 //! The client and the processes it starts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trunkline::client::{Client, Command, ConnectCause, Exit, OpenError};
 use trunkline::{Limits, Revision, Revisions};
@@ -54,11 +54,14 @@ async fn a_program_that_is_not_there_is_an_error_of_the_first_stage() {
 async fn a_server_that_says_nothing_is_given_up_in_time() {
     let limits = Limits::default().init_deadline(Duration::from_millis(300));
     let stateful = Revisions::range(Revision::V2024_11_05, Revision::V2025_11_25);
-    for revisions in [Revisions::ALL, stateful] {
+    let stateless = Revisions::only(Revision::V2026_07_28);
+    for revisions in [Revisions::ALL, stateful, stateless] {
+        let started = Instant::now();
         let builder = Client::builder("test", "1").limits(limits.clone()).protocols(revisions);
         let error = builder.connect(shell("echo ready >&2; exec sleep 1000")).await.unwrap_err();
         assert!(matches!(error.cause, ConnectCause::Handshake(OpenError::TimedOut)), "{error}");
         assert!(error.is_timeout());
+        assert!(started.elapsed() >= limits.init_deadline, "{revisions:?}: all of its time");
         assert_eq!(error.stderr, ["ready"]);
     }
 }

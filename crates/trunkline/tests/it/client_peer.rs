@@ -1,7 +1,11 @@
 //! A server that does what its test says, one message at a time.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use trunkline::client::{Client, ClientBuilder, Host};
 use trunkline::{Revision, transport::memory};
 
@@ -30,10 +34,7 @@ pub(crate) fn pair() -> (memory::End, Peer) {
 }
 
 /// A client and its server, past the handshake in `revision`.
-pub(crate) async fn open<H: Host>(
-    builder: ClientBuilder<H>,
-    revision: Revision,
-) -> (Client, Peer) {
+pub(crate) async fn open<H: Host>(builder: ClientBuilder<H>, revision: Revision) -> (Client, Peer) {
     let ((reader, writer), mut peer) = pair();
     let handshake = async {
         match revision {
@@ -109,4 +110,26 @@ pub(crate) fn discovered(revisions: &[&str]) -> Value {
         "instructions": "Follow the script.",
         "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "scripted", "version": "1" } },
     })
+}
+
+/// One revision of each era.
+pub(crate) const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
+
+/// A client that answers nothing.
+pub(crate) fn builder() -> ClientBuilder {
+    Client::builder("test", "1")
+}
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
+
+impl Diary {
+    pub(crate) fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    pub(crate) fn read(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
 }

@@ -1,0 +1,27 @@
+//! Runs the binary as a script would.
+
+use std::process::{Command, Output, Stdio};
+
+/// The binary under test, which is also the server it talks to.
+pub(crate) const TRUNKLINE: &str = env!("CARGO_BIN_EXE_trunkline");
+
+/// What one run came to.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the binary without a terminal.
+pub(crate) fn run(args: &[&str]) -> Run {
+    let mut command = Command::new(TRUNKLINE);
+    command.args(args).stdin(Stdio::null()).env_remove("NO_COLOR");
+    let Output { status, stdout, stderr } = command.output().expect("the binary was built");
+    let text = |bytes| String::from_utf8(bytes).expect("the binary prints UTF-8");
+    Run { code: status.code().expect("no signal"), stdout: text(stdout), stderr: text(stderr) }
+}
+
+/// Runs a verb against `trunkline demo`.
+pub(crate) fn against_demo(args: &[&str]) -> Run {
+    run(&[args, &["--", TRUNKLINE, "demo"]].concat())
+}

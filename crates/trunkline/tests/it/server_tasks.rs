@@ -1,0 +1,305 @@
+//! Tools that run as tasks, in both generations.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trunkline::model::TaskSupport;
+use trunkline::schemars::JsonSchema;
+use trunkline::serde::Deserialize;
+use trunkline::{Context, Revision, Server, ToolError, tool};
+use trunkline_proto::task::TaskBounds;
+use trunkline_testkit::peer::Peer;
+
+use crate::server::{builder, open, soon, text};
+
+const CORE: Revision = Revision::V2025_11_25;
+const EXTENSION: Revision = Revision::V2026_07_28;
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
+}
+
+async fn greet(cx: Context) -> Result<String, ToolError> {
+    let first = cx.ask::<Name>("Your name?").await?.accepted()?.name;
+    let second = cx.ask::<Name>(format!("And your friend's, {first}?")).await?.accepted()?.name;
+    Ok(format!("Hello, {first} and {second}!"))
+}
+
+async fn boom() -> &'static str {
+    tokio::task::yield_now().await;
+    panic!("inside a task")
+}
+
+fn boom_at_once() -> std::future::Ready<&'static str> {
+    panic!("before there is a future")
+}
+
+async fn fail() -> Result<(), ToolError> {
+    Err(ToolError::new("No bread."))
+}
+
+fn server() -> Server {
+    builder()
+        .tool(tool("greet", greet).task(TaskSupport::Required))
+        .tool(tool("boom", boom).task(TaskSupport::Optional))
+        .tool(tool("boom_at_once", boom_at_once).task(TaskSupport::Optional))
+        .tool(tool("fail", fail).task(TaskSupport::Optional))
+        .build()
+}
+
+async fn peer(server: &Server, revision: Revision) -> Peer {
+    let mut peer = open(server, revision).await;
+    if peer.is_stateless() {
+        peer.capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+    }
+    peer
+}
+
+/// Starts a task and returns its id.
+async fn start(peer: &mut Peer, name: &str, ttl: Option<u64>) -> Value {
+    let mut params = json!({ "name": name });
+    if !peer.is_stateless() {
+        params["task"] = ttl.map_or(json!({}), |ttl| json!({ "ttl": ttl }));
+    }
+    let created = peer.expect("tools/call", params).await;
+    let task = if peer.is_stateless() { &created } else { &created["task"] };
+    assert_eq!(task["status"], "working", "{created}");
+    task["taskId"].clone()
+}
+
+/// Asks how a task stands until it no longer stands so.
+async fn while_it_is(peer: &mut Peer, id: &Value, status: &str) -> Value {
+    soon(async {
+        loop {
+            let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
+            if task["status"] != status {
+                return task;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_task_of_the_first_generation_asks_on_the_wire() {
+    let server = server();
+    let mut peer = peer(&server, CORE).await;
+    let id = start(&mut peer, "greet", None).await;
+    let result = peer.expect("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(text(&result), "Hello, Ada and Ada!");
+    assert_eq!(peer.rounds, [["Your name?"], ["And your friend's, Ada?"]]);
+    let related = json!({ "taskId": id });
+    for question in peer.heard.iter().filter(|it| it["method"] == "elicitation/create") {
+        let meta = &question["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/related-task"], related, "{question}");
+    }
+    let seen: Vec<_> = peer
+        .heard
+        .iter()
+        .filter(|it| it["method"] == "notifications/tasks/status")
+        .map(|it| it["params"]["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(seen, ["input_required", "working", "input_required", "working", "completed"]);
+}
+
+#[tokio::test]
+async fn a_task_of_the_extension_keeps_its_questions_until_they_are_answered() {
+    let server = server();
+    let mut peer = peer(&server, EXTENSION).await;
+    let id = start(&mut peer, "greet", None).await;
+    let mut keys = Vec::new();
+    for (question, name) in [("Your name?", "Ada"), ("And your friend's, Ada?", "Grace")] {
+        let task = while_it_is(&mut peer, &id, "working").await;
+        assert_eq!(task["status"], "input_required", "{task}");
+        let asked = task["inputRequests"].as_object().unwrap();
+        assert_eq!(asked.len(), 1);
+        let (key, request) = asked.iter().next().unwrap();
+        assert_eq!(request["method"], "elicitation/create");
+        assert_eq!(request["params"]["message"], question);
+        assert!(!keys.contains(key), "a key is never used twice");
+        keys.push(key.clone());
+
+        let answer = |name: &str| json!({ "action": "accept", "content": { "name": name } });
+        // Nobody asked these: they change nothing.
+        let stray = json!({ "taskId": id, "inputResponses": { "q99": answer("Mallory") } });
+        peer.expect("tasks/update", stray).await;
+        let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
+        assert_eq!(task["status"], "input_required");
+        let update = json!({ "taskId": id, "inputResponses": { key: answer(name) } });
+        peer.expect("tasks/update", update).await;
+    }
+    let task = while_it_is(&mut peer, &id, "working").await;
+    assert_eq!(task["status"], "completed", "{task}");
+    assert_eq!(text(&task["result"]), "Hello, Ada and Grace!");
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_every_step_of_its_task() {
+    let server = server();
+    let mut peer = peer(&server, EXTENSION).await;
+    let id = start(&mut peer, "greet", None).await;
+    while_it_is(&mut peer, &id, "working").await;
+    let filter = json!({ "notifications": { "taskIds": [id] } });
+    peer.request("subscriptions/listen", filter).await;
+    peer.next().await;
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let update = json!({ "taskId": id, "inputResponses": { "q1": answer } });
+    peer.expect("tasks/update", update).await;
+    while_it_is(&mut peer, &id, "working").await;
+    peer.expect("tasks/cancel", json!({ "taskId": id })).await;
+    while_it_is(&mut peer, &id, "input_required").await;
+    let seen: Vec<_> = peer
+        .heard
+        .iter()
+        .filter(|it| it["method"] == "notifications/tasks")
+        .map(|it| it["params"]["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(seen, ["working", "input_required", "cancelled"]);
+}
+
+#[tokio::test]
+async fn a_task_that_panics_has_failed() {
+    let server = server();
+    for name in ["boom", "boom_at_once"] {
+        let mut core = peer(&server, CORE).await;
+        let id = start(&mut core, name, None).await;
+        let error = soon(core.call("tasks/result", json!({ "taskId": id }))).await.unwrap_err();
+        assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32603), &json!("panic")));
+        let task = core.expect("tasks/get", json!({ "taskId": id })).await;
+        assert_eq!(task["status"], "failed");
+
+        let mut extension = peer(&server, EXTENSION).await;
+        let id = start(&mut extension, name, None).await;
+        let task = while_it_is(&mut extension, &id, "working").await;
+        assert_eq!(task["status"], "failed", "{task}");
+        assert_eq!(task["error"]["code"], -32603);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_error_is_a_failed_task_in_one_generation_and_a_result_in_the_other() {
+    let server = server();
+    let mut core = peer(&server, CORE).await;
+    let id = start(&mut core, "fail", None).await;
+    let result = core.expect("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!((&result["isError"], text(&result)), (&json!(true), "No bread."));
+    let task = core.expect("tasks/get", json!({ "taskId": id })).await;
+    assert_eq!(task["status"], "failed");
+
+    let mut extension = peer(&server, EXTENSION).await;
+    let id = start(&mut extension, "fail", None).await;
+    let task = while_it_is(&mut extension, &id, "working").await;
+    assert_eq!((&task["status"], &task["result"]["isError"]), (&json!("completed"), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_tool_that_runs_as_a_task_only_says_so() {
+    let server = server();
+    let mut core = peer(&server, CORE).await;
+    assert_eq!(core.refused("tools/call", json!({ "name": "greet" })).await, -32601);
+    let mut extension = open(&server, EXTENSION).await;
+    let error = extension.call("tools/call", json!({ "name": "greet" })).await.unwrap_err();
+    assert_eq!(error["code"], -32021);
+    let required = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    assert_eq!(error["data"]["requiredCapabilities"], required);
+}
+
+/// Counts how many of it there are.
+struct Alive(Arc<AtomicU32>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_forgotten_and_stopped_when_its_time_is_over() {
+    let alive = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&alive);
+    let endless = move || {
+        counter.fetch_add(1, SeqCst);
+        let alive = Alive(Arc::clone(&counter));
+        async move {
+            let _alive = alive;
+            std::future::pending::<()>().await;
+        }
+    };
+    let mut bounds = TaskBounds::default();
+    bounds.ttl = Duration::from_millis(100);
+    let server =
+        builder().tasks(bounds).tool(tool("endless", endless).task(TaskSupport::Optional)).build();
+
+    let mut core = peer(&server, CORE).await;
+    let id = start(&mut core, "endless", Some(100)).await;
+    // Whoever waits for it learns that there is nothing to wait for.
+    let waited = soon(core.call("tasks/result", json!({ "taskId": id }))).await;
+    assert_eq!(waited.unwrap_err()["code"], -32602);
+    assert_eq!(core.refused("tasks/get", json!({ "taskId": id })).await, -32602);
+
+    let mut extension = peer(&server, EXTENSION).await;
+    let id = start(&mut extension, "endless", None).await;
+    soon(async {
+        while extension.call("tasks/get", json!({ "taskId": id })).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        while alive.load(SeqCst) > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cancelled_task_is_stopped() {
+    let alive = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&alive);
+    let endless = move || {
+        counter.fetch_add(1, SeqCst);
+        let alive = Alive(Arc::clone(&counter));
+        async move {
+            let _alive = alive;
+            std::future::pending::<()>().await;
+        }
+    };
+    let server = builder().tool(tool("endless", endless).task(TaskSupport::Optional)).build();
+    for revision in [CORE, EXTENSION] {
+        let mut peer = peer(&server, revision).await;
+        let id = start(&mut peer, "endless", None).await;
+        peer.expect("tasks/cancel", json!({ "taskId": id })).await;
+        let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
+        assert_eq!(task["status"], "cancelled");
+        soon(async {
+            while alive.load(SeqCst) > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn too_many_tasks_are_refused() {
+    let mut bounds = TaskBounds::default();
+    bounds.tasks = 2;
+    let endless = || std::future::pending::<()>();
+    let server =
+        builder().tasks(bounds).tool(tool("endless", endless).task(TaskSupport::Optional)).build();
+    for revision in [CORE, EXTENSION] {
+        let mut peer = peer(&server, revision).await;
+        if revision == CORE {
+            start(&mut peer, "endless", None).await;
+            start(&mut peer, "endless", None).await;
+        }
+        let mut params = json!({ "name": "endless" });
+        if revision == CORE {
+            params["task"] = json!({});
+        }
+        let error = peer.call("tools/call", params).await.unwrap_err();
+        assert_eq!(error["data"]["reason"], "overloaded", "{error}");
+    }
+}
