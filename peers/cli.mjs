@@ -137,7 +137,7 @@ async function everything() {
     await check('a revision the server lacks is a failed handshake', () =>
         bad(3, /2026-07-28/, ['call', 'echo', 'message=hi', '--protocol', '2026-07-28'], EVERYTHING));
     await check('arguments that do not fit are the tool\'s error', () =>
-        run(['call', 'get-sum', 'a=two', 'b=3'], EVERYTHING).then(({ code, said }) => assert.equal(code, 1, said)));
+        run(['call', 'get-sum', 'a:="two"', 'b=3'], EVERYTHING).then(({ code, said }) => assert.equal(code, 1, said)));
     await check('an unknown resource is the server\'s error', () => bad(4, /-32602/, ['read', 'demo://nothing'], EVERYTHING));
     await check('an unknown prompt is the server\'s error', () => bad(4, /-32602/, ['prompt', 'nothing'], EVERYTHING));
 }

@@ -27,9 +27,9 @@ pub(crate) struct Target {
     /// How messages are separated.
     #[arg(long, value_enum, default_value_t)]
     framing: FramingChoice,
-    /// Set a variable for the server.
-    #[arg(long, value_name = "K=V", value_parser = pair)]
-    env: Vec<(String, String)>,
+    /// Set a variable for the server, or hand on one of ours by its name alone.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
     /// Show the server's log from this level on.
     #[arg(long, value_name = "LEVEL")]
     log: Option<LogLevel>,
@@ -57,8 +57,11 @@ impl Target {
     pub(crate) async fn connect(&self, screen: &Screen) -> Result<Client, Failure> {
         let (program, args) = self.command.split_first().expect("clap requires a command");
         let mut command = Command::new(program).args(args);
-        for (name, value) in &self.env {
-            command = command.env(name, value);
+        for variable in &self.env {
+            command = match variable.split_once('=') {
+                Some((name, value)) => command.env(name, value),
+                None => command.inherit(variable),
+            };
         }
         if self.verbose {
             let screen = screen.clone();

@@ -362,9 +362,11 @@ impl Client {
             return self.settle(ask.ticket, refused(message));
         }
         let may_ask = facts.revision.era() == Era::Stateless && method::MAY_ASK.contains(&row.name);
+        // What is heard of a subscription is not progress.
+        let wants_progress = ask.wants_progress && row.name != "subscriptions/listen";
         let waiting = Waiting {
             params: may_ask.then(|| ask.params.clone()),
-            wants_progress: ask.wants_progress,
+            wants_progress,
             rounds: 0,
             round: None,
             due: None,
@@ -373,7 +375,7 @@ impl Client {
         let timing = ask.timing.unwrap_or(self.config.bounds.call);
         let clock = (row.name != "subscriptions/listen").then(|| Clock::start(timing, now));
         let id = self.asked.next_id();
-        self.send_call(id, row.name.into(), ask.params, ask.wants_progress);
+        self.send_call(id, row.name.into(), ask.params, wants_progress);
         let method = MethodName::Borrowed(row.name);
         self.asked.add(Sent { id, ticket: ask.ticket, method, clock, with: waiting });
     }

@@ -150,6 +150,7 @@ where
             busy |= self.poll_running(cx);
             busy |= self.poll_read(cx)?;
             if busy {
+                self.check_deadlines(cx);
                 continue;
             }
             if self.is_done() {
@@ -280,6 +281,16 @@ where
             busy = true;
         }
         busy
+    }
+
+    /// A peer that never stops talking must not keep the clock from being looked at.
+    fn check_deadlines(&mut self, cx: &mut Context<'_>) {
+        if let Some(next) = self.core.next_timeout()
+            && next <= Instant::now()
+        {
+            self.core.handle(Input::Tick, Instant::now());
+            self.act(cx);
+        }
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {

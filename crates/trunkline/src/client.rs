@@ -26,7 +26,6 @@ mod ask;
 mod builder;
 mod call;
 mod calls;
-mod command;
 mod error;
 mod host;
 mod listen;
@@ -45,7 +44,7 @@ use trunkline_wire::revision::Revision;
 
 pub use builder::ClientBuilder;
 pub use call::{Call, Running};
-pub use command::Command;
+pub use trunkline_transport::child::Command;
 pub use error::{CallError, ConnectCause, ConnectError};
 pub use host::{Hooks, Host};
 pub use listen::Listener;

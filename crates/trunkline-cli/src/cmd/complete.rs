@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use trunkline::model::{CompleteParams, Reference};
+use trunkline::model::{CompleteParams, CompleteResult, Reference};
 
 use super::made;
 use crate::output::Screen;
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let completion = made(&client, "completion/complete", call).await?;
     client.close().await;
     if args.target.json {
-        screen.json(&completion)?;
+        screen.json(&CompleteResult::new(completion))?;
     } else {
         for value in &completion.values {
             screen.print(&screen.foreign(value))?;

@@ -58,13 +58,16 @@ impl Client {
             Verdict::ProbeAgain(_) => {
                 self.fail(OpenError::Invalid("the list of its revisions changes.".to_owned()));
             }
-            // With no older revision to fall back to, the server's own words say most.
+            // With no older revision to fall back to, an unknown method means an older server; of
+            // anything else the server's own words say most.
             Verdict::Initialize(theirs)
                 if self.config.revisions.of_era(Era::Stateful).is_empty() =>
             {
                 let ours = self.config.revisions;
                 self.fail(match outcome {
-                    Err(error) if theirs.is_empty() => OpenError::Refused(error),
+                    Err(error) if theirs.is_empty() && error.code != code::METHOD_NOT_FOUND => {
+                        OpenError::Refused(error)
+                    }
                     _ => OpenError::NoCommonRevision { ours, theirs },
                 });
             }

@@ -181,8 +181,12 @@ fn a_client_of_the_new_era_alone_never_initializes() {
     let only = || client().only(V2026_07_28);
     only().check(&format!("{DISCOVER}\n{}\nopened 2026-07-28", discovered(1, r#"["2026-07-28"]"#)));
     only().check(&format!(
-        "{DISCOVER}\n{}\nfailed refused -32601 what?",
+        "{DISCOVER}\n{}\nfailed no common revision",
         refused(1, r#"{"code":-32601,"message":"what?"}"#)
+    ));
+    only().check(&format!(
+        "{DISCOVER}\n{}\nfailed refused -32000 what?",
+        refused(1, r#"{"code":-32000,"message":"what?"}"#)
     ));
     only().check(&format!(
         "{DISCOVER}\n{}\nfailed no common revision: it speaks 2025-11-25",

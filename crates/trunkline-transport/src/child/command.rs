@@ -3,18 +3,20 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The variables a child gets from us unless told otherwise. Everything else may be a secret.
 pub const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
-/// A program to run as a server.
+/// A program to run as a server, as often as needed.
+#[derive(Clone)]
 pub struct Command {
     parts: Parts,
     on_line: Option<OnLine>,
 }
 
 /// Gets each line of stderr, made safe for a terminal.
-pub(super) type OnLine = Box<dyn FnMut(&str) + Send>;
+pub(super) type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What the spawner needs.
 #[derive(Clone, Debug)]
@@ -77,8 +79,8 @@ impl Command {
     /// Calls `on_line` with each line the child writes to stderr: cut to the limit, control
     /// characters escaped. Without it stderr is only remembered for error messages.
     #[must_use]
-    pub fn on_stderr(mut self, on_line: impl FnMut(&str) + Send + 'static) -> Self {
-        self.on_line = Some(Box::new(on_line));
+    pub fn on_stderr(mut self, on_line: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_line = Some(Arc::new(on_line));
         self
     }
 

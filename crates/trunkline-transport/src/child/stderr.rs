@@ -44,11 +44,11 @@ impl Stderr {
     }
 
     /// Reads until the child closes its end. A line that has not ended yet is not shown.
-    pub(super) async fn read(self, mut pipe: pipe::Receiver, mut on_line: Option<OnLine>) {
+    pub(super) async fn read(self, mut pipe: pipe::Receiver, on_line: Option<OnLine>) {
         let mut lines = Lines { partial: Vec::new(), limit: self.line_limit, is_cut: false };
         let mut chunk = vec![0; 16 << 10];
         let mut keep = |line: String| {
-            if let Some(on_line) = &mut on_line {
+            if let Some(on_line) = &on_line {
                 on_line(&line);
             }
             self.lock(|tail| tail.push(line));

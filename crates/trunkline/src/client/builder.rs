@@ -8,7 +8,8 @@ use tokio::time::timeout;
 use trunkline_proto::client::{Config, OpenError};
 use trunkline_proto::{Bounds, Timing};
 use trunkline_transport::Limits;
-use trunkline_transport::child::Child;
+use trunkline_transport::child::{Child, Command};
+use trunkline_transport::memory;
 use trunkline_transport::connection::Connection;
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
@@ -18,10 +19,10 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 use super::Client;
 use super::ask::{Answers, Hosted};
 use super::call::{Caller, Shared};
-use super::command::Command;
 use super::error::ConnectError;
 use super::host::Host;
 use super::listen::Hub;
+use crate::Server;
 
 /// A client under construction.
 #[derive(Clone, Debug)]
@@ -123,6 +124,15 @@ impl<H: Host> ClientBuilder<H> {
         Ok(client)
     }
 
+    /// Connects to a server in this process: for tests, and for hosts that bring servers along.
+    pub async fn connect_memory(self, server: &Server) -> Result<Client, ConnectError> {
+        let ((reader, writer), (server_reader, server_writer)) = memory::pair();
+        let server = server.clone();
+        // It ends by itself when the client hangs up; how, the client sees.
+        tokio::spawn(async move { server.serve(server_reader, server_writer).await });
+        self.connect_io(reader, writer).await
+    }
+
     /// One attempt with a process of its own.
     async fn start(
         &self,
@@ -130,7 +140,7 @@ impl<H: Host> ClientBuilder<H> {
         revisions: Revisions,
     ) -> Result<Client, (ConnectError, OpenError)> {
         let line = command.to_string();
-        let spawned = Child::spawn(command.build(), &self.limits).await;
+        let spawned = Child::spawn(command.clone(), &self.limits).await;
         let mut child = spawned.map_err(|error| {
             (ConnectError::spawn(error, line.clone()), OpenError::Closed { probing: false })
         })?;
