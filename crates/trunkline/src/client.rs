@@ -44,13 +44,13 @@ use trunkline_wire::revision::Revision;
 
 pub use builder::ClientBuilder;
 pub use call::{Call, Running};
-pub use trunkline_transport::child::Command;
 pub use error::{CallError, ConnectCause, ConnectError};
 pub use host::{Hooks, Host};
 pub use listen::Listener;
 pub use tasks::ToolCall;
 /// Why a handshake failed.
 pub use trunkline_proto::client::OpenError;
+pub use trunkline_transport::child::Command;
 /// How a server did not start, or ended.
 pub use trunkline_transport::child::{Exit, SpawnError};
 /// How messages are cut out of a byte stream.

@@ -35,20 +35,20 @@ pub use client::Client;
 pub use error::ToolError;
 pub use server::{Answer, Args, Context, Json, Server, prompt, resource, template, tool};
 
-/// The version-free types of the protocol.
-pub use trunkline_wire::model;
-/// JSON that is carried, not parsed.
-pub use trunkline_wire::json::Json as RawJson;
-/// The five revisions.
-pub use trunkline_wire::revision::{Era, Revision, Revisions};
-/// The JSON-RPC error object.
-pub use trunkline_wire::jsonrpc::ErrorObject;
-/// Every bound in one place.
-pub use trunkline_transport::Limits;
-/// The byte streams underneath: for those who bring their own.
-pub use trunkline_transport as transport;
 /// How deadlines are given.
 pub use trunkline_proto::{Change, Timing};
+/// The byte streams underneath: for those who bring their own.
+pub use trunkline_transport as transport;
+/// Every bound in one place.
+pub use trunkline_transport::Limits;
+/// JSON that is carried, not parsed.
+pub use trunkline_wire::json::Json as RawJson;
+/// The JSON-RPC error object.
+pub use trunkline_wire::jsonrpc::ErrorObject;
+/// The version-free types of the protocol.
+pub use trunkline_wire::model;
+/// The five revisions.
+pub use trunkline_wire::revision::{Era, Revision, Revisions};
 
 pub use schemars;
 pub use serde;

@@ -36,6 +36,7 @@ pub use function::{Args, FromCall, Function, Input};
 pub use prompt::{IntoPrompt, PromptEntry, prompt};
 pub use resource::{Bytes, IntoContents, ResourceEntry, TemplateEntry, resource, template};
 pub use tool::{IntoToolResult, Json, ToolEntry, tool};
+pub use trunkline_proto::task::TaskBounds;
 
 /// A server, ready to be served any number of times. Cheap to clone.
 #[derive(Clone)]

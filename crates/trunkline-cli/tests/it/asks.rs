@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use trunkline::Revision::{self, V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
-use trunkline_testkit::peer::{Peer, helpful};
+use trunkline_testkit::peer::{Host, Peer, helpful};
 
 use crate::stdio::Session;
 
@@ -20,7 +20,7 @@ fn core(result: &Value) -> Value {
 }
 
 /// Answers forms with `content`, whatever is asked.
-fn say(content: Value) -> Box<dyn FnMut(&str, &Value) -> Result<Value, Value> + Send> {
+fn say(content: Value) -> Host {
     Box::new(move |_, _| Ok(json!({ "action": "accept", "content": content })))
 }
 

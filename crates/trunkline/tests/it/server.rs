@@ -83,7 +83,7 @@ async fn pages_cover_a_list_once_and_in_order() {
             .prompt(prompt(format!("prompt-{at}"), async || "hello".to_owned()))
             .resource(resource(format!("test://{at}"), format!("resource-{at}"), now))
             .template(
-                template(&format!("test://{at}/{{name}}"), format!("template-{at}"), now).unwrap(),
+                template(format!("test://{at}/{{name}}"), format!("template-{at}"), now).unwrap(),
             );
     }
     let server = server.build();
@@ -130,11 +130,12 @@ async fn a_handler_that_never_ends_is_given_up_at_its_deadline() {
 #[tokio::test]
 async fn progress_keeps_a_call_alive_but_not_for_ever() {
     async fn busy(cx: Context) {
+        let mut pace = tokio::time::interval(Duration::from_millis(20));
         let mut step = 0.0;
         loop {
+            pace.tick().await;
             step += 1.0;
             cx.progress(step, 1e9).await;
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
     for revision in ERAS {

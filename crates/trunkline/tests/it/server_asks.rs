@@ -189,6 +189,7 @@ async fn a_handler_may_stop_waiting_for_an_answer() {
     let params = json!({ "name": "impatient" });
     let id = peer.request("tools/call", params.clone()).await;
     let required = peer.answer_to(&id).await.unwrap();
+    // the sleep is the subject
     tokio::time::sleep(Duration::from_millis(150)).await;
     let mut retry = params;
     for (name, value) in peer.answer_round(&required) {

@@ -229,8 +229,7 @@ async fn a_task_is_forgotten_and_stopped_when_its_time_is_over() {
             std::future::pending::<()>().await;
         }
     };
-    let mut bounds = TaskBounds::default();
-    bounds.ttl = Duration::from_millis(100);
+    let bounds = TaskBounds { ttl: Duration::from_millis(100), ..TaskBounds::default() };
     let server =
         builder().tasks(bounds).tool(tool("endless", endless).task(TaskSupport::Optional)).build();
 
@@ -284,8 +283,7 @@ async fn a_cancelled_task_is_stopped() {
 
 #[tokio::test]
 async fn too_many_tasks_are_refused() {
-    let mut bounds = TaskBounds::default();
-    bounds.tasks = 2;
+    let bounds = TaskBounds { tasks: 2, ..TaskBounds::default() };
     let endless = || std::future::pending::<()>();
     let server =
         builder().tasks(bounds).tool(tool("endless", endless).task(TaskSupport::Optional)).build();

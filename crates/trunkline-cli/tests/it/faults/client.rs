@@ -24,6 +24,8 @@ async fn noise_on_stdout_is_passed_over() {
             let result = within(SOON, client.call_tool("fault", json!({})).into_future()).await;
             assert!(result.is_ok(), "{mode}, round {round}: {result:?}");
         }
+        // It has said all it wanted to say once it answers this, and can leave in peace.
+        within(SOON, client.ping().into_future()).await.expect("the connection goes on");
         assert_eq!(within(SOON, client.close()).await, Some(Exit::Code(0)));
     }
 }
