@@ -198,7 +198,8 @@ impl Client {
             Incoming::One(message) => self.on_message(message, now),
             // A server of 2025-03-26 may send arrays; each element stands for itself.
             Incoming::Batch(items) => {
-                for item in items.into_iter().take(self.config.bounds.batch) {
+                // One line is bounded by its length, so an array is read to its end.
+                for item in items {
                     match item {
                         Ok(message) => self.on_message(message, now),
                         Err(malformed) => self.on_malformed(&malformed, now),
@@ -224,7 +225,8 @@ impl Client {
         self.noise += 1;
         let Some(id) = malformed.id.as_ref().filter(|_| malformed.is_response) else { return };
         let why = malformed.to_error().message;
-        let Some(sent) = self.asked.settle(id) else {
+        let is_out = self.asked.by_id(id).is_some_and(|it| it.with.round.is_none());
+        let Some(sent) = is_out.then(|| self.asked.settle(id)).flatten() else {
             // The handshake's answer, perhaps: a broken one is as good as a refusal.
             return self.on_response(id, Err(malformed.to_error()), now);
         };
@@ -318,9 +320,13 @@ impl Client {
             wants_progress: false,
             log_level: None,
         };
-        // Questions wait for people, so only the hard deadline counts.
+        // Questions wait for people, so only the hard deadline counts; and so do the calls of ours
+        // that the server may be asking for.
         let mut clock = Clock::start(self.config.bounds.call, now);
         clock.hold();
+        if matches!(origin, Origin::Wire) {
+            self.asked.clocks().for_each(Clock::hold);
+        }
         self.calls.add(OpenCall {
             key,
             id,
@@ -336,8 +342,23 @@ impl Client {
     fn on_finished(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
         let Some(open) = self.calls.close(call) else { return };
         match open.with {
-            Origin::Wire => self.send(Message::Response { id: Some(open.id), outcome }),
+            Origin::Wire => {
+                self.send(Message::Response { id: Some(open.id), outcome });
+                self.resume_calls(now);
+            }
             Origin::Round { ticket, name } => self.on_answer(ticket, &name, outcome, now),
+        }
+    }
+
+    /// Once the server's last question is answered, it owes us its own answers again.
+    fn resume_calls(&mut self, now: Instant) {
+        if self.calls.iter().any(|it| matches!(it.with, Origin::Wire)) {
+            return;
+        }
+        for sent in self.asked.iter_mut().filter(|it| it.with.round.is_none()) {
+            if let Some(clock) = &mut sent.clock {
+                clock.resume(now);
+            }
         }
     }
 
@@ -374,6 +395,10 @@ impl Client {
         // A subscription has no deadline; everything else does.
         let timing = ask.timing.unwrap_or(self.config.bounds.call);
         let clock = (row.name != "subscriptions/listen").then(|| Clock::start(timing, now));
+        let mut clock = clock;
+        if self.calls.iter().any(|it| matches!(it.with, Origin::Wire)) {
+            clock.iter_mut().for_each(Clock::hold);
+        }
         let id = self.asked.next_id();
         self.send_call(id, row.name.into(), ask.params, wants_progress);
         let method = MethodName::Borrowed(row.name);
@@ -415,7 +440,10 @@ impl Client {
             self.out.push_back(Output::Abandon(late.key));
             let error = ErrorObject::internal("timeout", "Nobody answered the question in time.");
             match late.with {
-                Origin::Wire => self.send(Message::error(late.id, error)),
+                Origin::Wire => {
+                    self.send(Message::error(late.id, error));
+                    self.resume_calls(now);
+                }
                 Origin::Round { ticket, name } => self.on_answer(ticket, &name, Err(error), now),
             }
         }

@@ -9,7 +9,7 @@ pub mod client;
 pub mod input_required;
 mod pending;
 pub mod server;
-mod subscribe;
+pub mod subscribe;
 pub mod task;
 
 use std::sync::Arc;

@@ -89,6 +89,11 @@ impl<T> Calls<T> {
         self.open.len()
     }
 
+    /// How many are being worked on; a subscription is only kept.
+    pub(crate) fn at_work(&self) -> usize {
+        self.open.iter().filter(|it| it.clock.is_some()).count()
+    }
+
     pub(crate) fn next_key(&mut self) -> CallKey {
         self.next += 1;
         CallKey(self.next)
@@ -192,6 +197,14 @@ impl<T> Asked<T> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.sent.is_empty()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sent<T>> {
+        self.sent.iter_mut()
+    }
+
+    pub(crate) fn clocks(&mut self) -> impl Iterator<Item = &mut Clock> {
+        self.sent.iter_mut().filter_map(|it| it.clock.as_mut())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Sent<T>> {

@@ -91,7 +91,7 @@ impl Server {
     fn on_incoming(&mut self, incoming: Incoming, now: Instant) {
         match incoming {
             Incoming::One(message) => self.on_message(message, None, now),
-            Incoming::Bad(malformed) => self.on_malformed(malformed, None),
+            Incoming::Bad(malformed) => self.on_malformed(malformed, None, now),
             Incoming::Batch(items) => self.on_batch(items, now),
         }
     }
@@ -112,7 +112,7 @@ impl Server {
         }
         if from.id == Id::Null {
             let error = Malformed { kind: MalformedKind::NullId, id: None, is_response: false };
-            return self.on_malformed(error, from.batch);
+            return self.on_malformed(error, from.batch, now);
         }
         let Some(params) = params.into_object() else {
             let error = ErrorObject::invalid_params("Parameters must be an object.");
@@ -208,13 +208,14 @@ impl Server {
         }
     }
 
-    fn on_malformed(&mut self, malformed: Malformed, batch: Option<batch::BatchId>) {
+    fn on_malformed(&mut self, malformed: Malformed, batch: Option<batch::BatchId>, now: Instant) {
         if malformed.is_response {
             // Nobody may answer a response, not even a broken one; but whoever waits should know.
             if let Some(id) = &malformed.id
                 && let Some(sent) = self.shared.asked.settle(id)
             {
                 let why = malformed.to_error().message;
+                self.shared.resume(sent.with, now);
                 self.shared.settle(sent.ticket, Err(CallError::Invalid(why)));
             }
             return;

@@ -7,6 +7,9 @@ use trunkline_wire::model::{ServerCapabilities, SubscriptionFilter, meta};
 
 use crate::Change;
 
+/// The longest URI that can be subscribed to.
+pub(crate) const MAX_URI: usize = trunkline_wire::text::MAX_URI;
+
 /// The open subscriptions of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Listens(Vec<(Id, SubscriptionFilter)>);
@@ -44,10 +47,7 @@ pub(crate) fn size(filter: &SubscriptionFilter) -> usize {
 }
 
 /// What of a filter the server's capabilities allow.
-pub(crate) fn honoured(
-    mut filter: SubscriptionFilter,
-    caps: &ServerCapabilities,
-) -> SubscriptionFilter {
+pub fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
     filter.tools_list_changed &= caps.tools.as_ref().is_some_and(|it| it.list_changed);
     filter.prompts_list_changed &= caps.prompts.as_ref().is_some_and(|it| it.list_changed);
     filter.resources_list_changed &= caps.resources.as_ref().is_some_and(|it| it.list_changed);
@@ -83,12 +83,13 @@ pub(crate) fn farewell(id: &Id) -> [Message; 2] {
 }
 
 /// Whether a subscription to `subscribed` covers `uri`: the same resource, or one below it.
-pub(crate) fn covers(subscribed: &str, uri: &str) -> bool {
+pub fn covers(subscribed: &str, uri: &str) -> bool {
     uri.strip_prefix(subscribed)
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
-fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
+/// Whether a filter asks to hear of a change.
+pub fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
     match change {
         Change::Tools => filter.tools_list_changed,
         Change::Prompts => filter.prompts_list_changed,

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
-use trunkline_wire::model::{CallToolResult, InputRequest, Task, TaskStatus};
+use trunkline_wire::model::{CallToolResult, InputRequest, TASKS_EXTENSION, Task, TaskStatus};
 
 /// How many tasks there may be and how long they are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,4 +228,13 @@ impl Record {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What a client hears that did not declare the extension of 2026-07-28.
+pub fn missing_extension() -> ErrorObject {
+    let data = serde_json::json!({
+        "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } }
+    });
+    let message = format!("This request must declare the extension `{TASKS_EXTENSION}`.");
+    ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, message).with_data(Json::of(&data))
 }

@@ -68,7 +68,7 @@ impl Connection {
 
     /// Hangs up in good order: everything said so far is written first.
     pub async fn close(mut self) {
-        self.voice.close().await;
+        self.voice.close();
         let _ = (&mut self.driving).await;
     }
 }

@@ -18,13 +18,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Conversation, Heard, Input, Output, Ticket};
+use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output, Ticket};
 use trunkline_wire::frame::{Decoder, Frame, Framing, encode};
-use trunkline_wire::jsonrpc::Incoming;
+use trunkline_wire::jsonrpc::{Incoming, Message};
 
-use crate::handler::{Answer, Guarded, Handler, guarded_call};
+use crate::handler::{Answer, Guarded, Handler, guarded_call, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::{Ears, Reply, Voice, Wish};
+use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
 use running::Running;
 
 /// Why a conversation could not go on.
@@ -34,6 +34,8 @@ pub enum DriveError {
     Io(io::Error),
     /// The peer's framing makes no sense any more.
     Framing(&'static str),
+    /// The peer goes on asking without reading its answers.
+    Unread,
 }
 
 impl std::fmt::Display for DriveError {
@@ -41,6 +43,7 @@ impl std::fmt::Display for DriveError {
         match self {
             Self::Io(error) => write!(f, "The connection failed: {error}."),
             Self::Framing(why) => write!(f, "The peer's framing is broken: {why}"),
+            Self::Unread => f.write_str("The peer does not read what it is answered."),
         }
     }
 }
@@ -56,6 +59,11 @@ pub struct Driver<C, H, R, W> {
     decoder: Decoder,
     out: Vec<u8>,
     written: usize,
+    needs_flush: bool,
+    /// Answers written while too much was unsent already, in bytes.
+    excess: usize,
+    /// Whether texts that have been read wait to be taken in.
+    has_texts: bool,
     framing: Option<Framing>,
     voice: Voice,
     ears: Ears,
@@ -98,6 +106,9 @@ where
             decoder,
             out: Vec::new(),
             written: 0,
+            needs_flush: false,
+            excess: 0,
+            has_texts: false,
             framing,
             voice,
             ears,
@@ -161,9 +172,10 @@ where
     }
 
     fn is_done(&self) -> bool {
-        let nothing_owed = self.core.open_calls() == 0 && self.running.is_empty();
-        let patience = self.draining.is_some_and(|until| nothing_owed || until <= Instant::now());
-        patience && self.written == self.out.len()
+        let Some(until) = self.draining else { return false };
+        let is_owed = self.core.open_calls() > 0 || !self.running.is_empty();
+        let is_unsent = self.written < self.out.len() || self.needs_flush;
+        !(is_owed || is_unsent) || until <= Instant::now()
     }
 
     /// Writes what is ready. Returns whether anything moved.
@@ -171,7 +183,14 @@ where
         let mut moved = false;
         while self.written < self.out.len() {
             match Pin::new(&mut self.writer).poll_write(cx, &self.out[self.written..]) {
-                Poll::Pending => return Ok(moved),
+                Poll::Pending => {
+                    // A reader that is slow but steady must not make us keep what it has read.
+                    if self.written > CHUNK {
+                        self.out.drain(..self.written);
+                        self.written = 0;
+                    }
+                    return Ok(moved);
+                }
                 Poll::Ready(Ok(0)) => return Err(DriveError::Io(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => self.written += n,
                 Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
@@ -184,8 +203,12 @@ where
             // One large answer should not cost its memory for ever.
             self.out.shrink_to(CHUNK);
         }
-        if moved && let Poll::Ready(Err(error)) = Pin::new(&mut self.writer).poll_flush(cx) {
-            return Err(DriveError::Io(error));
+        self.needs_flush |= moved;
+        if self.needs_flush
+            && let Poll::Ready(flushed) = Pin::new(&mut self.writer).poll_flush(cx)
+        {
+            flushed.map_err(DriveError::Io)?;
+            self.needs_flush = false;
         }
         Ok(moved)
     }
@@ -196,6 +219,11 @@ where
         if self.is_stuffed() && !self.core.is_waiting() {
             return Ok(false);
         }
+        // Texts that had to wait for the peer to read go first.
+        if std::mem::take(&mut self.has_texts) {
+            self.take_texts(cx)?;
+            return Ok(true);
+        }
         let Some(reader) = &mut self.reader else { return Ok(false) };
         // Straight into the decoder's buffer: what is read is not copied again.
         let n = match pin!(reader.read_buf(self.decoder.space(CHUNK))).poll(cx) {
@@ -203,8 +231,8 @@ where
             Poll::Ready(Ok(n)) => n,
             Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
         };
-        let now = Instant::now();
         if n == 0 {
+            let now = Instant::now();
             // A last line may lack its line break.
             if let Some(incoming) = self.decoder.finish().map(read).transpose()? {
                 self.receive(incoming, now, cx);
@@ -212,10 +240,25 @@ where
             self.hang_up(cx);
             return Ok(true);
         }
+        self.take_texts(cx)?;
+        Ok(true)
+    }
+
+    /// Takes in the texts that have been read, as far as there is room for their answers.
+    fn take_texts(&mut self, cx: &mut Context<'_>) -> Result<(), DriveError> {
+        let now = Instant::now();
         while let Some(incoming) = self.decoder.next().map(read).transpose()? {
             self.receive(incoming, now, cx);
+            if self.is_stuffed() {
+                self.has_texts = true;
+                break;
+            }
         }
-        Ok(true)
+        // We read on while the peer owes us an answer; but not for ever, if it reads nothing.
+        match self.excess > EXCESS * self.limits.unsent_bytes {
+            true => Err(DriveError::Unread),
+            false => Ok(()),
+        }
     }
 
     fn receive(&mut self, incoming: Incoming, now: Instant, cx: &mut Context<'_>) {
@@ -234,16 +277,21 @@ where
 
     fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(Some(ticket)) = self.ears.cancels.poll_recv(cx) {
-            self.forget(ticket);
-            self.core.handle(Input::Cancel(ticket), Instant::now());
+        while let Poll::Ready(Some(urgent)) = self.ears.urgent.poll_recv(cx) {
+            match urgent {
+                Urgent::Cancel(ticket) => {
+                    self.forget(ticket);
+                    self.core.handle(Input::Cancel(ticket), Instant::now());
+                }
+                Urgent::Close => self.hang_up(cx),
+            }
             busy = true;
         }
         // While the peer does not read, those who want to say more wait.
         while !self.is_stuffed()
             && let Poll::Ready(Some(wish)) = self.ears.wishes.poll_recv(cx)
         {
-            self.grant(wish, cx);
+            self.grant(wish);
             self.act(cx);
             busy = true;
         }
@@ -258,8 +306,10 @@ where
         self.out.len() - self.written > self.limits.unsent_bytes
     }
 
-    fn grant(&mut self, wish: Wish, cx: &mut Context<'_>) {
+    fn grant(&mut self, wish: Wish) {
         let input = match wish {
+            // Whoever asked has given up before the question was out.
+            Wish::Ask(_, reply) if reply.outcome.is_closed() => return,
             Wish::Say(call, what) => Input::Said { call, what },
             Wish::Change(change) => Input::Changed(change),
             Wish::Notify(method, params) => Input::Notify { method, params },
@@ -267,7 +317,6 @@ where
                 self.asked.push((ask.ticket, reply));
                 Input::Ask(ask)
             }
-            Wish::Close => return self.hang_up(cx),
         };
         self.core.handle(input, Instant::now());
     }
@@ -275,7 +324,7 @@ where
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
-            self.hear_first(cx);
+            self.hear_first();
             self.core.handle(Input::Finished { call, outcome }, Instant::now());
             self.act(cx);
             busy = true;
@@ -318,7 +367,14 @@ where
                 Output::Send(message) => {
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
+                    let before = self.out.len();
                     encode(framing, |out| message.write(out), &mut self.out);
+                    let is_answer = !matches!(message, Outgoing::One(Message::Request { .. }));
+                    self.excess = match self.is_stuffed() {
+                        true if is_answer => self.excess + self.out.len() - before,
+                        true => self.excess,
+                        false => 0,
+                    };
                 }
                 Output::Call(call) => self.start(*call, cx),
                 Output::Abandon(call) => self.running.stop(call),
@@ -332,7 +388,7 @@ where
                 Output::Failed(error) => {
                     self.tell_opened(Err(error));
                     self.reader = None;
-                    self.draining = Some(Instant::now());
+                    self.draining = Some(Instant::now() + self.limits.drain);
                 }
             }
         }
@@ -350,14 +406,14 @@ where
                 }
             }
         };
-        self.hear_first(cx);
+        self.hear_first();
         self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
     }
 
     /// What a handler said before it finished goes out before its answer.
-    fn hear_first(&mut self, cx: &mut Context<'_>) {
+    fn hear_first(&mut self) {
         while let Ok(wish) = self.ears.wishes.try_recv() {
-            self.grant(wish, cx);
+            self.grant(wish);
         }
     }
 
@@ -367,7 +423,7 @@ where
             Some(heard_by) => {
                 let _ = heard_by.try_send(heard);
             }
-            None => self.handler.heard(heard),
+            None => guarded_heard(&*self.handler, heard),
         }
     }
 
@@ -397,3 +453,5 @@ fn read(frame: Frame<'_>) -> Result<Incoming, DriveError> {
 }
 
 const CHUNK: usize = 64 * 1024;
+/// How often the limit on what is unsent may be passed by a peer that owes us an answer.
+const EXCESS: usize = 4;

@@ -63,7 +63,13 @@ pub(crate) fn guarded_call(handler: &impl Handler, call: Call, voice: &Voice) ->
         .unwrap_or_else(|_| Answer::Now(Err(panicked())))
 }
 
-/// The panic's own text went to stderr; it is nobody else's business.
-fn panicked() -> ErrorObject {
+/// Tells the handler of a notification; if it panics, the conversation goes on.
+pub(crate) fn guarded_heard(handler: &impl Handler, heard: Heard) {
+    // The panic has been reported on stderr, and nobody waits for an answer.
+    let _ = catch_unwind(AssertUnwindSafe(|| handler.heard(heard)));
+}
+
+/// What a caller hears of a panic. Its own text went to stderr and is nobody else's business.
+pub fn panicked() -> ErrorObject {
     ErrorObject::internal("panic", "The handler failed unexpectedly.")
 }

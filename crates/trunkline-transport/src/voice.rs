@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Ticket, Timing, Utterance};
 use trunkline_wire::json::Json;
@@ -18,8 +19,8 @@ pub struct Voice(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     wishes: mpsc::Sender<Wish>,
-    /// At most one for each call made, so its length is bounded by theirs.
-    cancels: mpsc::UnboundedSender<Ticket>,
+    /// At most one for each call made and one more, so its length is bounded by theirs.
+    urgent: mpsc::UnboundedSender<Urgent>,
     tickets: AtomicU64,
 }
 
@@ -27,7 +28,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Ears {
     pub(crate) wishes: mpsc::Receiver<Wish>,
-    pub(crate) cancels: mpsc::UnboundedReceiver<Ticket>,
+    pub(crate) urgent: mpsc::UnboundedReceiver<Urgent>,
 }
 
 /// Something that somebody on this side wants said.
@@ -37,6 +38,12 @@ pub(crate) enum Wish {
     Ask(Ask, Reply),
     Change(Change),
     Notify(&'static str, Object),
+}
+
+/// What does not wait until the peer reads again.
+#[derive(Debug)]
+pub(crate) enum Urgent {
+    Cancel(Ticket),
     Close,
 }
 
@@ -73,9 +80,9 @@ impl Request {
 impl Voice {
     pub(crate) fn new(queue: usize) -> (Self, Ears) {
         let (wishes, wished) = mpsc::channel(queue);
-        let (cancels, cancelled) = mpsc::unbounded_channel();
-        let inner = Inner { wishes, cancels, tickets: AtomicU64::new(0) };
-        (Self(Arc::new(inner)), Ears { wishes: wished, cancels: cancelled })
+        let (urgent, urged) = mpsc::unbounded_channel();
+        let inner = Inner { wishes, urgent, tickets: AtomicU64::new(0) };
+        (Self(Arc::new(inner)), Ears { wishes: wished, urgent: urged })
     }
 
     /// Says something about a call that is being answered. Waits while too much is unsaid.
@@ -114,14 +121,21 @@ impl Voice {
         let _ = self.0.wishes.send(Wish::Change(change)).await;
     }
 
+    /// The same without waiting; `false` if too much is unsaid already.
+    #[must_use]
+    pub fn try_changed(&self, change: Change) -> bool {
+        // A conversation that is over has nobody left to tell.
+        !matches!(self.0.wishes.try_send(Wish::Change(change)), Err(TrySendError::Full(_)))
+    }
+
     /// Sends a notification, if the revision has it.
     pub async fn notify(&self, method: &'static str, params: Object) {
         let _ = self.0.wishes.send(Wish::Notify(method, params)).await;
     }
 
     /// Ends the conversation in good order.
-    pub async fn close(&self) {
-        let _ = self.0.wishes.send(Wish::Close).await;
+    pub fn close(&self) {
+        let _ = self.0.urgent.send(Urgent::Close);
     }
 
     /// Whether the conversation is over.
@@ -151,7 +165,7 @@ impl Future for Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.settled {
-            let _ = self.inner.cancels.send(self.ticket);
+            let _ = self.inner.urgent.send(Urgent::Cancel(self.ticket));
         }
     }
 }

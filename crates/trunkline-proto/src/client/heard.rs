@@ -21,7 +21,9 @@ impl Client {
             return self.noise += 1;
         }
         let ticket = match row.name {
-            "notifications/cancelled" => return self.on_cancelled(&params, facts.revision.era()),
+            "notifications/cancelled" => {
+                return self.on_cancelled(&params, facts.revision.era(), now);
+            }
             "notifications/progress" => match self.on_progress(&params, now) {
                 Some(ticket) => Some(ticket),
                 // A token nobody knows: late, or invented.
@@ -48,7 +50,7 @@ impl Client {
         self.asked.by_id(&id).map(|it| it.ticket)
     }
 
-    fn on_cancelled(&mut self, params: &Object, era: Era) {
+    fn on_cancelled(&mut self, params: &Object, era: Era, now: Instant) {
         let Some(id) = params.get("requestId").and_then(|it| Id::from_json(it.get())) else {
             return;
         };
@@ -59,6 +61,7 @@ impl Client {
                     self.calls.iter().any(|it| it.id == id && matches!(it.with, Origin::Wire));
                 if let Some(open) = asked.then(|| self.calls.close_id(&id)).flatten() {
                     self.out.push_back(Output::Abandon(open.key));
+                    self.resume_calls(now);
                 }
             }
             // The server ends a subscription; nothing else may be cancelled from that side.

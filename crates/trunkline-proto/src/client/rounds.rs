@@ -51,6 +51,10 @@ impl Client {
         if required.requests.is_empty() && required.state.is_none() {
             return Some("`input_required` without questions or state.".to_owned());
         }
+        let room = self.config.bounds.in_flight.saturating_sub(self.calls.len());
+        if required.requests.len() > room {
+            return Some(format!("it asks {} questions at once.", required.requests.len()));
+        }
         let undeclared = required.requests.iter().find(|(_, request)| {
             missing_capability(request, &self.config.capabilities).is_some()
         })?;

@@ -63,7 +63,7 @@ impl Server {
         let allowed = self.session.as_ref().is_some_and(|it| it.profile().batch != Batch::No);
         if !allowed || items.is_empty() || items.len() > self.shared.config.bounds.batch {
             let malformed = Malformed { kind: MalformedKind::Batch, id: None, is_response: false };
-            return self.on_malformed(malformed, None);
+            return self.on_malformed(malformed, None, now);
         }
         let answers = items.iter().filter(|it| match it {
             Ok(message) => matches!(message, Message::Request { .. }),
@@ -74,7 +74,7 @@ impl Server {
         for item in items {
             match item {
                 Ok(message) => self.on_message(message, batch, now),
-                Err(malformed) => self.on_malformed(malformed, batch),
+                Err(malformed) => self.on_malformed(malformed, batch, now),
             }
         }
     }

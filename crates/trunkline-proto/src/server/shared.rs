@@ -63,7 +63,7 @@ impl Shared {
 
     /// Opens a call and has it answered, unless too many are open already.
     pub(super) fn call(&mut self, from: Asking, mut facts: Facts, now: Instant) {
-        if self.calls.len() >= self.config.bounds.in_flight {
+        if self.calls.at_work() >= self.config.bounds.in_flight {
             let error = ErrorObject::internal("overloaded", "Too many calls are open; try later.");
             return self.reply(from, Err(error));
         }
@@ -143,7 +143,11 @@ impl Shared {
             more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
             add_meta(&mut params, more);
         }
-        let timing = ask.timing.unwrap_or(self.config.bounds.call);
+        let mut patience = Clock::start(ask.timing.unwrap_or(self.config.bounds.call), now);
+        if ask.timing.is_none() {
+            // People answer, and only the hard deadline is theirs.
+            patience.hold();
+        }
         if let Some(clock) =
             ask.during.and_then(|it| self.calls.get(it)).and_then(|it| it.clock.as_mut())
         {
@@ -154,7 +158,7 @@ impl Shared {
             id,
             ticket: ask.ticket,
             method: ask.method.clone(),
-            clock: Some(Clock::start(timing, now)),
+            clock: Some(patience),
             with: ask.during,
         });
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };

@@ -169,5 +169,6 @@ fn uri_of(params: &Object) -> Result<String, ErrorObject> {
     params
         .get("uri")
         .and_then(|it| it.to().ok())
-        .ok_or_else(|| ErrorObject::invalid_params("`uri` must be a string."))
+        .filter(|it: &String| it.len() <= crate::subscribe::MAX_URI)
+        .ok_or_else(|| ErrorObject::invalid_params("`uri` must be a string of at most 64 KiB."))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline_wire::code;
 use trunkline_wire::era::stateless::{self, Envelope, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -58,7 +57,7 @@ impl Shared {
             return self.reply(from, Err(ErrorObject::method_not_found(method)));
         };
         if row.gate == Gate::TasksExtension && !known.peer.client.supports(row.gate) {
-            return self.reply(from, Err(missing_tasks_extension()));
+            return self.reply(from, Err(crate::task::missing_extension()));
         }
         match row.name {
             "server/discover" => {
@@ -126,6 +125,10 @@ impl Shared {
             Ok(filter) => filter,
             Err(error) => return self.reply(from, Err(error)),
         };
+        if filter.resource_subscriptions.iter().any(|it| it.len() > subscribe::MAX_URI) {
+            let error = ErrorObject::invalid_params("A URI may have at most 64 KiB.");
+            return self.reply(from, Err(error));
+        }
         if self.listens.size() + subscribe::size(&filter) > self.config.bounds.subscriptions {
             let error = ErrorObject::internal("overloaded", "Too many subscriptions are open.");
             return self.reply(from, Err(error));
@@ -145,16 +148,4 @@ impl Shared {
         self.send(subscribe::acknowledged(&from.id, &honoured));
         self.listens.add(from.id, honoured);
     }
-}
-
-fn missing_tasks_extension() -> ErrorObject {
-    let extension = trunkline_wire::model::TASKS_EXTENSION;
-    let data = serde_json::json!({
-        "requiredCapabilities": { "extensions": { extension: {} } }
-    });
-    ErrorObject::new(
-        code::MISSING_CLIENT_CAPABILITY,
-        format!("This request must declare the extension `{extension}`."),
-    )
-    .with_data(Json::of(&data))
 }

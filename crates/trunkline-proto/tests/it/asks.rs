@@ -152,6 +152,7 @@ fn a_question_that_nobody_waits_for_is_withdrawn() {
 
 #[test]
 fn a_question_without_an_answer_times_out_and_is_withdrawn() {
+    let asked = |ticket, id| asked(ticket, id).replace("during 1", "during 1 within 60s");
     server().opened(V2025_06_18).check(&format!(
         r#"{CALL}{}
         wait 60s
@@ -160,6 +161,20 @@ fn a_question_without_an_answer_times_out_and_is_withdrawn() {
         > {{"jsonrpc":"2.0","id":1,"result":{{"action":"accept"}}}}
         # The handler has its own sixty seconds to make something of that.
         wait 59s
+        done 1 {{"content":[]}}
+        < {{"jsonrpc":"2.0","id":"c","result":{{"content":[]}}}}
+        "#,
+        asked(7, 1)
+    ));
+}
+
+#[test]
+fn people_have_until_the_hard_deadline_to_answer() {
+    server().opened(V2025_06_18).check(&format!(
+        r#"{CALL}{}
+        wait 599s
+        > {{"jsonrpc":"2.0","id":1,"result":{{"action":"decline"}}}}
+        settled 7 {{"action":"decline"}}
         done 1 {{"content":[]}}
         < {{"jsonrpc":"2.0","id":"c","result":{{"content":[]}}}}
         "#,
@@ -184,7 +199,6 @@ fn progress_of_the_client_keeps_a_question_open() {
 
 #[test]
 fn a_handler_is_not_late_while_people_think() {
-    let asked = |ticket: u32, id: u32| asked(ticket, id).replace("during 1", "during 1 within 90s");
     let timing = Timing { idle: Duration::from_secs(10), hard: Duration::from_secs(100) };
     server().with(|config| config.bounds.call = timing).opened(V2025_06_18).check(&format!(
         r#"{CALL}{}{}
@@ -227,7 +241,7 @@ fn the_hard_deadline_of_a_call_ends_its_questions_too() {
 
 #[test]
 fn progress_while_people_think_does_not_start_the_clock_again() {
-    let asked = asked(7, 1).replace("during 1", "during 1 within 90s");
+    let asked = asked(7, 1);
     let timing = Timing { idle: Duration::from_secs(10), hard: Duration::from_secs(100) };
     server().with(|config| config.bounds.call = timing).opened(V2025_06_18).check(&format!(
         r#"{CALL}{asked}

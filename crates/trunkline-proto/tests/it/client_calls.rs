@@ -282,6 +282,31 @@ fn a_server_of_the_new_era_cannot_cancel_any_other_call() {
 }
 
 #[test]
+fn a_call_is_not_late_while_the_server_asks_its_user() {
+    client().opened(V2025_06_18).check(&format!(
+        r#"
+        {}
+        > {{"jsonrpc":"2.0","id":7,"method":"roots/list"}}
+        call 1 roots/list {{}}
+        > {{"jsonrpc":"2.0","id":8,"method":"roots/list"}}
+        call 2 roots/list {{}}
+        wait 300s
+        done 1 {{"roots":[]}}
+        < {{"jsonrpc":"2.0","id":7,"result":{{"roots":[]}}}}
+        wait 200s
+        done 2 {{"roots":[]}}
+        < {{"jsonrpc":"2.0","id":8,"result":{{"roots":[]}}}}
+        # From here on the server is on its own.
+        wait 59s
+        wait 1s
+        < {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":2,"reason":"No answer in time."}}}}
+        settled 5 timed out
+        "#,
+        call(V2025_06_18)
+    ));
+}
+
+#[test]
 fn a_server_may_withdraw_its_question() {
     client().opened(V2025_06_18).check(
         r#"

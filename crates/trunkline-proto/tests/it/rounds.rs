@@ -383,3 +383,34 @@ fn the_end_of_the_connection_ends_the_round() {
         required(2, r#""inputRequests":{"q":{"method":"roots/list"}}"#),
     ));
 }
+
+#[test]
+fn a_round_of_too_many_questions_is_refused() {
+    let many: Vec<_> = (0..65).map(|at| format!(r#""q{at}":{{"method":"roots/list"}}"#)).collect();
+    let questions = format!(r#""inputRequests":{{{}}}"#, many.join(","));
+    opened().check(&format!(
+        "{}\n{}\nsettled 5 invalid it asks 65 questions at once.",
+        tool(),
+        required(2, &questions)
+    ));
+}
+
+#[test]
+fn a_broken_answer_does_not_end_a_call_whose_questions_are_open() {
+    let questions = r#""inputRequests":{"a":{"method":"roots/list"}}"#;
+    opened().check(&format!(
+        r#"
+        {}
+        {}
+        call 1 roots/list {{}}
+        > {{"jsonrpc":"2.0","id":2,"result":{{}},"result":{{}}}}
+        done 1 {{"roots":[]}}
+        {}
+        {}
+        "#,
+        tool(),
+        required(2, questions),
+        retry(3, r#""inputResponses":{"a":{"roots":[]}}"#),
+        complete(3)
+    ));
+}

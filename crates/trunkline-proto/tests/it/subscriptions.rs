@@ -72,9 +72,9 @@ fn a_session_cannot_subscribe_to_nothing_or_without_end() {
     server().with(|config| config.bounds.subscriptions = 1).opened(V2025_06_18).check(
         r#"
         > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":1}}
-        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`uri` must be a string."}}
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`uri` must be a string of at most 64 KiB."}}
         > {"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe"}
-        < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"`uri` must be a string."}}
+        < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"`uri` must be a string of at most 64 KiB."}}
         > {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
         < {"jsonrpc":"2.0","id":3,"result":{}}
         > {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:2"}}
@@ -193,6 +193,23 @@ fn a_cancelled_listener_hears_nothing_more_and_its_id_is_free() {
         ]
         .join("\n"),
     );
+}
+
+#[test]
+fn subscriptions_take_no_place_from_calls() {
+    let mut script = Vec::new();
+    for id in 0..64 {
+        script.push(listen(&id.to_string(), ALL_LISTS));
+        script.push(acknowledged(&id.to_string(), ALL_LISTS));
+    }
+    script.push(
+        r#"
+        > {"jsonrpc":"2.0","id":"c","method":"tools/list","params":{"_meta":{$SELF}}}
+        call 65 tools/list
+        "#
+        .to_owned(),
+    );
+    server().check(&script.join("\n"));
 }
 
 #[test]
