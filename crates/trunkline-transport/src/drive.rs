@@ -367,10 +367,10 @@ where
                 Output::Send(message) => {
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
-                    let before = self.out.len();
+                    let (before, was_stuffed) = (self.out.len(), self.is_stuffed());
                     encode(framing, |out| message.write(out), &mut self.out);
                     let is_answer = !matches!(message, Outgoing::One(Message::Request { .. }));
-                    self.excess = match self.is_stuffed() {
+                    self.excess = match was_stuffed {
                         true if is_answer => self.excess + self.out.len() - before,
                         true => self.excess,
                         false => 0,

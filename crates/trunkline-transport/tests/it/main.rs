@@ -1,4 +1,5 @@
 //! Real processes and pipes.
 
 mod child;
+mod drive;
 mod stdio;
