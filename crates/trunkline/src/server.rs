@@ -8,6 +8,7 @@ mod builder;
 mod context;
 mod function;
 mod job;
+mod listeners;
 mod lists;
 mod prompt;
 mod resource;
@@ -17,14 +18,13 @@ mod tasks;
 mod tool;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use trunkline_auth::seal::Sealer;
 use trunkline_proto::Change;
 use trunkline_proto::server as core;
 use trunkline_transport::drive::{DriveError, Driver};
-use trunkline_transport::voice::Voice;
 use trunkline_transport::{Limits, stdio};
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
@@ -38,9 +38,19 @@ pub use resource::{Bytes, IntoContents, ResourceEntry, TemplateEntry, resource, 
 pub use tool::{IntoToolResult, Json, ToolEntry, tool};
 pub use trunkline_proto::task::TaskBounds;
 
-/// A server, ready to be served any number of times. Cheap to clone.
+/// A server, ready to be served any number of times. Cheap to clone. The work of its tasks ends with
+/// the last clone.
 #[derive(Clone)]
-pub struct Server(pub(crate) Arc<Inner>);
+pub struct Server(Arc<Owner>);
+
+/// What users and connections hold. The work of tasks uses the server too, but does not keep it.
+struct Owner(Arc<Inner>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.tasks.stop_all();
+    }
+}
 
 pub(crate) struct Inner {
     pub(crate) core: Arc<core::Config>,
@@ -54,8 +64,7 @@ pub(crate) struct Inner {
     pub(crate) info: RawJson,
     pub(crate) sealer: Sealer,
     pub(crate) tasks: tasks::Runtime,
-    /// Those who are listening now.
-    listeners: Mutex<Vec<Voice>>,
+    pub(crate) listeners: listeners::Listeners,
 }
 
 impl Server {
@@ -70,10 +79,11 @@ impl Server {
         reader: impl AsyncRead + Unpin,
         writer: impl AsyncWrite + Unpin,
     ) -> Result<(), ServeError> {
-        let core = core::Server::new(Arc::clone(&self.0.core));
-        let handler = Arc::new(router::Router(Arc::clone(&self.0)));
-        let driver = Driver::new(core, handler, (reader, writer), None, self.0.limits.clone());
-        let _listening = self.0.listen(driver.voice());
+        let inner = &self.0.0;
+        let core = core::Server::new(Arc::clone(&inner.core));
+        let handler = Arc::new(router::Router(Arc::clone(inner)));
+        let driver = Driver::new(core, handler, (reader, writer), None, inner.limits.clone());
+        let _listening = Listening { inner, listener: inner.listeners.add(driver.voice()) };
         driver.run().await.map_err(ServeError::Drive)
     }
 
@@ -94,52 +104,34 @@ impl Server {
         served
     }
 
-    /// Tells every listening client that something changed, each in its revision's way.
+    /// Tells every listening client that something changed, each in its revision's way. A client
+    /// that does not read is told later, and holds up nobody.
     pub async fn changed(&self, change: Change) {
-        self.0.changed(change).await;
+        self.0.0.listeners.tell(&change);
     }
 
-    /// What the conversation knows of this server.
-    pub fn config(&self) -> &core::Config {
-        &self.0.core
-    }
-}
-
-impl Inner {
-    fn listen(self: &Arc<Self>, voice: Voice) -> Listening {
-        let mut listeners = self.listeners();
-        listeners.retain(|it| !it.is_closed());
-        listeners.push(voice);
-        drop(listeners);
-        Listening(Arc::clone(self))
-    }
-
-    pub(crate) async fn changed(&self, change: Change) {
-        let listeners = self.listeners().clone();
-        for voice in listeners {
-            voice.changed(change.clone()).await;
-        }
-    }
-
-    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<Voice>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(inner: Inner) -> Self {
+        Self(Arc::new(Owner(Arc::new(inner))))
     }
 }
 
 /// Forgets a listener when its conversation ends.
-struct Listening(Arc<Inner>);
+struct Listening<'a> {
+    inner: &'a Inner,
+    listener: Arc<listeners::Listener>,
+}
 
-impl Drop for Listening {
+impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        self.0.listeners().retain(|it| !it.is_closed());
+        self.inner.listeners.remove(&self.listener);
     }
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("name", &self.0.core.info.name)
-            .field("tools", &self.0.tools.len())
+            .field("name", &self.0.0.core.info.name)
+            .field("tools", &self.0.0.tools.len())
             .finish_non_exhaustive()
     }
 }

@@ -4,16 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{Call, Heard};
 use trunkline_transport::handler::{Answer, Handler};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::era::stateful::Fit;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
-use trunkline_wire::model::{
-    ClientCapabilities, CreateMessageParams, ElicitParams, InputRequest, InputResponse,
-    ListRootsResult,
-};
+use trunkline_wire::model::{ClientCapabilities, InputRequest, InputResponse, ListRootsResult};
 use trunkline_wire::revision::Revision;
 
 use super::host::Host;
@@ -117,38 +115,25 @@ impl<H> Drop for Answers<H> {
 
 /// Whether the question is one that was declared, and makes sense.
 fn check(question: &InputRequest, declared: &ClientCapabilities) -> Result<(), ErrorObject> {
-    let refuse = |message: &str| Err(ErrorObject::invalid_params(message));
+    if missing_capability(question, declared).is_some() {
+        // What was not declared at all is a method that this client does not have.
+        let has_some = match question {
+            InputRequest::Elicit(_) => declared.elicitation.is_some(),
+            InputRequest::Sample(_) => declared.sampling.is_some(),
+            InputRequest::Roots => false,
+        };
+        let method = question.method();
+        return Err(match has_some {
+            true => ErrorObject::invalid_params(format!(
+                "This client did not declare this kind of `{method}`; ask in a way it declared."
+            )),
+            false => ErrorObject::method_not_found(method),
+        });
+    }
     match question {
-        InputRequest::Elicit(params) => {
-            let Some(modes) = declared.elicitation else {
-                return Err(ErrorObject::method_not_found(question.method()));
-            };
-            match params {
-                ElicitParams::Form(_) if !modes.form => {
-                    refuse("This client does not take forms; it did not declare `form`.")
-                }
-                ElicitParams::Url(_) if !modes.url => {
-                    refuse("This client does not take URLs; it did not declare `url`.")
-                }
-                _ => Ok(()),
-            }
-        }
         InputRequest::Sample(params) => {
-            let Some(sampling) = declared.sampling else {
-                return Err(ErrorObject::method_not_found(question.method()));
-            };
-            if uses_tools(params) && !sampling.tools {
-                return refuse("This client's model takes no tools; it did not declare them.");
-            }
             params.check().map_err(|fault| ErrorObject::invalid_params(fault.to_string()))
         }
-        InputRequest::Roots if declared.roots.is_none() => {
-            Err(ErrorObject::method_not_found(question.method()))
-        }
-        InputRequest::Roots => Ok(()),
+        InputRequest::Elicit(_) | InputRequest::Roots => Ok(()),
     }
-}
-
-fn uses_tools(params: &CreateMessageParams) -> bool {
-    !params.tools.is_empty() || params.tool_choice.is_some()
 }

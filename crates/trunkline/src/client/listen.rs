@@ -11,11 +11,13 @@ use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use trunkline_proto::subscribe::{self, wants};
 use trunkline_proto::{Change, Heard};
 use trunkline_transport::voice::Request;
 use trunkline_wire::model::{
     AcknowledgedParams, ElicitationCompleteParams, ListenParams, ResourceUpdatedParams,
-    ServerCapabilities, SubscribeParams, SubscriptionFilter, TASKS_EXTENSION, Task,
+    ServerCapabilities, SubscribeParams, SubscriptionFilter, Task,
 };
 use trunkline_wire::revision::Era;
 
@@ -102,7 +104,10 @@ impl Listener {
         let pump = pump(caller.clone(), filter, Arc::clone(&inbox), agree);
         let held = Held::Request(tokio::spawn(pump));
         let mut listener = Self { inbox, honoured: SubscriptionFilter::default(), held };
-        listener.honoured = agreed.await.unwrap_or(Err(CallError::Closed))?;
+        // The subscription itself may be silent for days, its acknowledgement may not.
+        let agreed = timeout(caller.shared.timing.idle, agreed).await;
+        let agreed = agreed.map_err(|_| CallError::TimedOut)?;
+        listener.honoured = agreed.unwrap_or(Err(CallError::Closed))?;
         Ok(listener)
     }
 }
@@ -188,17 +193,14 @@ async fn unsubscribe(caller: Caller, uris: Vec<String>) {
 }
 
 /// What of a filter a stateful server will tell.
-fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
-    filter.tools_list_changed &= caps.tools.is_some_and(|it| it.list_changed);
-    filter.prompts_list_changed &= caps.prompts.is_some_and(|it| it.list_changed);
-    filter.resources_list_changed &= caps.resources.is_some_and(|it| it.list_changed);
-    if !caps.resources.is_some_and(|it| it.subscribe) {
-        filter.resource_subscriptions.clear();
+fn honoured(filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
+    // The tasks of 2025-11-25 are declared in a way of their own.
+    let tasks = caps.tasks.is_some().then(|| filter.task_ids.clone());
+    let mut honoured = subscribe::honoured(filter, caps);
+    if let Some(tasks) = tasks {
+        honoured.task_ids = tasks;
     }
-    if caps.tasks.is_none() && !caps.extensions.contains_key(TASKS_EXTENSION) {
-        filter.task_ids.clear();
-    }
-    filter
+    honoured
 }
 
 /// The change that a notification tells, if it tells one.
@@ -286,22 +288,6 @@ impl Hub {
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
-    match change {
-        Change::Tools => filter.tools_list_changed,
-        Change::Prompts => filter.prompts_list_changed,
-        Change::Resources => filter.resources_list_changed,
-        // A part of a watched resource counts as the resource.
-        Change::Resource(uri) => filter.resource_subscriptions.iter().any(|watched| {
-            uri.strip_prefix(watched.as_str()).is_some_and(|rest| {
-                rest.is_empty() || rest.starts_with('/') || watched.ends_with('/')
-            })
-        }),
-        Change::Task(task, _) => filter.task_ids.contains(&task.task_id),
-        Change::ElicitationComplete(_) => false,
     }
 }
 

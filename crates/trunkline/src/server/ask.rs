@@ -15,8 +15,8 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{ElicitAction, ElicitParams, ElicitResult, InputRequest};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::Context;
 use super::context::{Asker, lock};
+use super::{Context, Inner};
 use crate::schema;
 
 /// What the user did with a question.
@@ -110,6 +110,7 @@ impl<T> Ask<T> {
     }
 
     /// Names the question. By default questions are named by the order in which they are asked.
+    /// A second one of the same name in one call is an [`AskError::Invalid`].
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
@@ -198,6 +199,7 @@ impl Context {
         }
         stateful::can_ask(&request, self.0.revision.profile())
             .map_err(|unfit| AskError::Invalid(unfit.to_string()))?;
+        self.claim(&key)?;
         let answer = match &self.0.asker {
             Asker::Wire => self.ask_on_the_wire(request).await?,
             Asker::Task(task) => task.ask(request).await?,
@@ -218,20 +220,24 @@ impl Context {
         answer.to().map_err(|err| AskError::Answer(format!("{err}.")))
     }
 
-    async fn ask_on_the_wire(&self, mut request: InputRequest) -> Result<Json, AskError> {
-        if let InputRequest::Elicit(ElicitParams::Url(url)) = &mut request {
-            // 2025-11-25 wants a name to refer to when the visit is over.
-            url.elicitation_id = Some(self.0.server.sealer.random_name());
-        }
+    async fn ask_on_the_wire(&self, request: InputRequest) -> Result<Json, AskError> {
         let method = request.method();
-        let params = question_params(request, self.0.revision);
+        let params = question_params(&self.0.server, request, self.0.revision);
         let request = Request { during: Some(self.0.key), ..Request::new(method, params) };
         self.0.voice.ask(request).await.map_err(AskError::from)
     }
 }
 
 /// The parameters of a question that is a request of its own.
-pub(super) fn question_params(mut request: InputRequest, revision: Revision) -> Object {
+pub(super) fn question_params(
+    server: &Inner,
+    mut request: InputRequest,
+    revision: Revision,
+) -> Object {
+    if let InputRequest::Elicit(ElicitParams::Url(url)) = &mut request {
+        // 2025-11-25 wants a name to refer to when the visit is over.
+        url.elicitation_id = Some(server.sealer.random_name());
+    }
     request.fit(revision.profile());
     request.params().and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default()
 }

@@ -174,9 +174,9 @@ impl ServerBuilder {
             cache: self.cache,
             sealer: self.sealer.unwrap_or_else(Sealer::random),
             tasks: tasks::Runtime::new(self.tasks),
-            listeners: std::sync::Mutex::default(),
+            listeners: super::listeners::Listeners::default(),
         };
-        Server(Arc::new(inner))
+        Server::new(inner)
     }
 
     fn derive_capabilities(&mut self) {

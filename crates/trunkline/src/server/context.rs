@@ -1,5 +1,6 @@
 //! What a handler can do while it works: report, log, ask, notice that it is no longer wanted.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,7 +21,7 @@ use trunkline_wire::revision::Revision;
 
 use super::Inner;
 use super::ask::{Ask, AskError, AskUrl};
-use super::rounds::Notebook;
+use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
 use crate::ToolError;
 
@@ -38,8 +39,15 @@ pub(super) struct Facts {
     pub(super) asker: Asker,
     pub(super) server: Arc<Inner>,
     questions: AtomicU32,
+    /// The keys of the questions asked so far.
+    keys: Mutex<BTreeSet<String>>,
     over: AtomicBool,
     ended: Notify,
+}
+
+tokio::task_local! {
+    /// The call whose effect is being polled, by the address of its facts.
+    static EFFECT_OF: usize;
 }
 
 /// How questions reach the client.
@@ -64,6 +72,7 @@ impl Context {
             asker,
             server: Arc::clone(server),
             questions: AtomicU32::new(0),
+            keys: Mutex::default(),
             over: AtomicBool::new(false),
             ended: Notify::new(),
         }))
@@ -139,7 +148,8 @@ impl Context {
     }
 
     /// Has an effect happen once in the whole call, however often the handler runs: the result of
-    /// the first time is kept. Errors are not kept.
+    /// the first time is kept. Errors are not kept. An effect that has begun is not left by a
+    /// question asked beside it, and asks none itself: that is an [`AskError::Invalid`].
     pub async fn once<T, E>(
         &self,
         key: &str,
@@ -149,13 +159,20 @@ impl Context {
         T: Serialize + DeserializeOwned,
         E: Into<ToolError>,
     {
+        let effect = EFFECT_OF.scope(self.address(), effect());
         let Asker::Rounds(notebook) = &self.0.asker else {
-            return effect().await.map_err(Into::into);
+            return effect.await.map_err(Into::into);
         };
-        if let Some(done) = lock(notebook).done(key) {
-            return Ok(done.to()?);
-        }
-        let result = effect().await.map_err(Into::into)?;
+        let _underway = match rounds::begin(notebook, key) {
+            Effect::Done(result) => return Ok(result.to()?),
+            Effect::Now(underway) => underway,
+            Effect::Held => {
+                // Only a task that the handler spawned gets past this.
+                self.cancelled().await;
+                return Err(ToolError::new("The call is over."));
+            }
+        };
+        let result = effect.await.map_err(Into::into)?;
         lock(notebook).note(key, Json::try_of(&result)?);
         Ok(result)
     }
@@ -179,7 +196,13 @@ impl Context {
 
     /// Tells every listening client that something of this server changed.
     pub async fn changed(&self, change: Change) {
-        self.0.server.changed(change).await;
+        let is_silent = match &self.0.asker {
+            Asker::Rounds(notebook) => lock(notebook).is_silent(),
+            _ => false,
+        };
+        if !is_silent {
+            self.0.server.listeners.tell(&change);
+        }
     }
 
     /// How the client names itself. Self-reported: never decide on it.
@@ -210,6 +233,22 @@ impl Context {
     /// The key of the next question, by order of asking.
     pub(super) fn next_question(&self) -> String {
         format!("q{}", self.0.questions.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Notes that a question is asked. A key names one question: by it the answer is found.
+    pub(super) fn claim(&self, key: &str) -> Result<(), AskError> {
+        if EFFECT_OF.try_with(|it| *it == self.address()).unwrap_or(false) {
+            let why = "it is asked inside `Context::once`. Ask before the effect, or after it.";
+            return Err(AskError::Invalid(why.to_owned()));
+        }
+        if !lock(&self.0.keys).insert(key.to_owned()) {
+            return Err(AskError::Invalid(format!("two questions have the key `{key}`.")));
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     pub(super) fn end(&self) {

@@ -78,12 +78,17 @@ impl Job {
         [call.method.name, target, arguments].join("\0").into_bytes()
     }
 
-    pub(super) fn encode_tool(&self, mut result: CallToolResult, revision: Revision) -> Json {
+    /// Shapes a structured result as the revision shapes the schema of the tool.
+    pub(super) fn fit(&self, mut result: CallToolResult, revision: Revision) -> CallToolResult {
         if let Target::Tool(at) = self.target {
             let schema = self.server.tools.get(at).tool.output_schema.as_ref();
             stateful::fit_output(&mut result, schema, revision.profile());
         }
-        stateful::encode(result, revision, &self.server.extras(None))
+        result
+    }
+
+    fn encode_tool(&self, result: CallToolResult, revision: Revision) -> Json {
+        stateful::encode(self.fit(result, revision), revision, &self.server.extras(None))
     }
 }
 

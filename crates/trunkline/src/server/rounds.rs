@@ -3,7 +3,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::{Duration, SystemTime};
 
@@ -23,11 +23,52 @@ use super::job::Job;
 #[derive(Default)]
 pub(super) struct Notebook {
     journal: Journal,
-    new: Vec<(String, InputRequest)>,
+    new: Questions,
     logged: u64,
     /// Second runs that only check the first say nothing and do nothing.
     silent: bool,
+    /// Effects under way. Nobody is asked before they are over: the handler would be dropped in
+    /// the middle of them, and the next run would begin them again.
+    effects: usize,
+    /// Whether a silent run stands before an effect that it must not have.
+    held: bool,
     dispatcher: Option<Waker>,
+}
+
+/// How it stands with an effect.
+pub(super) enum Effect<'a> {
+    /// It happened in an earlier run, with this result.
+    Done(Json),
+    /// It happens now; to be dropped when it has.
+    Now(Underway<'a>),
+    /// It must not happen in this run.
+    Held,
+}
+
+/// An effect that is happening.
+pub(super) struct Underway<'a>(&'a Mutex<Notebook>);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        let mut notebook = lock(self.0);
+        notebook.effects -= 1;
+        notebook.wake();
+    }
+}
+
+/// Begins an effect, unless it has happened already or must not.
+pub(super) fn begin<'a>(notebook: &'a Mutex<Notebook>, key: &str) -> Effect<'a> {
+    let mut open = lock(notebook);
+    if let Some(result) = open.journal.done(key) {
+        return Effect::Done(result.clone());
+    }
+    if open.silent {
+        open.held = true;
+        open.wake();
+        return Effect::Held;
+    }
+    open.effects += 1;
+    Effect::Now(Underway(notebook))
 }
 
 impl Notebook {
@@ -41,9 +82,7 @@ impl Notebook {
             self.journal.ask(key, question);
             self.new.push((key.to_owned(), request));
         }
-        if let Some(dispatcher) = self.dispatcher.take() {
-            dispatcher.wake();
-        }
+        self.wake();
         None
     }
 
@@ -60,20 +99,33 @@ impl Notebook {
         is_new && !self.silent
     }
 
-    pub(super) fn done(&self, key: &str) -> Option<Json> {
-        self.journal.done(key).cloned()
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent
     }
 
     pub(super) fn note(&mut self, key: &str, result: Json) {
         self.journal.note(key, result);
+    }
+
+    /// Whether a handler that does not go on by itself is to be dropped.
+    fn ends_the_run(&self) -> bool {
+        self.held || (!self.new.is_empty() && self.effects == 0)
+    }
+
+    fn wake(&mut self) {
+        if let Some(dispatcher) = self.dispatcher.take() {
+            dispatcher.wake();
+        }
     }
 }
 
 /// What one run of a handler came to.
 enum Run {
     Done(Outcome),
-    Asked(Vec<(String, InputRequest)>, Journal),
+    Asked { questions: Questions, journal: Journal, held: bool },
 }
+
+type Questions = Vec<(String, InputRequest)>;
 
 /// Answers one request of the newest revision: with the result, or with questions.
 pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job: Job) -> Outcome {
@@ -89,7 +141,7 @@ pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job
     }
     let (questions, mut journal) = match run(&server, &call, &voice, &job, journal, false).await {
         Run::Done(outcome) => return outcome,
-        Run::Asked(questions, journal) => (questions, journal),
+        Run::Asked { questions, journal, .. } => (questions, journal),
     };
     if cfg!(debug_assertions) {
         check_again(&server, &call, &voice, &job, &questions, journal.clone()).await?;
@@ -122,8 +174,8 @@ async fn run(
         lock(notebook).dispatcher = Some(cx.waker().clone());
         match Pin::new(&mut handler).poll(cx) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-            Poll::Pending if lock(notebook).new.is_empty() => Poll::Pending,
-            Poll::Pending => Poll::Ready(None),
+            Poll::Pending if lock(notebook).ends_the_run() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         }
     });
     match asked.await {
@@ -135,7 +187,7 @@ async fn run(
             };
             let mut notebook = lock(notebook);
             let questions = std::mem::take(&mut notebook.new);
-            Run::Asked(questions, notebook.journal.clone())
+            Run::Asked { questions, journal: notebook.journal.clone(), held: notebook.held }
         }
     }
 }
@@ -150,9 +202,17 @@ async fn check_again(
     questions: &[(String, InputRequest)],
     journal: Journal,
 ) -> Result<(), ErrorObject> {
-    match run(server, call, voice, job, journal, true).await {
-        Run::Asked(again, _) if again == questions => Ok(()),
-        _ => Err(ErrorObject::internal(
+    let same = match run(server, call, voice, job, journal, true).await {
+        // An effect that failed is not kept. Without it this run sees only what was asked before.
+        Run::Asked { questions: again, held: true, .. } => {
+            again.iter().all(|it| questions.contains(it))
+        }
+        Run::Asked { questions: again, .. } => again == questions,
+        Run::Done(_) => false,
+    };
+    match same {
+        true => Ok(()),
+        false => Err(ErrorObject::internal(
             "not_deterministic",
             "The handler asked something else when it ran again. Questions may depend only on \
              the arguments and earlier answers; put effects into `Context::once`.",

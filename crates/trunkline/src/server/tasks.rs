@@ -14,8 +14,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline_proto::task::{Record, TaskBounds, TaskError, Tasks};
+use trunkline_proto::task::{Record, TaskBounds, TaskError, Tasks, missing_extension};
 use trunkline_proto::{Call, Change};
+use trunkline_transport::handler::panicked;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
@@ -23,12 +24,12 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Gate;
 use trunkline_wire::model::{
-    CallToolResult, DetailedTask, InputRequest, TASKS_EXTENSION, TaskRequest, TaskSupport, Tool,
+    CallToolResult, DetailedTask, InputRequest, TaskRequest, TaskSupport, Tool,
 };
 use trunkline_wire::revision::Revision;
 
 use super::Inner;
-use super::ask::AskError;
+use super::ask::{AskError, question_params};
 use super::context::{Asker, Context, lock};
 use super::job::Job;
 
@@ -120,6 +121,13 @@ impl Runtime {
         working.answers.retain(|(task, _), _| task != id);
     }
 
+    /// The last owner of the server is gone, and with it everybody who could ask for a task.
+    pub(super) fn stop_all(&self) {
+        let working = std::mem::take(&mut *lock(&self.working));
+        // Outside the lock: work that is dropped may do anything.
+        drop(working);
+    }
+
     /// A task's time is over: those who wait for it learn that there is no such task.
     fn forget(&self, id: &str) {
         let mut working = lock(&self.working);
@@ -154,7 +162,7 @@ impl Inner {
             // Nobody can ask for a task once its time is over, so its work is over too.
             let outcome = timeout(ttl, run(job, context)).await;
             match (server.upgrade(), outcome) {
-                (Some(server), Ok(outcome)) => server.task_done(&id, outcome).await,
+                (Some(server), Ok(outcome)) => server.task_done(&id, outcome),
                 (Some(server), Err(_)) => server.tasks.forget(&id),
                 (None, _) => {}
             }
@@ -170,18 +178,18 @@ impl Inner {
         })
     }
 
-    async fn task_done(&self, id: &str, outcome: Result<CallToolResult, ErrorObject>) {
+    fn task_done(&self, id: &str, outcome: Result<CallToolResult, ErrorObject>) {
         lock(&self.tasks.working).stops.remove(id);
         let finished =
             lock(&self.tasks.register).finish(id, outcome, stamp()).map(|it| self.change(it));
         if let Ok(change) = finished {
-            self.task_changed(change).await;
+            self.task_changed(&change);
         }
     }
 
-    async fn task_changed(&self, change: Change) {
+    fn task_changed(&self, change: &Change) {
         self.tasks.changed.notify_waiters();
-        self.changed(change).await;
+        self.listeners.tell(change);
     }
 
     fn change(&self, record: &Record) -> Change {
@@ -214,14 +222,11 @@ impl Inner {
 /// Runs a tool to its end. A panic is an outcome too, as it is for a plain call.
 async fn run(job: Job, context: Context) -> Result<CallToolResult, ErrorObject> {
     let mut running = None;
-    poll_fn(move |cx| {
+    let outcome = poll_fn(|cx| {
         let step = || running.get_or_insert_with(|| job.start(&context)).poll_tool(cx);
-        catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
-            let error = ErrorObject::internal("panic", "The handler failed unexpectedly.");
-            Poll::Ready(Err(error))
-        })
-    })
-    .await
+        catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    });
+    outcome.await.map(|result| job.fit(result, context.revision()))
 }
 
 /// Asks on behalf of a task.
@@ -242,35 +247,49 @@ impl TaskAsker {
 
     pub(super) async fn ask(&self, request: InputRequest) -> Result<Json, AskError> {
         let server = self.server.upgrade().ok_or(AskError::Closed)?;
-        let asked = lock(&server.tasks.register).ask(&self.task, request.clone(), stamp());
-        let key = asked.map_err(|_| AskError::Closed)?;
-        self.announce(&server).await;
-        let answer = match &self.wire {
+        match &self.wire {
             None => {
-                let (tell, told) = oneshot::channel();
-                let place = (self.task.clone(), key);
-                lock(&server.tasks.working).answers.insert(place, tell);
+                let told = self.wait_for_answer(&server, request)?;
+                self.announce(&server);
                 drop(server);
-                told.await.map_err(|_| AskError::Closed)?
+                told.await.map_err(|_| AskError::Closed)
             }
             Some((voice, revision)) => {
-                let answer = methods::ask_for_task(voice, &self.task, request, *revision).await;
+                let asked = lock(&server.tasks.register).ask(&self.task, request.clone(), stamp());
+                let key = asked.map_err(|_| AskError::Closed)?;
+                self.announce(&server);
+                let params = question_params(&server, request.clone(), *revision);
+                let answer = methods::ask_for_task(voice, &self.task, &request, params).await;
                 let mut answered = trunkline_wire::jsonrpc::Object::default();
                 answered.set(key, Json::null());
                 let _ = lock(&server.tasks.register).answer(&self.task, &answered, stamp());
-                self.announce(&server).await;
-                answer?
+                self.announce(&server);
+                answer
             }
-        };
-        Ok(answer)
+        }
     }
 
-    async fn announce(&self, server: &Inner) {
+    /// Makes a question part of the task's state. Whoever sees it there may answer at once, so the
+    /// place for the answer is made under the same lock that answers are delivered under.
+    fn wait_for_answer(
+        &self,
+        server: &Inner,
+        request: InputRequest,
+    ) -> Result<oneshot::Receiver<Json>, AskError> {
+        let (tell, told) = oneshot::channel();
+        let mut working = lock(&server.tasks.working);
+        let asked = lock(&server.tasks.register).ask(&self.task, request, stamp());
+        let key = asked.map_err(|_| AskError::Closed)?;
+        working.answers.insert((self.task.clone(), key), tell);
+        Ok(told)
+    }
+
+    fn announce(&self, server: &Inner) {
         let change = lock(&server.tasks.register)
             .get(&self.task, Instant::now())
             .map(|record| server.change(record));
         if let Ok(change) = change {
-            server.task_changed(change).await;
+            server.task_changed(&change);
         }
     }
 }
@@ -281,15 +300,6 @@ fn task_error(error: TaskError) -> ErrorObject {
         TaskError::Terminal => ErrorObject::invalid_params("The task is already over."),
         TaskError::Full => ErrorObject::internal("overloaded", "Too many tasks are kept."),
     }
-}
-
-fn missing_extension() -> ErrorObject {
-    let required = serde_json::json!({ "extensions": { TASKS_EXTENSION: {} } });
-    ErrorObject::new(
-        code::MISSING_CLIENT_CAPABILITY,
-        format!("This tool runs as a task only; the request must declare `{TASKS_EXTENSION}`."),
-    )
-    .with_data(Json::of(&serde_json::json!({ "requiredCapabilities": required })))
 }
 
 /// Now, as RFC 3339 writes it, in UTC.

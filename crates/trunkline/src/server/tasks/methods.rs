@@ -14,7 +14,6 @@ use trunkline_wire::model::{EmptyResult, InputRequest, ListParams, ListTasksResu
 use trunkline_wire::revision::Revision;
 
 use super::{AskError, Inner, stamp, task_error};
-use crate::server::ask::question_params;
 use crate::server::context::lock;
 
 impl Inner {
@@ -32,10 +31,8 @@ impl Inner {
         let core = call.revision.profile().tasks == era::Tasks::Core;
         match call.method.name {
             "tasks/get" => Answer::Now(server.get_task(&id, core)),
-            "tasks/cancel" => Answer::later(async move { server.cancel_task(&id, core).await }),
-            "tasks/update" => {
-                Answer::later(async move { server.update_task(&id, &call.params).await })
-            }
+            "tasks/cancel" => Answer::Now(server.cancel_task(&id, core)),
+            "tasks/update" => Answer::Now(server.update_task(&id, &call.params)),
             "tasks/result" => {
                 Answer::later(async move { server.task_result(&id, call.revision).await })
             }
@@ -66,7 +63,7 @@ impl Inner {
         Ok(stateful::encode_task_list(&list))
     }
 
-    async fn cancel_task(&self, id: &str, core: bool) -> Outcome {
+    fn cancel_task(&self, id: &str, core: bool) -> Outcome {
         let cancelled = {
             let mut register = lock(&self.tasks.register);
             register.get(id, Instant::now()).map_err(task_error)?;
@@ -75,7 +72,7 @@ impl Inner {
         let task = match cancelled {
             Ok((task, change)) => {
                 self.tasks.stop(id);
-                self.task_changed(change).await;
+                self.task_changed(&change);
                 task
             }
             // The extension asks politely and takes "already over" for an answer.
@@ -88,7 +85,7 @@ impl Inner {
         })
     }
 
-    async fn update_task(&self, id: &str, params: &Object) -> Outcome {
+    fn update_task(&self, id: &str, params: &Object) -> Outcome {
         let responses = params
             .get("inputResponses")
             .and_then(|it| Object::parse(it.get()).ok())
@@ -101,7 +98,7 @@ impl Inner {
             (answers, self.change(record))
         };
         self.tasks.deliver(id, answers);
-        self.task_changed(change).await;
+        self.task_changed(&change);
         Ok(self.encode(EmptyResult::new(), Revision::LATEST))
     }
 
@@ -115,7 +112,7 @@ impl Inner {
             None => Err(ErrorObject::internal("cancelled", "The task was cancelled.")),
             Some(Err(error)) => Err(error),
             Some(Ok(mut result)) => {
-                result.meta = related_to(id);
+                result.meta = related_to(id, result.meta.take());
                 Ok(stateful::encode(result, revision, &self.extras(None)))
             }
         }
@@ -126,18 +123,17 @@ impl Inner {
 pub(super) async fn ask_for_task(
     voice: &Voice,
     task: &str,
-    request: InputRequest,
-    revision: Revision,
+    request: &InputRequest,
+    mut params: Object,
 ) -> Result<Json, AskError> {
-    let method = request.method();
-    let mut params = question_params(request, revision);
-    if let Some(meta) = related_to(task) {
+    if let Some(meta) = related_to(task, params.take("_meta")) {
         params.set("_meta", meta);
     }
-    voice.ask(Request::new(method, params)).await.map_err(AskError::from)
+    voice.ask(Request::new(request.method(), params)).await.map_err(AskError::from)
 }
 
-/// The `_meta` that names a task.
-fn related_to(task: &str) -> Option<Json> {
-    RequestMeta { related_task: Some(task.to_owned()), ..RequestMeta::default() }.to_json()
+/// The `_meta` that names a task, besides what it says already.
+fn related_to(task: &str, meta: Option<Json>) -> Option<Json> {
+    let rest = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
+    RequestMeta { related_task: Some(task.to_owned()), rest, ..RequestMeta::default() }.to_json()
 }
