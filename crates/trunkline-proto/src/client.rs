@@ -72,6 +72,7 @@ pub struct Opened {
 
 /// Why the handshake failed.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The server answered with an error.
     Refused(ErrorObject),

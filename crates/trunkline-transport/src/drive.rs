@@ -29,6 +29,7 @@ use running::Running;
 
 /// Why a conversation could not go on.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum DriveError {
     /// The stream failed.
     Io(io::Error),

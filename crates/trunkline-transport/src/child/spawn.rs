@@ -170,7 +170,7 @@ impl Group {
 
     /// Blocks until the leader has ended, ends the rest of its group, and reaps the leader.
     fn wait(&self) -> Option<Exit> {
-        retry(|| {
+        let ended = retry(|| {
             // SAFETY: zeroed bytes are a valid `siginfo_t`, and the kernel writes only there.
             let mut info = unsafe { std::mem::zeroed::<libc::siginfo_t>() };
             // Leaves the leader a zombie, which keeps its number taken until the group is killed.
@@ -182,13 +182,18 @@ impl Group {
                     libc::WEXITED | libc::WNOWAIT,
                 )
             }
-        })?;
-        self.kill();
+        });
+        if ended.is_some() {
+            self.kill();
+        }
         let mut is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever comes of it, the number may belong to somebody else from here on: a process
+        // that ignores SIGCHLD has its children reaped for it.
+        *is_reaped = true;
+        ended?;
         let mut status = 0;
         // SAFETY: `status` is valid for writing during the call.
         retry(|| unsafe { libc::waitpid(self.leader, &mut status, 0) })?;
-        *is_reaped = true;
         let status = ExitStatus::from_raw(status);
         status.code().map(Exit::Code).or(status.signal().map(Exit::Signal))
     }

@@ -105,6 +105,7 @@ impl ConnectError {
             }
             OpenError::Refused(_) => Some("The server's own documentation may know why."),
             OpenError::Invalid(_) => Some("Check that nothing but MCP is written to its stdout."),
+            _ => None,
         }
     }
 

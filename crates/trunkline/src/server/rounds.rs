@@ -32,6 +32,8 @@ pub(super) struct Notebook {
     effects: usize,
     /// Whether a silent run stands before an effect that it must not have.
     held: bool,
+    /// Whether the run is over: what it spawned begins no effect any more.
+    over: bool,
     dispatcher: Option<Waker>,
 }
 
@@ -62,8 +64,8 @@ pub(super) fn begin<'a>(notebook: &'a Mutex<Notebook>, key: &str) -> Effect<'a> 
     if let Some(result) = open.journal.done(key) {
         return Effect::Done(result.clone());
     }
-    if open.silent {
-        open.held = true;
+    if open.silent || open.over {
+        open.held = open.silent;
         open.wake();
         return Effect::Held;
     }
@@ -107,9 +109,10 @@ impl Notebook {
         self.journal.note(key, result);
     }
 
-    /// Whether a handler that does not go on by itself is to be dropped.
-    fn ends_the_run(&self) -> bool {
-        self.held || (!self.new.is_empty() && self.effects == 0)
+    /// Whether the run of a handler that waits is over: it has asked, and nothing is half done.
+    fn is_over(&mut self) -> bool {
+        self.over = self.held || (!self.new.is_empty() && self.effects == 0);
+        self.over
     }
 
     fn wake(&mut self) {
@@ -174,7 +177,7 @@ async fn run(
         lock(notebook).dispatcher = Some(cx.waker().clone());
         match Pin::new(&mut handler).poll(cx) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-            Poll::Pending if lock(notebook).ends_the_run() => Poll::Ready(None),
+            Poll::Pending if lock(notebook).is_over() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     });

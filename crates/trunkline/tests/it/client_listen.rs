@@ -1,11 +1,14 @@
 //! The client against a scripted server whose things change.
 
+use std::time::Duration;
+
 use serde_json::json;
-use trunkline::client::Hooks;
+use trunkline::client::{CallError, Hooks};
 use trunkline::model::SubscriptionFilter;
-use trunkline::{Change, Revision};
+use trunkline::{Change, Limits, Revision};
 
 use crate::client_peer::{Diary, ERAS, builder, open};
+use crate::server::soon;
 
 #[tokio::test]
 async fn a_listener_hears_changes_in_order_in_both_eras() {
@@ -93,6 +96,17 @@ async fn a_listener_ends_with_the_connection() {
         drop(peer);
         assert_eq!(listener.unwrap().next().await, None, "{revision}");
     }
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_never_acknowledged_is_given_up() {
+    let limits = Limits::default().call_deadline(Duration::from_millis(100));
+    let (client, mut peer) = open(builder().limits(limits), Revision::V2026_07_28).await;
+    let listening = soon(client.listen(SubscriptionFilter::new().tools_list_changed(true)));
+    let (listener, request) = tokio::join!(listening, peer.expect("subscriptions/listen"));
+    assert!(matches!(listener, Err(CallError::TimedOut)), "{listener:?}");
+    let cancelled = peer.expect("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
 }
 
 #[tokio::test]

@@ -36,6 +36,19 @@ pub(crate) async fn open(server: &Server, revision: Revision) -> Peer {
     peer
 }
 
+/// A peer that does not read what `server` has to tell, and has more of it than fits.
+pub(crate) async fn deafen(server: &Server, revision: Revision) -> Peer {
+    let peer = open(server, revision).await;
+    let flood = async {
+        for _ in 0..4000 {
+            server.changed(Change::Tools).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(flood).await;
+    peer
+}
+
 /// The first text of a result.
 pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("there is no text in {result}"))
@@ -243,6 +256,26 @@ async fn every_listener_hears_of_a_change_in_its_own_way() {
     let before = deaf.heard.len();
     deaf.tool("now", json!({})).await;
     assert_eq!(deaf.heard.len(), before + 1, "who did not subscribe hears nothing");
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_holds_up_nobody_and_misses_no_list() {
+    let limits = Limits::default().queue(1).unsent_bytes(1);
+    let hello = async || "hello".to_owned();
+    let server =
+        builder().limits(limits).tool(tool("now", now)).prompt(prompt("hello", hello)).build();
+    let mut deaf = deafen(&server, Revision::V2025_11_25).await;
+    let mut lively = open(&server, Revision::V2025_11_25).await;
+    assert_eq!(text(&lively.tool("now", json!({})).await), "now");
+    soon(server.changed(Change::Prompts)).await;
+    assert_eq!(lively.next().await["method"], "notifications/prompts/list_changed");
+    let mut told = 0;
+    while deaf.next().await["method"] != "notifications/prompts/list_changed" {
+        told += 1;
+    }
+    assert!((1..4000).contains(&told), "what waits is merged: {told}");
+    soon(server.changed(Change::Tools)).await;
+    assert_eq!(deaf.next().await["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test]

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
 use trunkline::server::AskError;
-use trunkline::{Answer, Args, Context, Limits, Revision, ToolError, tool};
+use trunkline::{Answer, Args, Change, Context, Limits, Revision, ToolError, tool};
 use trunkline_auth::seal::Sealer;
 
 use crate::server::{ERAS, builder, open, soon, text};
@@ -99,6 +99,132 @@ async fn an_effect_that_fails_is_tried_again() {
     let failed = peer.tool("stubborn", json!({})).await;
     assert_eq!((&failed["isError"], text(&failed)), (&json!(true), "Not yet."));
     assert_eq!(text(&peer.tool("stubborn", json!({})).await), "done");
+}
+
+#[tokio::test]
+async fn an_effect_beside_a_question_is_finished_and_not_begun_again() {
+    for revision in ASKING {
+        let effects = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&effects);
+        let joined = move |cx: Context| {
+            let effects = Arc::clone(&counter);
+            async move {
+                let effect = async || {
+                    let count = effects.fetch_add(1, SeqCst) + 1;
+                    tokio::task::yield_now().await;
+                    Ok::<_, ToolError>(count)
+                };
+                let (paid, name) = tokio::join!(cx.once("pay", effect), ask_name(&cx, "Name?"));
+                Ok::<_, ToolError>(format!("{} paid {}", name?, paid?))
+            }
+        };
+        let server = builder().tool(tool("joined", joined)).build();
+        let mut peer = open(&server, revision).await;
+        assert_eq!(text(&peer.tool("joined", json!({})).await), "Ada paid 1", "{revision}");
+        assert_eq!(effects.load(SeqCst), 1, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_waits_for_an_effect_that_the_handler_spawned() {
+    for revision in ASKING {
+        let effects = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&effects);
+        let spawning = move |cx: Context| {
+            let effects = Arc::clone(&counter);
+            let (begun, asked) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+            async move {
+                let paying = {
+                    let (cx, begun, asked) = (cx.clone(), Arc::clone(&begun), Arc::clone(&asked));
+                    tokio::spawn(async move {
+                        let effect = async || {
+                            begun.notify_one();
+                            asked.notified().await;
+                            Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1)
+                        };
+                        let paid = cx.once("pay", effect).await;
+                        begun.notify_one();
+                        paid.map_err(|it| it.to_string())
+                    })
+                };
+                begun.notified().await;
+                // The effect ends only after the question was asked, and not in this task.
+                let (name, ()) = tokio::join!(ask_name(&cx, "Name?"), async { asked.notify_one() });
+                let paid = paying.await?.map_err(ToolError::new)?;
+                Ok::<_, ToolError>(format!("{} paid {paid}", name?))
+            }
+        };
+        let server = builder().tool(tool("spawning", spawning)).build();
+        let mut peer = open(&server, revision).await;
+        assert_eq!(text(&peer.tool("spawning", json!({})).await), "Ada paid 1", "{revision}");
+        assert_eq!(effects.load(SeqCst), 1, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_only_checks_has_no_effect_and_tells_nobody() {
+    let tries = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&tries);
+    let telling = move |cx: Context| {
+        let tries = Arc::clone(&counter);
+        async move {
+            cx.changed(Change::Tools).await;
+            let attempt = async || {
+                tries.fetch_add(1, SeqCst);
+                Err::<(), _>(ToolError::new("Not today."))
+            };
+            let paid = cx.once("pay", attempt).await.is_ok();
+            ask_name(&cx, format!("Paid: {paid}. Name?")).await
+        }
+    };
+    let server = builder().tool(tool("telling", telling)).build();
+    let mut peer = open(&server, NEWEST).await;
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    peer.request("subscriptions/listen", filter).await;
+    peer.next().await;
+    assert_eq!(text(&peer.tool("telling", json!({})).await), "Ada");
+    assert_eq!(peer.rounds, [["Paid: false. Name?"]]);
+    // Twice: before the question and after it.
+    assert_eq!(tries.load(SeqCst), 2);
+    let told = peer.heard.iter().filter(|it| it["method"] == "notifications/tools/list_changed");
+    assert_eq!(told.count(), 2);
+}
+
+#[tokio::test]
+async fn a_question_inside_an_effect_is_wrong_in_every_revision() {
+    async fn inside(cx: Context) -> Result<String, ToolError> {
+        cx.once("x", async || ask_name(&cx, "Inside?").await).await
+    }
+    let server = builder().tool(tool("inside", inside)).build();
+    for revision in ASKING {
+        let mut peer = open(&server, revision).await;
+        let result = peer.tool("inside", json!({})).await;
+        assert_eq!(result["isError"], true, "{revision}: {result}");
+        assert!(text(&result).contains("inside `Context::once`"), "{revision}: {result}");
+        assert!(peer.rounds.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn two_questions_with_one_key_are_a_mistake_in_every_revision() {
+    async fn twins(cx: Context) -> Result<String, ToolError> {
+        let (first, second) = tokio::join!(
+            cx.ask::<Name>("Name?").key("twin").into_future(),
+            cx.ask::<Count>("How many?").key("twin").into_future(),
+        );
+        let why = second.err().map(|it| it.to_string()).unwrap_or_default();
+        Ok(format!("{}: {why}", first?.accepted()?.name))
+    }
+    let server = builder().tool(tool("twins", twins)).build();
+    for revision in ASKING {
+        let mut peer = open(&server, revision).await;
+        assert_eq!(
+            text(&peer.tool("twins", json!({})).await),
+            "Ada: The question is wrong: two questions have the key `twin`.",
+            "{revision}"
+        );
+        assert_eq!(peer.rounds, [["Name?"]], "{revision}");
+    }
 }
 
 #[cfg(debug_assertions)]

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline::model::TaskSupport;
+use trunkline::model::{CallToolResult, TaskSupport};
 use trunkline::schemars::JsonSchema;
-use trunkline::serde::Deserialize;
-use trunkline::{Context, Revision, Server, ToolError, tool};
+use trunkline::serde::{Deserialize, Serialize};
+use trunkline::{Context, Json, Limits, RawJson, Revision, Server, ToolError, tool};
 use trunkline_proto::task::TaskBounds;
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{builder, open, soon, text};
+use crate::server::{builder, deafen, open, soon, text};
 
 const CORE: Revision = Revision::V2025_11_25;
 const EXTENSION: Revision = Revision::V2026_07_28;
@@ -135,6 +135,68 @@ async fn a_task_of_the_extension_keeps_its_questions_until_they_are_answered() {
     let task = while_it_is(&mut peer, &id, "working").await;
     assert_eq!(task["status"], "completed", "{task}");
     assert_eq!(text(&task["result"]), "Hello, Ada and Grace!");
+}
+
+#[tokio::test]
+async fn an_answer_counts_as_soon_as_the_question_can_be_seen() {
+    // While a peer that does not read keeps the news of the question from being told.
+    let limits = Limits::default().queue(1).unsent_bytes(1);
+    let server =
+        builder().limits(limits).tool(tool("greet", greet).task(TaskSupport::Required)).build();
+    let _deaf = deafen(&server, CORE).await;
+    let mut peer = peer(&server, EXTENSION).await;
+    let id = start(&mut peer, "greet", None).await;
+    for key in ["q1", "q2"] {
+        let task = while_it_is(&mut peer, &id, "working").await;
+        assert!(task["inputRequests"].get(key).is_some(), "{task}");
+        let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+        let update = json!({ "taskId": id, "inputResponses": { key: answer } });
+        peer.expect("tasks/update", update).await;
+    }
+    let task = while_it_is(&mut peer, &id, "working").await;
+    assert_eq!(text(&task["result"]), "Hello, Ada and Ada!");
+}
+
+#[tokio::test]
+async fn a_task_asks_and_answers_in_the_words_of_a_plain_call() {
+    #[derive(Serialize, JsonSchema)]
+    #[serde(untagged)]
+    enum Found {
+        Here { page: u32 },
+        There { shelf: u32 },
+    }
+    async fn find(cx: Context) -> Result<Json<Found>, ToolError> {
+        match cx.ask_url("Please look.", "https://example.com/").await?.accepted() {
+            Ok(()) => Ok(Json(Found::Here { page: 7 })),
+            Err(_) => Ok(Json(Found::There { shelf: 3 })),
+        }
+    }
+    async fn noted() -> CallToolResult {
+        let mut result = CallToolResult::text("noted");
+        result.meta = Some(RawJson::of(&json!({ "example.com/own": 1 })));
+        result
+    }
+    let server = builder()
+        .tool(tool("find", find).task(TaskSupport::Optional))
+        .tool(tool("noted", noted).task(TaskSupport::Optional))
+        .build();
+    let mut peer = peer(&server, CORE).await;
+    for name in ["find", "noted"] {
+        let plain = peer.tool(name, json!({})).await;
+        let id = start(&mut peer, name, None).await;
+        let mut result = peer.expect("tasks/result", json!({ "taskId": id })).await;
+        let meta = result["_meta"].as_object_mut().unwrap();
+        let related = meta.remove("io.modelcontextprotocol/related-task");
+        assert_eq!(related, Some(json!({ "taskId": id })));
+        if meta.is_empty() {
+            result.as_object_mut().unwrap().remove("_meta");
+        }
+        assert_eq!(result, plain, "{name}");
+    }
+    let asked = peer.heard.iter().filter(|it| it["method"] == "elicitation/create");
+    let names: Vec<_> = asked.filter_map(|it| it["params"]["elicitationId"].as_str()).collect();
+    assert_eq!(names.len(), 2, "the plain call and the task each name their visit");
+    assert_ne!(names[0], names[1]);
 }
 
 #[tokio::test]
@@ -272,6 +334,43 @@ async fn a_cancelled_task_is_stopped() {
         peer.expect("tasks/cancel", json!({ "taskId": id })).await;
         let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
         assert_eq!(task["status"], "cancelled");
+        soon(async {
+            while alive.load(SeqCst) > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_ends_with_the_last_owner_of_its_server() {
+    for revision in [CORE, EXTENSION] {
+        let alive = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&alive);
+        let endless = move |cx: Context| {
+            counter.fetch_add(1, SeqCst);
+            let alive = Alive(Arc::clone(&counter));
+            async move {
+                let _alive = (alive, cx);
+                std::future::pending::<()>().await;
+            }
+        };
+        let server = builder().tool(tool("endless", endless).task(TaskSupport::Optional)).build();
+        let mut peer = peer(&server, revision).await;
+        let id = start(&mut peer, "endless", None).await;
+        soon(async {
+            while alive.load(SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        // Another connection does without the server that opened it.
+        let mut other = self::peer(&server, revision).await;
+        drop((peer, server));
+        let task = other.expect("tasks/get", json!({ "taskId": id })).await;
+        assert_eq!((&task["status"], alive.load(SeqCst)), (&json!("working"), 1));
+        drop(other);
         soon(async {
             while alive.load(SeqCst) > 0 {
                 tokio::task::yield_now().await;
