@@ -13,7 +13,7 @@ use trunkline::model::{
 use trunkline::{ErrorObject, RawJson};
 
 use crate::failure::Failure;
-use crate::output::{Screen, Tone, harmless};
+use crate::output::{Screen, Tone, indented, one_line};
 
 /// How to answer what a server asks.
 #[derive(clap::Args, Clone)]
@@ -133,7 +133,7 @@ impl Host {
 
     async fn url(&self, question: ElicitUrl) -> ElicitResult {
         // The whole URL is shown, and never opened from here.
-        let url = harmless(&question.url);
+        let url = one_line(&question.url);
         match self.mood {
             Mood::Accept => {
                 self.screen.aside("accepted", &format!("{} {url}", question.message));
@@ -157,7 +157,7 @@ impl Host {
 
     fn ask_line(&self, message: &str) {
         let who = self.screen.err_tone(Tone::Name, "The server asks:");
-        self.screen.say(&format!("{who} {}\n", harmless(message)));
+        self.screen.say(&format!("{who} {}\n", indented(message)));
     }
 
     fn declined(&self, message: &str, hint: &str) -> ElicitResult {
@@ -195,7 +195,7 @@ impl trunkline::client::Host for Host {
                 self.ask_line("What would the model say to this?");
                 for message in &params.messages {
                     let texts = message.content.as_slice().iter().filter_map(Content::as_text);
-                    let texts = harmless(&texts.collect::<Vec<_>>().join("\n  "));
+                    let texts = indented(&texts.collect::<Vec<_>>().join("\n"));
                     self.screen.say(&format!("  {:?}: {texts}\n", message.role));
                 }
                 self.screen.say("  (empty to refuse) ");
@@ -257,7 +257,7 @@ fn label(
         (None, false) => ", may stay empty".to_owned(),
         (None, true) => String::new(),
     };
-    harmless(&format!("{title} ({kind}{more}):"))
+    one_line(&format!("{title} ({kind}{more}):"))
 }
 
 fn choices(choice: &EnumSchema) -> String {

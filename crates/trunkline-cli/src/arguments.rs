@@ -1,5 +1,7 @@
 //! `key=value` and `key:=json` → the arguments of a tool, typed by its input schema.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -12,14 +14,23 @@ pub(crate) fn build(
 ) -> Result<Map<String, Value>, Failure> {
     let mut arguments = base;
     let mut lists: Map<String, Value> = Map::new();
+    let mut wholes = BTreeSet::new();
     for pair in pairs {
         let (key, value) = read_pair(pair, schema)?;
         // An array can be given item by item.
         match (lists.get_mut(&key), value) {
             (Some(Value::Array(list)), Given::Item(item)) => list.push(item),
             (_, Given::Item(item)) => drop(lists.insert(key, Value::Array(vec![item]))),
-            (_, Given::Whole(value)) => drop(arguments.insert(key, value)),
+            (_, Given::Whole(value)) => {
+                if !wholes.insert(key.clone()) {
+                    return Err(Failure::given_twice(&key));
+                }
+                arguments.insert(key, value);
+            }
         }
+    }
+    if let Some(key) = wholes.iter().find(|key| lists.contains_key(*key)) {
+        return Err(Failure::given_twice(key));
     }
     arguments.append(&mut lists);
     Ok(arguments)
@@ -59,7 +70,7 @@ fn read_pair(pair: &str, schema: &Value) -> Result<(String, Given), Failure> {
             .advice("Write `key=value`, or `key:=json` for raw JSON."));
     };
     if let Some(key) = key.strip_suffix(':') {
-        let value = serde_json::from_str(text)
+        let value = crate::json::parse(text)
             .map_err(|err| Failure::usage(format!("The value of `{key}` is not JSON: {err}.")))?;
         return Ok((key.to_owned(), Given::Whole(value)));
     }
@@ -159,6 +170,10 @@ mod tests {
         }
         check(schema.clone(), &["names=a", "names=7"], Ok(json!({ "names": ["a", "7"] })));
         check(schema.clone(), &["names=[\"x\"]"], Ok(json!({ "names": ["x"] })));
+        for twice in [["count=1", "count=2"], ["count=1", "count:=1"], ["names=a", "names=[]"]] {
+            check(schema.clone(), &twice, Err("is given twice"));
+        }
+        check(schema.clone(), &["extra:={\"a\":1,\"a\":2}"], Err("`a` is given twice"));
         check(schema.clone(), &["count=many"], Err("`count` takes integer"));
         check(schema.clone(), &["count=1.5"], Err("`count` takes integer"));
         check(schema.clone(), &["deep=yes"], Err("`deep` takes boolean"));

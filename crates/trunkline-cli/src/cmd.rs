@@ -8,9 +8,37 @@ pub(crate) mod prompt;
 pub(crate) mod read;
 pub(crate) mod welcome;
 
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::time::timeout;
 use trunkline::client::{Call, Client};
 
 use crate::failure::Failure;
+use crate::output::Screen;
+use crate::target::Target;
+
+/// Starts the server, talks to it and hangs up.
+async fn talk<T>(
+    target: &Target,
+    screen: &Screen,
+    talk: impl AsyncFnOnce(&Client) -> Result<T>,
+) -> Result<T> {
+    let client = target.connect(screen).await?;
+    let mut outcome = talk(&client).await;
+    match &mut outcome {
+        Ok(_) => drop(client.close().await),
+        Err(error) => {
+            if let Some(failure) = error.downcast_mut::<Failure>()
+                && failure.is_hung_up
+                && let Ok(Some(exit)) = timeout(LAST_WORDS, client.close()).await
+            {
+                failure.ended(exit);
+            }
+        }
+    }
+    outcome
+}
 
 /// Makes a call; what goes wrong is told with its method.
 async fn made<T: 'static>(client: &Client, method: &str, call: Call<T>) -> Result<T, Failure> {
@@ -19,3 +47,7 @@ async fn made<T: 'static>(client: &Client, method: &str, call: Call<T>) -> Resul
         Err(error) => Err(Failure::call(method, &error, client)),
     }
 }
+
+/// How long a server that hung up may take to end. So soon it gets no signal from us: the way it
+/// ends is its own.
+const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -1,12 +1,16 @@
-//! What went wrong → an exit code, and what to tell the person: stage, cause, what to do.
+//! What went wrong → an exit code, and what to tell the person or the program: stage, cause, what
+//! to do.
 
 use std::fmt;
+use std::io;
 
-use trunkline::client::{CallError, Client, ConnectCause, ConnectError};
+use serde_json::{Map, Value, json};
+use trunkline::ErrorObject;
+use trunkline::client::{CallError, Client, ConnectCause, ConnectError, Exit, OpenError};
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
-/// There is no connection.
+/// There is no connection, or it broke.
 pub(crate) const CONNECT: u8 = 3;
 /// The server answered with an error.
 pub(crate) const PEER: u8 = 4;
@@ -23,17 +27,50 @@ pub(crate) struct Failure {
     pub(crate) advice: Option<String>,
     /// The last lines of the server's stderr.
     pub(crate) stderr: Vec<String>,
+    /// Whether the server went away in the middle of it.
+    pub(crate) is_hung_up: bool,
+    /// The error the server answered with.
+    peer: Option<ErrorObject>,
+    /// How the server ended.
+    exit: Option<Exit>,
 }
 
 impl Failure {
+    fn new(code: u8, stage: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self {
+            code,
+            stage: stage.into(),
+            cause: cause.into(),
+            advice: None,
+            stderr: Vec::new(),
+            is_hung_up: false,
+            peer: None,
+            exit: None,
+        }
+    }
+
     pub(crate) fn usage(cause: impl Into<String>) -> Self {
-        let stage = "usage".to_owned();
-        Self { code: USAGE, stage, cause: cause.into(), advice: None, stderr: Vec::new() }
+        Self::new(USAGE, "usage", cause)
+    }
+
+    pub(crate) fn given_twice(key: &str) -> Self {
+        Self::usage(format!("`{key}` is given twice.")).advice("Give it once.")
     }
 
     pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
+    }
+
+    /// A conversation in which we are the server, and which broke.
+    pub(crate) fn serving(error: &anyhow::Error) -> Self {
+        Self::new(CONNECT, "serve", format!("{error:#}"))
+    }
+
+    /// What nobody gave a name to: most likely nothing can be written to.
+    pub(crate) fn other(error: &anyhow::Error) -> Self {
+        let is_io = error.chain().any(|cause| cause.is::<io::Error>());
+        Self::new(CONNECT, if is_io { "output" } else { "start" }, format!("{error:#}."))
     }
 
     /// A call that came to nothing.
@@ -56,18 +93,45 @@ impl Failure {
             _ => (PEER, None),
         };
         Self {
-            code,
-            stage: stage.to_owned(),
-            cause: error.to_string(),
             advice: advice.map(str::to_owned),
             stderr: lines(client.stderr()),
+            is_hung_up: *error == CallError::Closed,
+            peer: if let CallError::Peer(error) = error { Some(error.clone()) } else { None },
+            ..Self::new(code, stage, error.to_string())
         }
+    }
+
+    /// Adds how the server ended.
+    pub(crate) fn ended(&mut self, exit: Exit) {
+        self.cause = format!("{} The server {exit}.", self.cause);
+        self.exit = Some(exit);
+    }
+
+    /// The failure for programs.
+    pub(crate) fn to_json(&self) -> Value {
+        let message = self.peer.as_ref().map_or(&self.cause, |it| &it.message);
+        let mut error = Map::new();
+        error.insert("stage".to_owned(), self.stage.clone().into());
+        error.insert("message".to_owned(), message.clone().into());
+        if let Some(peer) = &self.peer {
+            error.insert("code".to_owned(), peer.code.into());
+            if let Some(data) = peer.data.as_ref().and_then(|it| it.to().ok()) {
+                error.insert("data".to_owned(), data);
+            }
+        }
+        if let Some(exit) = self.exit {
+            let exit = match exit {
+                Exit::Code(code) => json!({ "code": code }),
+                Exit::Signal(signal) => json!({ "signal": signal }),
+            };
+            error.insert("exit".to_owned(), exit);
+        }
+        json!({ "error": error })
     }
 }
 
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
-        let advice = error.advice().map(str::to_owned);
         let cause = match &error.cause {
             ConnectCause::Handshake(cause) => match (&error.command, error.exit) {
                 (Some(command), Some(exit)) => format!("{cause} `{command}` {exit}."),
@@ -78,7 +142,17 @@ impl From<ConnectError> for Failure {
             cause => format!("{cause:?}"),
         };
         let code = if error.is_timeout() { TIMEOUT } else { CONNECT };
-        Self { code, stage: error.stage().to_owned(), cause, advice, stderr: lines(error.stderr) }
+        let peer = match &error.cause {
+            ConnectCause::Handshake(OpenError::Refused(error)) => Some(error.clone()),
+            _ => None,
+        };
+        Self {
+            advice: error.advice().map(str::to_owned),
+            peer,
+            exit: error.exit,
+            stderr: lines(error.stderr.clone()),
+            ..Self::new(code, error.stage(), cause)
+        }
     }
 }
 

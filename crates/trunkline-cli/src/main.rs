@@ -7,8 +7,11 @@ mod arguments;
 mod cmd;
 mod demo;
 mod failure;
+mod interrupt;
+mod json;
 mod output;
 mod target;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -46,33 +49,45 @@ enum Command {
     Ping(cmd::ping::Args),
 }
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let screen = Screen::new(cli.color);
-    // The demo has a runtime of its own.
-    if let Some(Command::Demo) = cli.command {
-        return finish(&screen, demo::run().map(|()| ExitCode::SUCCESS));
-    }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return finish(&screen, Err(error.into())),
-    };
-    let outcome = runtime.block_on(async {
-        tokio::select! {
-            outcome = run(cli.command, &screen) => outcome,
-            // Whatever was started is killed on the way out.
-            _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(130)),
+impl Command {
+    /// Whether the output is for a program.
+    fn is_json(&self) -> bool {
+        match self {
+            Self::Demo => false,
+            Self::List(args) => args.target.json,
+            Self::Call(args) => args.target.json,
+            Self::Read(args) => args.target.json,
+            Self::Prompt(args) => args.target.json,
+            Self::Complete(args) => args.target.json,
+            Self::Ping(args) => args.target.json,
         }
-    });
-    // A thread may still wait for someone to type; nobody needs what they type now.
-    runtime.shutdown_background();
-    finish(&screen, outcome)
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::explain(&error),
+    };
+    let screen = Screen::new(cli.color);
+    let is_json = cli.command.as_ref().is_some_and(Command::is_json);
+    let outcome = match cli.command {
+        // The demo has a runtime of its own, and starts nothing that could be left behind.
+        Some(Command::Demo) => {
+            demo::run().map(|()| ExitCode::SUCCESS).map_err(|error| Failure::serving(&error).into())
+        }
+        command => {
+            let screen = screen.clone();
+            interrupt::until_signal(move || async move { run(command, &screen).await })
+        }
+    };
+    outcome.unwrap_or_else(|error| fail(&screen, is_json, error))
 }
 
 async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCode> {
     match command {
         None => cmd::welcome::run(screen).await,
-        Some(Command::Demo) => demo::run().map(|()| ExitCode::SUCCESS),
+        Some(Command::Demo) => unreachable!("it has been served already"),
         Some(Command::List(args)) => cmd::list::run(args, screen).await,
         Some(Command::Call(args)) => cmd::call::run(args, screen).await,
         Some(Command::Read(args)) => cmd::read::run(args, screen).await,
@@ -82,19 +97,19 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
     }
 }
 
-fn finish(screen: &Screen, outcome: anyhow::Result<ExitCode>) -> ExitCode {
-    outcome.unwrap_or_else(|error| match error.downcast::<Failure>() {
-        Ok(failure) => {
-            screen.failure(&failure);
-            ExitCode::from(failure.code)
-        }
-        // Whoever reads our output has seen enough.
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            screen.failure(&Failure::usage(format!("{error:#}")));
-            ExitCode::from(failure::USAGE)
-        }
-    })
+/// Says what went wrong.
+fn fail(screen: &Screen, is_json: bool, error: anyhow::Error) -> ExitCode {
+    // Whoever reads our output has seen enough.
+    if output::is_broken_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    let failure = error.downcast::<Failure>().unwrap_or_else(|error| Failure::other(&error));
+    screen.failure(&failure);
+    if is_json {
+        // Where nothing can be written, stderr has said so.
+        let _ = screen.json_failure(&failure);
+    }
+    ExitCode::from(failure.code)
 }
 
 const EXIT_CODES: &str = "\
@@ -102,8 +117,10 @@ Exit codes:
   0  it worked
   1  the tool reported an error
   2  the command line makes no sense
-  3  there is no connection: the server did not start, refused the handshake or hung up
+  3  there is no connection: the server did not start, refused the handshake or hung up;
+     or the output cannot be written
   4  the server answered with an error, or does not offer what was asked for
   5  it took too long
+  128 and more: a signal, whose number is added to 128
 
 Try `trunkline list -- trunkline demo`.";

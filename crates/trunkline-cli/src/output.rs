@@ -101,7 +101,12 @@ impl Screen {
 
     /// Prints a value as JSON to stdout.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<()> {
-        self.print(&serde_json::to_string_pretty(value)?)
+        self.print(&harmless_json(&serde_json::to_string_pretty(value)?))
+    }
+
+    /// Prints a failure as one line of JSON to stdout.
+    pub(crate) fn json_failure(&self, failure: &Failure) -> Result<()> {
+        self.print(&harmless_json(&failure.to_json().to_string()))
     }
 
     /// Colours text for stdout.
@@ -116,8 +121,8 @@ impl Screen {
 
     /// Says something on the side, on stderr.
     pub(crate) fn aside(&self, label: &str, text: &str) {
-        let label = paint(self.0.err_color, Tone::Dim, &format!("{label}:"));
-        self.say(&format!("{label} {}\n", harmless(text)));
+        let label = paint(self.0.err_color, Tone::Dim, &format!("{}:", one_line(label)));
+        self.say(&format!("{label} {}\n", indented(text)));
     }
 
     /// Writes to stderr as it is.
@@ -149,7 +154,7 @@ impl Screen {
             let _ = write!(line, "/{total}");
         }
         if let Some(message) = &step.message {
-            let _ = write!(line, "  {}", harmless(message).replace('\n', " "));
+            let _ = write!(line, "  {}", one_line(message));
         }
         *self.line() = Line::Progress;
         let _ = io::stderr().write_all(line.as_bytes());
@@ -160,15 +165,21 @@ impl Screen {
         if failure.code != crate::failure::USAGE {
             let _ = write!(text, " {} failed:", failure.stage);
         }
-        let _ = writeln!(text, " {}", harmless(&failure.cause));
+        let _ = writeln!(text, " {}", indented(&failure.cause));
         if let Some(advice) = &failure.advice {
-            let _ = writeln!(text, "  {} {advice}", paint(self.0.err_color, Tone::Bold, "try:"));
+            let _ = writeln!(
+                text,
+                "  {} {}",
+                paint(self.0.err_color, Tone::Bold, "try:"),
+                one_line(advice)
+            );
         }
         if !failure.stderr.is_empty() {
             let _ = writeln!(text, "  the last the server wrote to stderr:");
             let first = failure.stderr.len().saturating_sub(10);
             for line in &failure.stderr[first..] {
-                let _ = writeln!(text, "    {}", paint(self.0.err_color, Tone::Dim, line));
+                let _ =
+                    writeln!(text, "    {}", paint(self.0.err_color, Tone::Dim, &one_line(line)));
             }
         }
         self.say(&text);
@@ -195,10 +206,10 @@ pub(crate) fn block(screen: &Screen, block: &Content) -> String {
         Content::Image(it) => note(blob("image", &it.mime_type, &it.data)),
         Content::Audio(it) => note(blob("audio", &it.mime_type, &it.data)),
         Content::ResourceLink(it) => {
-            format!("{} {}", note("[link]".to_owned()), screen.foreign(&it.uri))
+            format!("{} {}", note("[link]".to_owned()), one_line(&it.uri))
         }
         Content::Resource(it) => resource(screen, &it.resource),
-        other => serde_json::to_string(other).unwrap_or_default(),
+        other => harmless_json(&serde_json::to_string(other).unwrap_or_default()),
     }
 }
 
@@ -220,13 +231,39 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Text in which nothing moves the cursor or turns the direction of writing.
 pub(crate) fn harmless(text: &str) -> String {
-    let obeyed = |it: char| {
-        (it.is_control() && it != '\n' && it != '\t')
-            || matches!(it, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    escaped(text, |it| is_obeyed(it) && it != '\n' && it != '\t')
+}
+
+/// The same for what stands on one line, such as a name: it cannot start another.
+pub(crate) fn one_line(text: &str) -> String {
+    escaped(text, is_obeyed)
+}
+
+/// The same for several lines, of which only the first looks like one of ours.
+pub(crate) fn indented(text: &str) -> String {
+    harmless(text).replace('\n', "\n  ")
+}
+
+/// JSON of the same meaning in which nothing is obeyed.
+fn harmless_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
-        match obeyed(character) {
+        match character {
+            '\n' => out.push('\n'),
+            // Valid JSON has these between its tokens only.
+            '\t' | '\r' => out.push(' '),
+            // None of these has more than four digits.
+            it if is_obeyed(it) => drop(write!(out, "\\u{:04x}", u32::from(it))),
+            it => out.push(it),
+        }
+    }
+    out
+}
+
+fn escaped(text: &str, is_unwanted: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match is_unwanted(character) {
             true => out.extend(character.escape_default()),
             false => out.push(character),
         }
@@ -234,10 +271,19 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
+/// Whether a terminal does something else with a character than to show it.
+fn is_obeyed(character: char) -> bool {
+    let turns = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    character.is_control() || turns
+}
+
 fn blob(name: &str, kind: &str, base64: &str) -> String {
     let padding = base64.bytes().rev().take_while(|it| *it == b'=').count();
     let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
-    harmless(&format!("[{name}, {kind}, {bytes} bytes; see --json]"))
+    one_line(&format!("[{name}, {kind}, {bytes} bytes; see --json]"))
 }
 
 fn paint(color: bool, tone: Tone, text: &str) -> String {
@@ -261,7 +307,21 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_spelled_out() {
         assert_eq!(harmless("a\u{1b}[2Jb\n\tc\u{202e}d é"), "a\\u{1b}[2Jb\n\tc\\u{202e}d é");
+        assert_eq!(one_line("a\n\tb\u{9b}2J"), "a\\n\\tb\\u{9b}2J");
+        assert_eq!(indented("a\nerror: b"), "a\n  error: b");
         assert_eq!(blob("image", "image/png", "AAAA"), "[image, image/png, 3 bytes; see --json]");
         assert_eq!(blob("image", "image/png", "AA=="), "[image, image/png, 1 bytes; see --json]");
+    }
+
+    #[test]
+    fn json_says_the_same_and_is_obeyed_by_no_terminal() {
+        let ranges =
+            [0x7f..=0x9f, 0x61c..=0x61c, 0x200e..=0x200f, 0x2028..=0x202e, 0x2066..=0x2069];
+        let evil: String = ranges.into_iter().flatten().filter_map(char::from_u32).collect();
+        let found = harmless_json(&format!("{{\"a\":\r\n\"é{evil}\"}}"));
+        assert!(found.chars().all(|it| it == '\n' || !is_obeyed(it)), "{found}");
+        assert!(found.contains("é\\u007f\\u0080"), "{found}");
+        let value: serde_json::Value = serde_json::from_str(&found).unwrap();
+        assert_eq!(value["a"], format!("é{evil}"));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Target {
     #[arg(long, value_enum, default_value_t)]
     framing: FramingChoice,
     /// Set a variable for the server, or hand on one of ours by its name alone.
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     env: Vec<String>,
     /// Show the server's log from this level on.
     #[arg(long, value_name = "LEVEL")]
@@ -99,6 +99,14 @@ fn seconds(text: &str) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("give a number of seconds above zero".to_owned()),
+    }
+}
+
+/// `NAME` or `NAME=VALUE`.
+fn variable(text: &str) -> Result<String, String> {
+    match text.split('=').next() {
+        None | Some("") => Err("write it as NAME=VALUE or NAME".to_owned()),
+        Some(_) => Ok(text.to_owned()),
     }
 }
 

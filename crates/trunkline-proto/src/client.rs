@@ -27,6 +27,7 @@ use crate::input_required::{Round, missing_capability};
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
     Ask, Bounds, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
+    checked,
 };
 
 /// What a client is, as far as the conversation needs to know.
@@ -124,6 +125,8 @@ pub struct Client {
     calls: Calls<Origin>,
     peer: Arc<Peer>,
     out: VecDeque<Output>,
+    /// When the handshake must be over, however many attempts it takes.
+    open_by: Instant,
     /// Messages that made no sense, so far.
     noise: u64,
 }
@@ -172,11 +175,13 @@ impl Client {
             calls: Calls::default(),
             peer: Arc::default(),
             out: VecDeque::new(),
+            open_by: now,
             noise: 0,
         };
+        client.open_by = now + client.config.bounds.open;
         match client.config.revisions.of_era(Era::Stateless).newest() {
             Some(revision) => client.probe(revision, false, now),
-            None => client.initialize(false, now),
+            None => client.initialize(false),
         }
         client
     }
@@ -259,7 +264,7 @@ impl Client {
             Ok(result) if stateless => self.on_stateless_result(id, result, now),
             outcome => {
                 let sent = self.asked.settle(id).expect("it was there a moment ago");
-                self.settle(sent.ticket, outcome.map_err(CallError::Peer));
+                self.settle(sent.ticket, checked(outcome));
             }
         }
     }

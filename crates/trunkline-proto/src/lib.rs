@@ -313,3 +313,13 @@ impl Call {
         Params::Object(params)
     }
 }
+
+/// What a response comes to: MCP's results are objects.
+fn checked(outcome: Outcome) -> Result<Json, CallError> {
+    match outcome {
+        Ok(result) if !result.is_object() => {
+            Err(CallError::Invalid("a result must be an object.".to_owned()))
+        }
+        outcome => outcome.map_err(CallError::Peer),
+    }
+}

@@ -111,7 +111,7 @@ impl Server {
             return self.shared.on_dialect(from, &method, params, now);
         }
         if from.id == Id::Null {
-            let error = Malformed { kind: MalformedKind::NullId, id: None, is_response: false };
+            let error = Malformed::new(MalformedKind::NullId);
             return self.on_malformed(error, from.batch, now);
         }
         let Some(params) = params.into_object() else {
@@ -135,7 +135,10 @@ impl Server {
         }
         match &mut self.session {
             Some(session) => session.on_request(&mut self.shared, from, &method, params, now),
-            None if !self.shared.speaks(Era::Stateful) => {
+            // A method of the new era that forgot its envelope is told what it forgot.
+            None if !self.shared.speaks(Era::Stateful)
+                || (stateless && method == "server/discover") =>
+            {
                 self.shared.on_stateless_request(from, &method, params, now);
             }
             None if method == "ping" => self.shared.reply(from, Ok(Json::empty_object())),
@@ -218,6 +221,9 @@ impl Server {
                 self.shared.resume(sent.with, now);
                 self.shared.settle(sent.ticket, Err(CallError::Invalid(why)));
             }
+            return;
+        }
+        if malformed.is_notification {
             return;
         }
         // Before a session, the newest revision that is offered decides.

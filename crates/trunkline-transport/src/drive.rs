@@ -35,8 +35,6 @@ pub enum DriveError {
     Io(io::Error),
     /// The peer's framing makes no sense any more.
     Framing(&'static str),
-    /// The peer goes on asking without reading its answers.
-    Unread,
 }
 
 impl std::fmt::Display for DriveError {
@@ -44,7 +42,6 @@ impl std::fmt::Display for DriveError {
         match self {
             Self::Io(error) => write!(f, "The connection failed: {error}."),
             Self::Framing(why) => write!(f, "The peer's framing is broken: {why}"),
-            Self::Unread => f.write_str("The peer does not read what it is answered."),
         }
     }
 }
@@ -76,6 +73,10 @@ pub struct Driver<C, H, R, W> {
     limits: Limits,
     /// Set once the peer has hung up or we have: when the last open call must be done.
     draining: Option<Instant>,
+    /// When the peer last read something, once it has hung up.
+    moved: Instant,
+    /// Why the peer's framing makes no sense any more.
+    broken: Option<&'static str>,
 }
 
 impl<C, H, R, W> Driver<C, H, R, W>
@@ -120,6 +121,8 @@ where
             armed: None,
             limits,
             draining: None,
+            moved: Instant::now(),
+            broken: None,
         }
     }
 
@@ -151,6 +154,7 @@ where
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DriveError>> {
+        let mut turns = 0;
         loop {
             let mut busy = match self.poll_write(cx) {
                 Ok(moved) => moved,
@@ -163,20 +167,46 @@ where
             busy |= self.poll_read(cx)?;
             if busy {
                 self.check_deadlines(cx);
-                continue;
+                turns += 1;
+                if turns < TURNS && !self.is_stuffed() {
+                    continue;
+                }
+                // Others want a turn too, not least the one who finds out that the peer has read.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             if self.is_done() {
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(
+                    self.broken.map_or(Ok(()), |why| Err(DriveError::Framing(why))),
+                );
             }
             ready!(self.poll_timer(cx));
         }
     }
 
-    fn is_done(&self) -> bool {
-        let Some(until) = self.draining else { return false };
+    /// After the end of input: calls have a moment to finish, and answers that are ready have as
+    /// long as the peer goes on reading them.
+    fn is_done(&mut self) -> bool {
+        let Some(until) = self.drained_by() else { return false };
+        if until > Instant::now() {
+            let is_owed = self.core.open_calls() > 0 || !self.running.is_empty();
+            return !is_owed && !self.is_unsent();
+        }
+        // What still runs is stopped, so that nothing is added to what the peer reads.
+        self.running = Running::default();
+        self.draining = Some(self.moved + self.limits.drain);
+        !self.is_unsent() || self.moved + self.limits.drain <= Instant::now()
+    }
+
+    /// When to stop waiting, once the end has begun.
+    fn drained_by(&self) -> Option<Instant> {
+        let owed_by = self.draining?;
         let is_owed = self.core.open_calls() > 0 || !self.running.is_empty();
-        let is_unsent = self.written < self.out.len() || self.needs_flush;
-        !(is_owed || is_unsent) || until <= Instant::now()
+        Some(if is_owed { owed_by } else { owed_by.max(self.moved + self.limits.drain) })
+    }
+
+    fn is_unsent(&self) -> bool {
+        self.written < self.out.len() || self.needs_flush
     }
 
     /// Writes what is ready. Returns whether anything moved.
@@ -190,6 +220,7 @@ where
                         self.out.drain(..self.written);
                         self.written = 0;
                     }
+                    self.has_moved(moved);
                     return Ok(moved);
                 }
                 Poll::Ready(Ok(0)) => return Err(DriveError::Io(io::ErrorKind::WriteZero.into())),
@@ -204,7 +235,7 @@ where
             // One large answer should not cost its memory for ever.
             self.out.shrink_to(CHUNK);
         }
-        self.needs_flush |= moved;
+        self.has_moved(moved);
         if self.needs_flush
             && let Poll::Ready(flushed) = Pin::new(&mut self.writer).poll_flush(cx)
         {
@@ -214,15 +245,23 @@ where
         Ok(moved)
     }
 
+    fn has_moved(&mut self, moved: bool) {
+        self.needs_flush |= moved;
+        if moved && self.draining.is_some() {
+            self.moved = Instant::now();
+        }
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
-        // A peer that does not read its answers gets no more of its questions read; but if it owes
-        // us an answer we read on, or both might wait for ever.
-        if self.is_stuffed() && !self.core.is_waiting() {
+        // A peer that does not read its answers gets no more of its questions read. If it owes us
+        // an answer we read on for a while, or both might wait for the other to read.
+        let patience = if self.core.is_waiting() { EXCESS * self.limits.unsent_bytes } else { 0 };
+        if self.is_stuffed() && self.excess >= patience {
             return Ok(false);
         }
         // Texts that had to wait for the peer to read go first.
         if std::mem::take(&mut self.has_texts) {
-            self.take_texts(cx)?;
+            self.take_texts(cx);
             return Ok(true);
         }
         let Some(reader) = &mut self.reader else { return Ok(false) };
@@ -235,30 +274,34 @@ where
         if n == 0 {
             let now = Instant::now();
             // A last line may lack its line break.
-            if let Some(incoming) = self.decoder.finish().map(read).transpose()? {
-                self.receive(incoming, now, cx);
+            match self.decoder.finish().map(read) {
+                Some(Ok(incoming)) => self.receive(incoming, now, cx),
+                Some(Err(why)) => self.broken = Some(why),
+                None => {}
             }
             self.hang_up(cx);
             return Ok(true);
         }
-        self.take_texts(cx)?;
+        self.take_texts(cx);
         Ok(true)
     }
 
     /// Takes in the texts that have been read, as far as there is room for their answers.
-    fn take_texts(&mut self, cx: &mut Context<'_>) -> Result<(), DriveError> {
+    fn take_texts(&mut self, cx: &mut Context<'_>) {
         let now = Instant::now();
-        while let Some(incoming) = self.decoder.next().map(read).transpose()? {
-            self.receive(incoming, now, cx);
+        while let Some(incoming) = self.decoder.next().map(read) {
+            match incoming {
+                Ok(incoming) => self.receive(incoming, now, cx),
+                // What came before is still answered.
+                Err(why) => {
+                    self.broken = Some(why);
+                    return self.hang_up(cx);
+                }
+            }
             if self.is_stuffed() {
                 self.has_texts = true;
-                break;
+                return;
             }
-        }
-        // We read on while the peer owes us an answer; but not for ever, if it reads nothing.
-        match self.excess > EXCESS * self.limits.unsent_bytes {
-            true => Err(DriveError::Unread),
-            false => Ok(()),
         }
     }
 
@@ -270,7 +313,8 @@ where
     /// The peer is gone: what is open may finish, for a moment.
     fn hang_up(&mut self, cx: &mut Context<'_>) {
         self.reader = None;
-        self.draining = Some(Instant::now() + self.limits.drain);
+        self.moved = Instant::now();
+        self.draining = Some(self.moved + self.limits.drain);
         self.armed = None;
         self.core.handle(Input::Close, Instant::now());
         self.act(cx);
@@ -344,7 +388,7 @@ where
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let next = self.core.next_timeout().into_iter().chain(self.draining).min();
+        let next = self.core.next_timeout().into_iter().chain(self.drained_by()).min();
         let Some(next) = next else {
             self.armed = None;
             return Poll::Pending;
@@ -389,7 +433,8 @@ where
                 Output::Failed(error) => {
                     self.tell_opened(Err(error));
                     self.reader = None;
-                    self.draining = Some(Instant::now() + self.limits.drain);
+                    self.moved = Instant::now();
+                    self.draining = Some(self.moved + self.limits.drain);
                 }
             }
         }
@@ -445,14 +490,16 @@ fn is_hang_up(error: &io::Error) -> bool {
 }
 
 /// What a frame says.
-fn read(frame: Frame<'_>) -> Result<Incoming, DriveError> {
+fn read(frame: Frame<'_>) -> Result<Incoming, &'static str> {
     match frame {
         Frame::Text(text) => Ok(Incoming::parse(text)),
         Frame::TooLong(malformed) => Ok(Incoming::Bad(malformed)),
-        Frame::Broken(why) => Err(DriveError::Framing(why)),
+        Frame::Broken(why) => Err(why),
     }
 }
 
 const CHUNK: usize = 64 * 1024;
 /// How often the limit on what is unsent may be passed by a peer that owes us an answer.
 const EXCESS: usize = 4;
+/// How often the loop goes round before it lets others have a turn.
+const TURNS: u32 = 32;

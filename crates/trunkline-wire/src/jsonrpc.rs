@@ -147,6 +147,11 @@ impl Object {
         }
     }
 
+    /// The first of `names` that is there and is no object.
+    pub fn not_an_object<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
+        names.iter().copied().find(|name| self.get(name).is_some_and(|it| !it.is_object()))
+    }
+
     /// The members in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(key, value)| (&**key, value))

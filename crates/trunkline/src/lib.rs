@@ -38,7 +38,10 @@ pub use server::{Answer, Args, Context, Json, Server, prompt, resource, template
 /// How deadlines are given.
 pub use trunkline_proto::{Change, Timing};
 /// The byte streams underneath: for those who bring their own.
-pub use trunkline_transport as transport;
+pub mod transport {
+    pub use trunkline_transport::drive::DriveError;
+    pub use trunkline_transport::{child, memory};
+}
 /// Every bound in one place.
 pub use trunkline_transport::Limits;
 /// JSON that is carried, not parsed.

@@ -3,15 +3,15 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Map, Value};
 use trunkline::client::Client;
 
-use super::made;
-use crate::arguments;
+use super::{made, talk};
 use crate::failure::Failure;
 use crate::output::{Screen, Tone, block};
 use crate::target::Target;
+use crate::{arguments, json};
 
 /// Calls a tool and prints what it says.
 #[derive(clap::Args)]
@@ -25,23 +25,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
     #[command(flatten)]
-    target: Target,
+    pub(crate) target: Target,
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let base = args.args.as_deref().map(read_object).transpose()?.unwrap_or_default();
-    let client = args.target.connect(screen).await?;
-    let schema = match args.pairs.is_empty() {
-        true => Value::Null,
-        false => input_schema(&client, &args.tool).await?,
-    };
-    let arguments = arguments::build(base, &args.pairs, &schema)?;
-    let watching = screen.clone();
-    let call = client
-        .call_tool(&args.tool, Value::Object(arguments))
-        .on_progress(move |step| watching.progress(&step));
-    let result = made(&client, "tools/call", call).await?;
-    client.close().await;
+    let result = talk(&args.target, screen, async |client| {
+        let schema = match args.pairs.is_empty() {
+            true => Value::Null,
+            false => input_schema(client, &args.tool).await?,
+        };
+        let arguments = arguments::build(base, &args.pairs, &schema)?;
+        let watching = screen.clone();
+        let call = client
+            .call_tool(&args.tool, Value::Object(arguments))
+            .on_progress(move |step| watching.progress(&step));
+        Ok(made(client, "tools/call", call).await?)
+    })
+    .await?;
 
     if args.target.json {
         screen.json(&result)?;
@@ -70,17 +71,24 @@ async fn input_schema(client: &Client, name: &str) -> Result<Value, Failure> {
     Ok(tool.and_then(|tool| tool.input_schema.to().ok()).unwrap_or_default())
 }
 
-fn read_object(given: &str) -> Result<Map<String, Value>> {
+fn read_object(given: &str) -> Result<Map<String, Value>, Failure> {
+    let unreadable = |what: &str, error| Failure::usage(format!("{what} cannot be read: {error}."));
     let text = match given.strip_prefix('@') {
-        Some(path) => {
-            std::fs::read_to_string(path).with_context(|| format!("`{path}` cannot be read"))?
-        }
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| unreadable(&format!("`{path}`"), error))?,
         None if given == "-" => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("stdin cannot be read")?;
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| unreadable("stdin", error))?;
             text
         }
         None => given.to_owned(),
     };
-    serde_json::from_str(&text).context("`--args` takes one JSON object")
+    let wanted = "`--args` takes one JSON object";
+    match json::parse(&text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Failure::usage(format!("{wanted}."))),
+        Err(error) => Err(Failure::usage(format!("{wanted}: {error}."))),
+    }
 }

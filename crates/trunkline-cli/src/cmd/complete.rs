@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use trunkline::model::{CompleteParams, CompleteResult, Reference};
 
-use super::made;
-use crate::output::Screen;
+use super::{made, talk};
+use crate::output::{Screen, one_line};
 use crate::target::Target;
 
 /// Completes an argument and prints the suggestions, one a line.
@@ -21,23 +21,24 @@ pub(crate) struct Args {
     #[arg(default_value = "")]
     prefix: String,
     #[command(flatten)]
-    target: Target,
+    pub(crate) target: Target,
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let client = args.target.connect(screen).await?;
     let reference = match args.reference.strip_prefix("prompt:") {
         Some(name) => Reference::prompt(name),
         None => Reference::resource(&args.reference),
     };
-    let call = client.complete(CompleteParams::new(reference, args.argument, args.prefix));
-    let completion = made(&client, "completion/complete", call).await?;
-    client.close().await;
+    let params = CompleteParams::new(reference, args.argument, args.prefix);
+    let completion = talk(&args.target, screen, async |client| {
+        Ok(made(client, "completion/complete", client.complete(params)).await?)
+    })
+    .await?;
     if args.target.json {
         screen.json(&CompleteResult::new(completion))?;
     } else {
         for value in &completion.values {
-            screen.print(&screen.foreign(value))?;
+            screen.print(&one_line(value))?;
         }
         if completion.has_more == Some(true) {
             screen.aside("more", "There are more suggestions than these.");

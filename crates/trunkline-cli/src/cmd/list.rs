@@ -10,8 +10,8 @@ use serde_json::Value;
 use trunkline::client::Client;
 use trunkline::model::{Prompt, Resource, ResourceTemplate, Tool};
 
-use super::made;
-use crate::output::{Screen, Tone};
+use super::{made, talk};
+use crate::output::{Screen, Tone, one_line};
 use crate::target::Target;
 
 /// Lists what a server offers.
@@ -21,11 +21,11 @@ pub(crate) struct Args {
     #[arg(value_enum, default_value_t)]
     what: What,
     #[command(flatten)]
-    target: Target,
+    pub(crate) target: Target,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum What {
+pub(crate) enum What {
     Tools,
     Resources,
     Templates,
@@ -47,10 +47,10 @@ struct Found {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let client = args.target.connect(screen).await?;
-    let found = find(&client, args.what).await?;
-    let head = head(&client, screen);
-    client.close().await;
+    let (found, head) = talk(&args.target, screen, async |client| {
+        Ok((find(client, args.what).await?, head(client, screen)))
+    })
+    .await?;
     match args.target.json {
         true => screen.json(&found)?,
         false => screen.print(&format!("{head}{}", describe(&found, screen)))?,
@@ -88,7 +88,7 @@ fn head(client: &Client, screen: &Screen) -> String {
         format!("{} {}", it.title.as_ref().unwrap_or(&it.name), it.version)
     });
     let revision = screen.tone(Tone::Dim, &format!("speaks {}", client.revision()));
-    format!("{} {revision}\n", screen.tone(Tone::Bold, &screen.foreign(&name)))
+    format!("{} {revision}\n", screen.tone(Tone::Bold, &one_line(&name)))
 }
 
 fn describe(found: &Found, screen: &Screen) -> String {
@@ -124,14 +124,13 @@ fn section<'a>(
         return;
     }
     let _ = writeln!(out, "\n{}", screen.tone(Tone::Bold, title));
-    let items: Vec<_> = items.collect();
+    let items: Vec<_> = items.map(|(name, about)| (one_line(&name), about)).collect();
     let width = items.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(40);
     for (name, about) in &items {
-        let (name, about) = (screen.foreign(name), screen.foreign(about.unwrap_or_default()));
-        let first = about.lines().next().unwrap_or_default();
+        let first = one_line(about.unwrap_or_default().lines().next().unwrap_or_default());
         // Colours do not count for the width, so the padding stays outside them.
         let gap = " ".repeat(width.saturating_sub(name.chars().count()));
-        let line = format!("  {}{gap}  {first}", screen.tone(Tone::Name, &name));
+        let line = format!("  {}{gap}  {first}", screen.tone(Tone::Name, name));
         let _ = writeln!(out, "{}", line.trim_end());
     }
     if items.is_empty() {

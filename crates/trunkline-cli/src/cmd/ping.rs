@@ -6,26 +6,26 @@ use std::time::Instant;
 use anyhow::Result;
 use serde_json::json;
 
-use super::made;
-use crate::output::{Screen, Tone};
+use super::{made, talk};
+use crate::output::{Screen, Tone, one_line};
 use crate::target::Target;
 
 /// Asks whether a server is there, and how long it takes to say so.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    target: Target,
+    pub(crate) target: Target,
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let started = Instant::now();
-    let client = args.target.connect(screen).await?;
-    let connected = started.elapsed();
-    let sent = Instant::now();
-    made(&client, "ping", client.ping()).await?;
-    let answered = sent.elapsed();
-    let (info, revision) = (client.server_info().cloned(), client.revision());
-    client.close().await;
+    let (connected, answered, info, revision) = talk(&args.target, screen, async |client| {
+        let connected = started.elapsed();
+        let sent = Instant::now();
+        made(client, "ping", client.ping()).await?;
+        Ok((connected, sent.elapsed(), client.server_info().cloned(), client.revision()))
+    })
+    .await?;
     let ms = |it: std::time::Duration| (it.as_secs_f64() * 1e5).round() / 100.0;
     if args.target.json {
         screen.json(&json!({
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         let name =
             info.map_or("a nameless server".to_owned(), |it| format!("{} {}", it.name, it.version));
         let pong = screen.tone(Tone::Good, "pong");
-        let (name, answered, connected) = (screen.foreign(&name), ms(answered), ms(connected));
+        let (name, answered, connected) = (one_line(&name), ms(answered), ms(connected));
         screen.print(&format!(
             "{pong} from {name} in {answered} ms, connected in {connected} ms, speaking {revision}"
         ))?;

@@ -1,11 +1,13 @@
 //! `trunkline prompt NAME [key=value…] -- COMMAND…`
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use trunkline::model::Role;
 
-use super::made;
+use super::{made, talk};
+use crate::failure::Failure;
 use crate::output::{Screen, Tone, block};
 use crate::target::{Target, pair};
 
@@ -18,14 +20,18 @@ pub(crate) struct Args {
     #[arg(value_name = "KEY=VALUE", value_parser = pair)]
     pairs: Vec<(String, String)>,
     #[command(flatten)]
-    target: Target,
+    pub(crate) target: Target,
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let client = args.target.connect(screen).await?;
-    let call = client.get_prompt(&args.name, args.pairs);
-    let result = made(&client, "prompts/get", call).await?;
-    client.close().await;
+    let mut seen = BTreeSet::new();
+    if let Some((key, _)) = args.pairs.iter().find(|(key, _)| !seen.insert(key)) {
+        return Err(Failure::given_twice(key).into());
+    }
+    let result = talk(&args.target, screen, async |client| {
+        Ok(made(client, "prompts/get", client.get_prompt(&args.name, args.pairs)).await?)
+    })
+    .await?;
     if args.target.json {
         screen.json(&result)?;
     } else {

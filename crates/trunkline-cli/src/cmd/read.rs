@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use super::made;
+use super::{made, talk};
 use crate::output::{Screen, resource};
 use crate::target::Target;
 
@@ -14,13 +14,14 @@ pub(crate) struct Args {
     /// Which resource.
     uri: String,
     #[command(flatten)]
-    target: Target,
+    pub(crate) target: Target,
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let client = args.target.connect(screen).await?;
-    let result = made(&client, "resources/read", client.read_resource(&args.uri)).await?;
-    client.close().await;
+    let result = talk(&args.target, screen, async |client| {
+        Ok(made(client, "resources/read", client.read_resource(&args.uri)).await?)
+    })
+    .await?;
     if args.target.json {
         screen.json(&result)?;
     } else {

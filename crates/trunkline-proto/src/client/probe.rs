@@ -25,12 +25,11 @@ impl Client {
             method: "server/discover".into(),
             params: Params::Object(params),
         });
-        let bounds = &self.config.bounds;
-        let (silence, deadline) = (now + bounds.probe, now + bounds.open);
+        let (silence, deadline) = (now + self.config.bounds.probe, self.open_by);
         self.phase = Phase::Probing { id, revision, silence, deadline, again };
     }
 
-    pub(super) fn initialize(&mut self, may_probe: bool, now: Instant) {
+    pub(super) fn initialize(&mut self, may_probe: bool) {
         let Some(revision) = self.config.revisions.of_era(Era::Stateful).newest() else {
             let ours = self.config.revisions;
             return self.fail(OpenError::NoCommonRevision { ours, theirs: Vec::new() });
@@ -47,7 +46,7 @@ impl Client {
             method: "initialize".into(),
             params: Params::Object(params),
         });
-        self.phase = Phase::Initializing { id, deadline: now + self.config.bounds.open, may_probe };
+        self.phase = Phase::Initializing { id, deadline: self.open_by, may_probe };
     }
 
     pub(super) fn on_probe_answer(&mut self, outcome: Outcome, now: Instant) {
@@ -71,7 +70,7 @@ impl Client {
                     _ => OpenError::NoCommonRevision { ours, theirs },
                 });
             }
-            Verdict::Initialize(_) => self.initialize(!again, now),
+            Verdict::Initialize(_) => self.initialize(!again),
             Verdict::Fail(error) => self.fail(error),
         }
     }
@@ -113,10 +112,10 @@ impl Client {
         match self.phase {
             Phase::Probing { silence, deadline, again, .. } if silence.min(deadline) <= now => {
                 // Over a pipe, silence means an old server that drops what it does not know.
-                if self.config.revisions.of_era(Era::Stateful).is_empty() {
+                if deadline <= now || self.config.revisions.of_era(Era::Stateful).is_empty() {
                     self.fail(OpenError::TimedOut);
                 } else {
-                    self.initialize(!again, now);
+                    self.initialize(!again);
                 }
             }
             Phase::Initializing { deadline, .. } if deadline <= now => {
@@ -165,7 +164,12 @@ fn classify(outcome: &Outcome, ours: Revisions, probed: Revision) -> Verdict {
 fn on_discovered(found: DiscoverResult, result: &Json, ours: Revisions) -> Verdict {
     let common = of_era(&found.supported_versions, Era::Stateless).common(ours);
     let Some(revision) = common.newest() else {
-        return Verdict::Initialize(found.supported_versions);
+        let theirs = found.supported_versions;
+        return match of_era(&theirs, Era::Stateful).is_empty() && !theirs.is_empty() {
+            // It speaks revisions newer than ours, and `initialize` is for older ones.
+            true => Verdict::Fail(OpenError::NoCommonRevision { ours, theirs }),
+            false => Verdict::Initialize(theirs),
+        };
     };
     Verdict::Stateless(Box::new(Opened {
         revision,

@@ -62,12 +62,12 @@ impl Server {
     pub(super) fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>, now: Instant) {
         let allowed = self.session.as_ref().is_some_and(|it| it.profile().batch != Batch::No);
         if !allowed || items.is_empty() || items.len() > self.shared.config.bounds.batch {
-            let malformed = Malformed { kind: MalformedKind::Batch, id: None, is_response: false };
+            let malformed = Malformed::new(MalformedKind::Batch);
             return self.on_malformed(malformed, None, now);
         }
         let answers = items.iter().filter(|it| match it {
             Ok(message) => matches!(message, Message::Request { .. }),
-            Err(malformed) => !malformed.is_response,
+            Err(malformed) => !malformed.is_response && !malformed.is_notification,
         });
         let missing = answers.count();
         let batch = (missing > 0).then(|| self.shared.batches.open(missing));

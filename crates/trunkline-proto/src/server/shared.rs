@@ -15,7 +15,7 @@ use trunkline_wire::revision::{Era, Revision};
 use super::{Config, batch, dialect, stateless};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
-use crate::{Ask, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket};
+use crate::{Ask, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket, checked};
 
 /// What the eras share.
 #[derive(Debug)]
@@ -63,7 +63,10 @@ impl Shared {
 
     /// Opens a call and has it answered, unless too many are open already.
     pub(super) fn call(&mut self, from: Asking, mut facts: Facts, now: Instant) {
-        if self.calls.at_work() >= self.config.bounds.in_flight {
+        let waiting = self.calls.len() - self.calls.at_work();
+        if self.calls.at_work() >= self.config.bounds.in_flight
+            || waiting >= self.config.bounds.subscriptions
+        {
             let error = ErrorObject::internal("overloaded", "Too many calls are open; try later.");
             return self.reply(from, Err(error));
         }
@@ -80,16 +83,14 @@ impl Shared {
             wants_progress: progress.is_some(),
             log_level: facts.log_level,
         };
-        let mut clock = Clock::start(self.config.bounds.call, now);
-        if facts.row.name == "tasks/result" {
-            // It is meant to wait for as long as the task takes.
-            clock.hold();
-        }
+        // It waits for as long as the task takes, like a subscription, and is bounded like one.
+        let waits = facts.row.name == "tasks/result";
+        let clock = (!waits).then(|| Clock::start(self.config.bounds.call, now));
         self.calls.add(OpenCall {
             key,
             id: from.id,
             revision: facts.revision,
-            clock: Some(clock),
+            clock,
             progress,
             log_level: facts.log_level,
             with: Owed { batch: from.batch, dialect: facts.dialect },
@@ -120,7 +121,7 @@ impl Shared {
     pub(super) fn on_response(&mut self, id: Option<Id>, outcome: Outcome, now: Instant) {
         if let Some(sent) = id.and_then(|id| self.asked.settle(&id)) {
             self.resume(sent.with, now);
-            self.settle(sent.ticket, outcome.map_err(CallError::Peer));
+            self.settle(sent.ticket, checked(outcome));
         }
     }
 

@@ -30,6 +30,9 @@ pub(super) struct Session {
 impl Session {
     /// Agrees on a revision: the client's if we speak it, our newest otherwise.
     pub(super) fn open(config: &Config, params: Object) -> Result<(Self, Json), ErrorObject> {
+        if let Some(name) = params.not_an_object(&["capabilities", "clientInfo"]) {
+            return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
+        }
         let params: InitializeParams = params.to().map_err(|err| {
             ErrorObject::invalid_params(format!("`initialize` cannot be read: {err}."))
         })?;

@@ -79,7 +79,7 @@ fn a_bad_element_is_refused_for_itself() {
     server().opened(V2025_03_26).check(
         r#"
         > [1,{"jsonrpc":"2.0","id":1,"method":"ping"},[],{"jsonrpc":"1.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3,"id":3,"method":"ping"}]
-        < [{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"A member name stands twice in one object."}}]
+        < [{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"This is not a JSON-RPC 2.0 message."}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"A member name stands twice in one object."}}]
         "#,
     );
 }

@@ -235,3 +235,41 @@ fn a_broken_answer_fails_the_clients_call_but_a_broken_request_does_not() {
         "#,
     );
 }
+
+#[test]
+fn a_response_that_cannot_be_read_is_never_answered() {
+    for error in [
+        "5",
+        "null",
+        r#"{"code":"x","message":"m"}"#,
+        r#"{"code":1}"#,
+        r#"{"code":1.5,"message":"m"}"#,
+    ] {
+        server()
+            .opened(V2025_11_25)
+            .check(&format!(r#"> {{"jsonrpc":"2.0","id":1,"error":{error}}}"#));
+    }
+}
+
+#[test]
+fn a_notification_that_cannot_be_read_is_never_answered() {
+    server().opened(V2025_11_25).check(
+        r#"
+        > {"jsonrpc":"2.0","method":"notifications/wat","params":5}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}
+        > {"jsonrpc":"2.0","method":"notifications/initialized","method":"notifications/initialized"}
+        "#,
+    );
+}
+
+#[test]
+fn a_name_that_stands_twice_is_refused_even_if_nobody_knows_it() {
+    server().opened(V2025_11_25).check(
+        r#"
+        > {"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}
+        < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"A member name stands twice in one object."}}
+        > {"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}
+        < {"jsonrpc":"2.0","error":{"code":-32600,"message":"A member name stands twice in one object."}}
+        "#,
+    );
+}

@@ -270,9 +270,12 @@ fn an_initialize_without_an_answer_times_out_and_is_not_cancelled() {
 }
 
 #[test]
-fn a_probe_ends_with_the_handshakes_own_deadline_if_that_is_shorter() {
-    client().with(|it| it.bounds.open = Duration::from_secs(2)).check(&format!(
-        "{DISCOVER}\nwait 2s\n{}\nwait 2s\nfailed timed out",
+fn the_handshake_has_one_deadline_however_many_attempts_it_takes() {
+    client()
+        .with(|it| it.bounds.open = Duration::from_secs(2))
+        .check(&format!("{DISCOVER}\nwait 2s\nfailed timed out"));
+    client().check(&format!(
+        "{DISCOVER}\nwait 5s\n{}\nwait 24s\nwait 1s\nfailed timed out",
         initialize(2, "2025-11-25")
     ));
 }

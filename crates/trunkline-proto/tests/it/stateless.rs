@@ -81,7 +81,7 @@ fn each_fault_of_an_envelope_is_named() {
 }
 
 #[test]
-fn without_a_revision_a_request_belongs_to_the_session_if_there_may_be_one() {
+fn an_envelope_without_a_revision_is_told_so_whatever_else_is_open() {
     let unnamed = list(1, CAPABILITIES);
     let missing = invalid(1, "`_meta` must hold `io.modelcontextprotocol/protocolVersion`.");
     server().only(V2026_07_28).check(&format!("{unnamed}\n{missing}"));
@@ -91,13 +91,14 @@ fn without_a_revision_a_request_belongs_to_the_session_if_there_may_be_one() {
         {missing}
         "#
     ));
+    server().check(&format!("{unnamed}\n{missing}"));
     server().check(&format!(
         r#"
-        {unnamed}
-        < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32600,"message":"Send `initialize` first."}}}}
+        > {{"jsonrpc":"2.0","id":1,"method":"server/discover"}}
+        {missing}
         "#
     ));
-    server().opened(V2025_11_25).check(&format!("{unnamed}\ncall 1 tools/list {{}}"));
+    server().opened(V2025_11_25).check(&format!("{unnamed}\n{missing}"));
 }
 
 #[test]

@@ -13,6 +13,11 @@ fn listen(id: &str, filter: &str) -> String {
     )
 }
 
+fn with_tasks(listen: &str) -> String {
+    let declared = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+    listen.replace("$META", declared)
+}
+
 fn acknowledged(id: &str, filter: &str) -> String {
     format!(
         r#"< {{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{filter},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
@@ -278,10 +283,13 @@ fn a_task_is_told_to_those_who_listen_for_it() {
     let task = r#""taskId":"t","status":"working","createdAt":"2026-07-28T00:00:00Z","lastUpdatedAt":"2026-07-28T00:00:00Z","ttlMs":1000"#;
     server().check(
         &[
-            &*listen("1", r#"{"taskIds":["t"]}"#),
+            &*with_tasks(&listen("1", r#"{"taskIds":["t"]}"#)),
             &acknowledged("1", r#"{"taskIds":["t"]}"#),
-            &listen("2", r#"{"taskIds":["u"]}"#),
+            &with_tasks(&listen("2", r#"{"taskIds":["u"]}"#)),
             &acknowledged("2", r#"{"taskIds":["u"]}"#),
+            // Whoever does not declare the extension hears nothing of it.
+            &listen("3", r#"{"taskIds":["t"]}"#),
+            &acknowledged("3", "{}"),
             &format!("changed task {{{task}}}"),
             &format!(
                 r#"< {{"jsonrpc":"2.0","method":"notifications/tasks","params":{{{task},"_meta":{{"io.modelcontextprotocol/subscriptionId":1}}}}}}"#

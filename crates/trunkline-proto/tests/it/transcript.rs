@@ -372,6 +372,7 @@ pub(crate) fn why_failed(error: &OpenError) -> String {
         OpenError::Invalid(why) => format!("invalid {why}"),
         OpenError::Closed { probing: true } => "closed while probing".to_owned(),
         OpenError::Closed { probing: false } => "closed".to_owned(),
+        other => panic!("the script has no word for {other:?}"),
     }
 }
 

@@ -65,15 +65,64 @@ async fn a_peer_that_hangs_up_without_reading_is_not_waited_for_long() {
 }
 
 #[tokio::test]
-async fn a_peer_that_asks_without_reading_is_cut_off_even_if_it_owes_an_answer() {
-    let ((reader, mut writer), serving) = server(Limits::default().unsent_bytes(128 << 10));
+async fn a_peer_that_asks_without_reading_is_not_read_from_even_if_it_owes_an_answer() {
+    let ((mut reader, mut writer), serving) = server(Limits::default().unsent_bytes(128 << 10));
     let call = r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"t"}}"#;
-    // More than is ever taken in: writing stops when the other side is gone.
-    let flood = format!("{INITIALIZE}\n{call}\n{}", lists(10_000));
-    let _ = timeout(PATIENCE, writer.write_all(flood.as_bytes())).await.expect("it is not endless");
-    let outcome = timeout(PATIENCE, serving).await.expect("it ends").unwrap();
-    assert!(matches!(outcome, Err(DriveError::Unread)), "{outcome:?}");
-    drop(reader);
+    let padded = format!(r#""tools/list","params":{{"pad":"{}"}}"#, "-".repeat(1000));
+    let lists = lists(1000).replace(r#""tools/list""#, &padded);
+    let flood = format!("{INITIALIZE}\n{call}\n{lists}");
+    let mut left = flood.as_bytes();
+    // Until nothing moves any more: long before everything is taken in.
+    while let Ok(written) = timeout(Duration::from_millis(300), writer.write(left)).await {
+        left = &left[written.unwrap()..];
+        assert!(!left.is_empty(), "everything was read though nobody reads the answers");
+    }
+    // Nothing is lost once the peer reads.
+    let asking = async {
+        writer.write_all(left).await.unwrap();
+        writer.shutdown().await.unwrap();
+    };
+    let reading = async {
+        let mut all = Vec::new();
+        timeout(PATIENCE, reader.read_to_end(&mut all)).await.expect("it ends").unwrap();
+        String::from_utf8(all).unwrap().lines().filter(|line| line.contains("xxx")).count()
+    };
+    let ((), lines) = tokio::join!(asking, reading);
+    assert_eq!(lines, 1000);
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_peer_that_has_hung_up_may_read_its_answers_as_slowly_as_it_likes() {
+    let ((mut reader, mut writer), serving) =
+        server(Limits::default().drain(Duration::from_millis(200)));
+    writer.write_all(format!("{INITIALIZE}\n{}", lists(8)).as_bytes()).await.unwrap();
+    writer.shutdown().await.unwrap();
+    let (mut bytes, mut bite) = (Vec::new(), vec![0; 32 << 10]);
+    loop {
+        // the sleep is the subject: it is longer in all than the time to drain, never at once.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let n = timeout(PATIENCE, reader.read(&mut bite)).await.expect("more comes").unwrap();
+        if n == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&bite[..n]);
+    }
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(lines, 9);
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_came_before_a_broken_frame_is_answered() {
+    let ((mut reader, mut writer), serving) = server(Limits::default());
+    let frame = format!("Content-Length: {}\r\n\r\n{INITIALIZE}", INITIALIZE.len());
+    writer.write_all(format!("{frame}Content-Length: what?\r\n\r\n").as_bytes()).await.unwrap();
+    let mut all = String::new();
+    timeout(PATIENCE, reader.read_to_string(&mut all)).await.expect("it ends").unwrap();
+    assert!(all.contains(r#""protocolVersion":"2025-06-18""#), "{all}");
+    let outcome = serving.await.unwrap();
+    assert!(matches!(outcome, Err(DriveError::Framing(_))), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -50,6 +50,7 @@ impl Scanner {
             kind: MalformedKind::TooLong,
             id: self.id,
             is_response: self.has_outcome && !self.has_method,
+            is_notification: false,
         }
     }
 
@@ -145,7 +146,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, id: Option<Id>, is_response: bool) {
-        let expected = Malformed { kind: MalformedKind::TooLong, id, is_response };
+        let expected = Malformed { id, is_response, ..Malformed::new(MalformedKind::TooLong) };
         for size in 1..=text.len() {
             let mut scanner = Scanner::default();
             text.as_bytes().chunks(size).for_each(|piece| scanner.feed(piece));

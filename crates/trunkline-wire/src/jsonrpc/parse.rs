@@ -1,6 +1,7 @@
 //! One JSON text → messages, or a precise complaint that still knows the id if it could be read.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -32,6 +33,8 @@ pub struct Malformed {
     pub id: Option<Id>,
     /// Whether it looks like a response to something we sent.
     pub is_response: bool,
+    /// Whether it looks like a notification, which nobody may answer.
+    pub is_notification: bool,
 }
 
 /// What can be wrong with a text.
@@ -54,8 +57,9 @@ pub enum MalformedKind {
 }
 
 impl Malformed {
-    pub(crate) fn new(kind: MalformedKind) -> Self {
-        Self { kind, id: None, is_response: false }
+    /// A text of which nothing else could be read.
+    pub fn new(kind: MalformedKind) -> Self {
+        Self { kind, id: None, is_response: false, is_notification: false }
     }
 
     /// The error to answer with.
@@ -110,6 +114,8 @@ struct Envelope<'a> {
     result: Option<Json>,
     error: Option<ErrorObject>,
     fault: Option<MalformedKind>,
+    /// Which of the known members were met, readable or not.
+    seen: u8,
 }
 
 impl<'a> Envelope<'a> {
@@ -125,9 +131,11 @@ impl<'a> Envelope<'a> {
     }
 
     fn judge(self) -> Result<Message, Malformed> {
-        let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        let has = |member: u8| self.seen & (1 << member) != 0;
+        let is_response = !has(METHOD) && (has(RESULT) || has(ERROR));
+        let is_notification = has(METHOD) && !has(ID) && !has(RESULT) && !has(ERROR);
         let id = self.id.and_then(|raw| Id::from_json(raw.get()));
-        let bad = |kind, id| Err(Malformed { kind, id, is_response });
+        let bad = |kind, id| Err(Malformed { kind, id, is_response, is_notification });
         if let Some(kind) = self.fault {
             return bad(kind, id);
         }
@@ -177,35 +185,44 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
         let mut it = Envelope::default();
-        let mut seen = 0_u8;
+        let mut others = Names::default();
         while let Some(key) = map.next_key::<Key<'de>>()? {
             let member = match &*key.0 {
-                "jsonrpc" => 0,
-                "id" => 1,
-                "method" => 2,
-                "params" => 3,
-                "result" => 4,
-                "error" => 5,
+                "jsonrpc" => VERSION,
+                "id" => ID,
+                "method" => METHOD,
+                "params" => PARAMS,
+                "result" => RESULT,
+                "error" => ERROR,
                 _ => {
+                    if !others.add(&key.0) {
+                        it.blame(MalformedKind::DuplicateKey);
+                    }
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
             };
-            if seen & (1 << member) != 0 {
+            if it.seen & (1 << member) != 0 {
                 it.blame(MalformedKind::DuplicateKey);
+                if member == ID {
+                    // Two ids are as good as none.
+                    it.id = None;
+                }
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            seen |= 1 << member;
+            it.seen |= 1 << member;
             match member {
-                0 => it.version = map.next_value::<&RawValue>()?.get() == r#""2.0""#,
-                1 => it.id = Some(map.next_value()?),
-                2 => match serde_json::from_str::<Key<'_>>(map.next_value::<&RawValue>()?.get()) {
-                    Ok(name) => it.method = Some(known_name(name.0)),
-                    Err(_) => it.blame(MalformedKind::NotJsonRpc),
-                },
-                3 => it.params = map.next_value_seed(ParamsSeed(&mut it.fault))?,
-                4 => it.result = Some(map.next_value()?),
+                VERSION => it.version = map.next_value::<&RawValue>()?.get() == r#""2.0""#,
+                ID => it.id = Some(map.next_value()?),
+                METHOD => {
+                    match serde_json::from_str::<Key<'_>>(map.next_value::<&RawValue>()?.get()) {
+                        Ok(name) => it.method = Some(known_name(name.0)),
+                        Err(_) => it.blame(MalformedKind::NotJsonRpc),
+                    }
+                }
+                PARAMS => it.params = map.next_value_seed(ParamsSeed(&mut it.fault))?,
+                RESULT => it.result = Some(map.next_value()?),
                 _ => match map.next_value::<Json>()?.to() {
                     Ok(error) => it.error = Some(error),
                     Err(_) => it.blame(MalformedKind::NotJsonRpc),
@@ -307,22 +324,41 @@ impl<'de> Deserialize<'de> for Object {
 fn read_members<'de, A: MapAccess<'de>>(mut map: A) -> Result<(Object, bool), A::Error> {
     let mut members: Vec<(MethodName, Json)> = Vec::with_capacity(4);
     let mut duplicate = false;
-    // Looking names up one by one is quick for the few members that parameters have; past that
-    // a set keeps the work linear.
-    let mut names = std::collections::HashSet::new();
+    let mut names = Names::default();
     while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
         let value = map.next_value()?;
-        duplicate |= if members.len() < FEW {
-            members.iter().any(|(name, _)| *name == key)
-        } else {
-            if names.is_empty() {
-                names.extend(members.iter().map(|(name, _)| name.to_string()));
-            }
-            !names.insert(key.to_string())
-        };
-        members.push((known_member(key), value));
+        let key = known_member(key);
+        duplicate |= !names.add_after(&key, &members);
+        members.push((key, value));
     }
     Ok((Object(members), duplicate))
+}
+
+/// Names that have been met. Looking them up one by one is quick for the few that messages have;
+/// past that a set keeps the work linear.
+#[derive(Default)]
+struct Names {
+    few: Vec<String>,
+    many: HashSet<String>,
+}
+
+impl Names {
+    /// Notes a name; `false` if it was there already.
+    fn add(&mut self, name: &str) -> bool {
+        if self.few.len() < FEW {
+            let is_new = self.few.iter().all(|it| it != name);
+            self.few.push(name.to_owned());
+            return is_new;
+        }
+        !self.few.iter().any(|it| it == name) && self.many.insert(name.to_owned())
+    }
+
+    /// The same for a name that follows `members`, which remember themselves while they are few.
+    fn add_after(&mut self, name: &str, members: &[(MethodName, Json)]) -> bool {
+        let few = &members[..members.len().min(FEW)];
+        let is_new = few.iter().all(|(it, _)| it != name);
+        is_new && (members.len() < FEW || self.many.insert(name.to_owned()))
+    }
 }
 
 /// A string that borrows from the text when it has no escapes.
@@ -378,3 +414,11 @@ const MEMBERS: [&str; 10] = [
     "taskId",
 ];
 const FEW: usize = 16;
+
+// The known members, as places in `Envelope::seen`.
+const VERSION: u8 = 0;
+const ID: u8 = 1;
+const METHOD: u8 = 2;
+const PARAMS: u8 = 3;
+const RESULT: u8 = 4;
+const ERROR: u8 = 5;

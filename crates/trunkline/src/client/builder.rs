@@ -230,14 +230,13 @@ impl Client {
 
 fn bounds(limits: &Limits, timing: Timing, revisions: Revisions) -> Bounds {
     let usual = Bounds { call: timing, ..limits.bounds() };
-    let is_probed = !revisions.of_era(Era::Stateless).is_empty();
-    let may_fall_back = !revisions.of_era(Era::Stateful).is_empty();
-    if is_probed && may_fall_back {
+    // With nothing to fall back to, a server may think about the probe as long as about anything.
+    let probe = match revisions.of_era(Era::Stateful).is_empty() {
+        true => limits.init_deadline,
         // Whoever gives the handshake little time gives the probe half of it.
-        let probe = usual.probe.min(limits.init_deadline / 2);
-        return Bounds { probe, open: limits.init_deadline - probe, ..usual };
-    }
-    Bounds { probe: limits.init_deadline, ..usual }
+        false => usual.probe.min(limits.init_deadline / 2),
+    };
+    Bounds { probe, ..usual }
 }
 
 /// How long a server that hung up may take to end.

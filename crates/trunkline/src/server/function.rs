@@ -47,16 +47,31 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
     fn from_call(input: &Input<'_>) -> Result<Self, String> {
         let arguments = input.arguments.map_or("{}", Json::get);
         serde_json::from_str(arguments).map(Args).map_err(|error| {
-            // Positions in a text the caller did not write would only confuse.
-            let text = error.to_string();
-            let text = text.split(" at line ").next().unwrap_or_default();
-            format!("The arguments do not fit: {text}.")
+            format!("The arguments do not fit: {}.", in_plain_words(&error.to_string()))
         })
     }
 
     fn schema() -> Option<Json> {
         Some(schema::input::<T>())
     }
+}
+
+/// What the reader complains of, without our type names and without positions in a text that the
+/// caller did not write.
+fn in_plain_words(complaint: &str) -> String {
+    let complaint = complaint.split(" at line ").next().unwrap_or_default();
+    let Some((before, expected)) = complaint.split_once("expected ") else {
+        return complaint.to_owned();
+    };
+    let expected = match expected {
+        it if it.starts_with("struct ") => "an object",
+        it if it.starts_with("enum ") => "one of its names",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        it => it,
+    };
+    format!("{before}expected {expected}")
 }
 
 /// An async function whose parameters are all [`FromCall`].
@@ -110,3 +125,25 @@ function!(A);
 function!(A, B);
 function!(A, B, C);
 function!(A, B, C, D);
+
+#[cfg(test)]
+mod tests {
+    use super::in_plain_words;
+
+    #[test]
+    fn complaints_name_no_rust_types() {
+        for (complaint, plain) in [
+            (
+                "invalid type: string \"x\", expected f64 at line 1 column 9",
+                "invalid type: string \"x\", expected a number",
+            ),
+            (
+                "invalid type: sequence, expected struct Echo at line 1 column 1",
+                "invalid type: sequence, expected an object",
+            ),
+            ("missing field `text` at line 1 column 2", "missing field `text`"),
+        ] {
+            assert_eq!(in_plain_words(complaint), plain);
+        }
+    }
+}

@@ -74,8 +74,10 @@ impl Job {
             Target::Resource(at) => &self.server.resources.get(*at).resource.uri,
             Target::Template { uri, .. } => uri,
         };
-        let arguments = self.arguments.as_ref().map_or("", Json::get);
-        [call.method.name, target, arguments].join("\0").into_bytes()
+        // As a value, not as a text: whoever carries the call may have written it anew.
+        let arguments: serde_json::Value =
+            self.arguments.as_ref().and_then(|it| it.to().ok()).unwrap_or_default();
+        [call.method.name, target, &arguments.to_string()].join("\0").into_bytes()
     }
 
     /// Shapes a structured result as the revision shapes the schema of the tool.

@@ -132,15 +132,12 @@ type Questions = Vec<(String, InputRequest)>;
 
 /// Answers one request of the newest revision: with the result, or with questions.
 pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job: Job) -> Outcome {
-    let bound = job.bound_to(&call);
     let mut journal = match call.params.take("requestState") {
-        Some(state) => open(&server, &state, &bound)?,
+        Some(state) => open(&server, &state, &job.bound_to(&call))?,
         None => Journal::default(),
     };
     if let Some(responses) = call.params.take("inputResponses") {
-        let responses = Object::parse(responses.get())
-            .map_err(|_| ErrorObject::invalid_params("`inputResponses` must be an object."))?;
-        journal.take_answers(responses);
+        journal.take_answers(read_responses(&responses)?);
     }
     let (questions, mut journal) = match run(&server, &call, &voice, &job, journal, false).await {
         Run::Done(outcome) => return outcome,
@@ -152,7 +149,7 @@ pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job
     if journal.next_round() > server.limits.input_rounds {
         return Err(ErrorObject::internal("rounds", "The call asked too many questions."));
     }
-    let sealed = seal(&server, &journal, &bound)?;
+    let sealed = seal(&server, &journal, &job.bound_to(&call))?;
     let required = InputRequired::new(questions).state(sealed);
     let extras = Extras { cache: None, server_info: Some(&server.info) };
     Ok(stateless::encode_input_required(&required, &extras))
@@ -221,6 +218,14 @@ async fn check_again(
              the arguments and earlier answers; put effects into `Context::once`.",
         )),
     }
+}
+
+fn read_responses(responses: &Json) -> Result<Object, ErrorObject> {
+    let responses = Object::parse(responses.get()).ok();
+    let is_answer = |(_, response): (&str, &Json)| response.is_object();
+    responses.filter(|it| it.iter().all(is_answer)).ok_or_else(|| {
+        ErrorObject::invalid_params("`inputResponses` must be an object of objects.")
+    })
 }
 
 fn open(server: &Inner, state: &Json, bound: &[u8]) -> Result<Journal, ErrorObject> {

@@ -51,6 +51,9 @@ impl Inner {
                 own.set(member, value);
             }
         }
+        if let Some(name) = own.not_an_object(&["arguments", "task"]) {
+            return invalid(format!("`{name}` must be an object."));
+        }
         let params = match CallToolParams::from_object(own) {
             Ok(params) => params,
             Err(error) => return invalid(format!("`tools/call` cannot be read: {error}.")),
@@ -160,6 +163,9 @@ impl Inner {
     }
 
     fn complete(&self, call: &Call) -> Outcome {
+        if let Some(name) = call.params.not_an_object(&["ref", "argument", "context"]) {
+            return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
+        }
         let params: CompleteParams = call.params.to().map_err(|error| {
             ErrorObject::invalid_params(format!("`completion/complete` cannot be read: {error}."))
         })?;

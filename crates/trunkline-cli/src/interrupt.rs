@@ -1,0 +1,115 @@
+//! A signal that ends programs → the end of what was started here, and the exit code for it.
+
+use std::future::poll_fn;
+use std::io;
+use std::process::ExitCode;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Runs `work` until it is done or a signal comes. What `work` holds is dropped then, which kills
+/// the server and everything it started.
+pub(crate) fn until_signal<W>(work: impl FnOnce() -> W + Send + 'static) -> Result<ExitCode>
+where
+    W: Future<Output = Result<ExitCode>>,
+{
+    let runtime = Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
+    let _inside = runtime.enter();
+    // Before anything is started: from then on a signal must find us prepared.
+    let mut signals = Signals::new().context("The signals cannot be watched")?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (finished, mut outcome) = oneshot::channel();
+    // In a thread of its own, because a write to a full pipe or a read from a terminal blocks it,
+    // and signals must work all the same.
+    let worker = thread::Builder::new().name("trunkline-work".into());
+    worker
+        .spawn(move || {
+            let outcome = run(work, stopped);
+            let _ = finished.send(outcome);
+        })
+        .context("The work cannot be started")?;
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = &mut outcome => outcome.unwrap_or_else(|_| Ok(ExitCode::from(PANICKED))),
+            number = signals.next() => {
+                drop(stop);
+                let _ = timeout(PATIENCE, outcome).await;
+                Ok(ExitCode::from(128 + number))
+            }
+        }
+    })
+}
+
+/// Runs `work`, and drops it unfinished when the other end of `stopped` goes away.
+fn run<W>(work: impl FnOnce() -> W, stopped: oneshot::Receiver<()>) -> Result<ExitCode>
+where
+    W: Future<Output = Result<ExitCode>>,
+{
+    let runtime = Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = work() => outcome,
+            _ = stopped => Ok(ExitCode::SUCCESS),
+        }
+    });
+    // A thread may still wait for someone to type; nobody needs what they type now.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// The signals that ask a program to end.
+struct Signals(Vec<(u8, Signal)>);
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let ignored = ignored();
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::quit(),
+        ];
+        let mut signals = Vec::new();
+        for kind in kinds {
+            let number = kind.as_raw_value();
+            // Whoever started us, such as `nohup`, may want a signal ignored.
+            if ignored & (1 << (number - 1)) == 0 {
+                signals.push((number as u8, signal(kind)?));
+            }
+        }
+        Ok(Self(signals))
+    }
+
+    async fn next(&mut self) -> u8 {
+        poll_fn(|cx| {
+            for (number, signal) in &mut self.0 {
+                if signal.poll_recv(cx).is_ready() {
+                    return Poll::Ready(*number);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The signals that this process ignores, one bit each; none where the system does not say.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// How long the work may take to let go of what it holds. Only one that blocks needs so long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What Rust programs exit with after a panic.
+const PANICKED: u8 = 101;
+
+const NO_RUNTIME: &str = "The runtime cannot be started";
