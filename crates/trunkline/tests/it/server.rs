@@ -88,6 +88,19 @@ async fn now() -> &'static str {
 }
 
 #[tokio::test]
+async fn an_array_is_no_object_wherever_one_is_wanted() {
+    let server = builder().tool(tool("now", now)).build();
+    for revision in Revision::ALL {
+        let mut peer = open(&server, revision).await;
+        for arguments in [json!(["x"]), json!("x"), json!(1)] {
+            let params = json!({ "name": "now", "arguments": arguments });
+            let code = peer.call_unchecked("tools/call", params).await.unwrap_err()["code"].clone();
+            assert_eq!(code, -32602, "{arguments} in {revision}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn pages_cover_a_list_once_and_in_order() {
     let mut server = builder().page_size(3);
     for at in 0..8 {

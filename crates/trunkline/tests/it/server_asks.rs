@@ -438,6 +438,40 @@ async fn rounds_and_the_state_between_them_are_bounded() {
     assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32603), &json!("state")));
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Trip {
+    city: String,
+    nights: u32,
+}
+
+#[tokio::test]
+async fn a_retry_may_spell_its_arguments_anew() {
+    let book = async |cx: Context, Args(it): Args<Trip>| {
+        let name = ask_name(&cx, "Who?").await?;
+        Ok::<_, ToolError>(format!("{name}, {} × {}", it.city, it.nights))
+    };
+    let server = builder().tool(tool("book", book)).build();
+    let mut peer = open(&server, NEWEST).await;
+    let call = json!({ "name": "book", "arguments": { "city": "Oslo", "nights": 2 } });
+    let id = peer.request("tools/call", call).await;
+    let required = peer.answer_to(&id).await.unwrap();
+    let round: serde_json::Map<_, _> = peer.answer_round(&required).into_iter().collect();
+    for (arguments, fits) in [
+        (r#"{ "nights": 2, "city": "\u004fslo" }"#, true),
+        (r#"{"nights":3,"city":"Oslo"}"#, false),
+    ] {
+        let mut params = json!({ "name": "book", "arguments": "ARGUMENTS" });
+        params.as_object_mut().unwrap().extend(round.clone());
+        let request = peer.prepare("tools/call", params);
+        let text_of = request.to_string().replace(r#""ARGUMENTS""#, arguments);
+        peer.send_bytes(format!("{text_of}\n").as_bytes()).await;
+        match peer.answer_to(&request["id"]).await {
+            Ok(result) => assert_eq!((text(&result), fits), ("Ada, Oslo × 2", true)),
+            Err(error) => assert_eq!((&error["code"], fits), (&json!(-32602), false)),
+        }
+    }
+}
+
 #[tokio::test]
 async fn replicas_with_the_same_keys_finish_each_others_calls() {
     let (old, new) = ([1; 32], [2; 32]);

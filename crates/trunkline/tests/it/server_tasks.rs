@@ -70,6 +70,19 @@ async fn start(peer: &mut Peer, name: &str, ttl: Option<u64>) -> Value {
     task["taskId"].clone()
 }
 
+#[tokio::test]
+async fn whoever_waits_for_many_results_can_still_ask_and_cancel() {
+    let endless = async || std::future::pending::<()>().await;
+    let server = builder().tool(tool("endless", endless).task(TaskSupport::Required)).build();
+    let mut peer = peer(&server, CORE).await;
+    let id = start(&mut peer, "endless", None).await;
+    for _ in 0..100 {
+        peer.request("tasks/result", json!({ "taskId": id })).await;
+    }
+    assert_eq!(peer.expect("tasks/get", json!({ "taskId": id })).await["status"], "working");
+    assert_eq!(peer.expect("tasks/cancel", json!({ "taskId": id })).await["status"], "cancelled");
+}
+
 /// Asks how a task stands until it no longer stands so.
 async fn while_it_is(peer: &mut Peer, id: &Value, status: &str) -> Value {
     soon(async {
