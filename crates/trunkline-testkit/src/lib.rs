@@ -11,3 +11,9 @@ pub mod oracle;
 #[cfg(feature = "peer")]
 pub mod peer;
 pub mod transcript;
+
+/// How often a stress test repeats itself: `usual` times, or `soaking` times under
+/// `cargo xtask soak`.
+pub fn repeats(usual: usize, soaking: usize) -> usize {
+    if std::env::var_os("TRUNKLINE_SOAK").is_some() { soaking } else { usual }
+}

@@ -1,8 +1,15 @@
 //! Servers that do not work, and command lines that make no sense.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::run::{against_demo, run};
+use serde_json::{Value, json};
+
+use crate::run::{TRUNKLINE, against_demo, run};
 
 /// Runs a verb, and compares the exit code and what must be in stderr.
 #[track_caller]
@@ -65,8 +72,186 @@ fn a_server_that_dies_in_a_call() {
     check(
         &["call", "print", "--protocol", "2025-06-18", "--", "sh", "-c", script],
         3,
-        &["tools/call failed", "connection ended", "out of paper"],
+        &["tools/call failed", "connection ended", "The server exited with code 9", "out of paper"],
     );
+}
+
+/// A script that shakes hands and then goes on with `rest`.
+fn serving(capabilities: &str, rest: &str) -> String {
+    let head = r#"read -r line
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":CAPABILITIES,"serverInfo":{"name":"sh","version":"1"}}}'
+        read -r line; read -r line
+        "#;
+    format!("{}{rest}", head.replace("CAPABILITIES", capabilities))
+}
+
+/// Runs a verb with `--json` and gives the one line that stdout must be.
+#[track_caller]
+fn json_failure(args: &[&str], code: i32) -> Value {
+    let found = run(args);
+    assert_eq!(found.code, code, "{}{}", found.stdout, found.stderr);
+    assert!(!found.stderr.is_empty(), "people are told too");
+    assert_eq!(found.stdout.lines().count(), 1, "{}", found.stdout);
+    serde_json::from_str(&found.stdout).unwrap_or_else(|err| panic!("{err}: {}", found.stdout))
+}
+
+#[test]
+fn programs_get_failures_as_json() {
+    let dies = serving(r#"{"tools":{}}"#, "exit 9");
+    let sh = ["--json", "--protocol", "2025-06-18", "--", "sh", "-c"];
+    let found = json_failure(&[&["call", "print"], &sh[..], &[&dies]].concat(), 3);
+    assert_eq!(found["error"]["stage"], "tools/call");
+    assert_eq!(found["error"]["exit"], json!({ "code": 9 }));
+    let killed = serving(r#"{"tools":{}}"#, "kill -KILL $$");
+    let found = json_failure(&[&["call", "print"], &sh[..], &[&killed]].concat(), 3);
+    assert_eq!(found["error"]["exit"], json!({ "signal": 9 }));
+
+    let refuses = serving(
+        r#"{"tools":{}}"#,
+        r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-7,"message":"no\u009bpe","data":{"why":[1]}}}'; read -r line"#,
+    );
+    let found = json_failure(&[&["call", "print"], &sh[..], &[&refuses]].concat(), 4);
+    let error = json!({ "stage": "tools/call", "message": "no\u{9b}pe", "code": -7, "data": { "why": [1] } });
+    assert_eq!(found, json!({ "error": error }));
+
+    let found = json_failure(&["ping", "--json", "--", "sh", "-c", "exit 7"], 3);
+    assert_eq!(found["error"]["stage"], "handshake");
+    assert_eq!(found["error"]["exit"], json!({ "code": 7 }));
+    let found = json_failure(&["ping", "--json", "--", "no-such-program-anywhere"], 3);
+    assert_eq!(found["error"]["stage"], "spawn");
+    for args in [
+        &["list", "--json"][..],
+        &["list", "--json", "trunkline", "demo"],
+        &["call", "echo", "--json", "--args", "[1]", "--", "x"],
+    ] {
+        assert_eq!(json_failure(args, 2)["error"]["stage"], "usage", "{args:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_no_fault_of_the_command_line() {
+    for args in [&["list", "--", TRUNKLINE, "demo"][..], &["demo"]] {
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let mut child = Command::new(TRUNKLINE)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        let _ = stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+        let output = child.wait_with_output().expect("it ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {stderr}");
+        assert!(stderr.contains("failed: "), "{args:?}: {stderr}");
+        drop(stdin);
+    }
+}
+
+#[test]
+fn broken_framing_is_no_fault_of_the_command_line() {
+    let mut child = Command::new(TRUNKLINE)
+        .arg("demo")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(b"Content-Length: many\r\n\r\n{}").expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("framing"), "{stderr}");
+}
+
+#[test]
+fn what_a_server_calls_itself_and_its_things_stays_on_one_line() {
+    let lists = serving(
+        r#"{"tools":{},"logging":{}}"#,
+        r#"
+        echo '{"jsonrpc":"2.0","id":2,"result":{}}'
+        read -r line
+        echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"l\u001b[2J\ntrunkline","data":"a\nforged: b"}}'
+        echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a\n  forged","description":"x\u009b2Jy\u202e","inputSchema":{"type":"object"}}]}}'
+        read -r line"#,
+    );
+    let end = ["--log", "debug", "--protocol", "2025-06-18", "--", "sh", "-c", &lists];
+    let found = run(&[&["list"], &end[..]].concat());
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert!(found.stdout.contains("  a\\n  forged()  x\\u{9b}2Jy\\u{202e}\n"), "{}", found.stdout);
+    assert!(
+        found.stderr.contains("error l\\u{1b}[2J\\ntrunkline: a\n  forged: b\n"),
+        "{}",
+        found.stderr
+    );
+    let found = run(&[&["list", "--json"], &end[..]].concat());
+    assert!(found.stdout.contains("x\\u009b2Jy\\u202e"), "{}", found.stdout);
+    let list: Value = serde_json::from_str(&found.stdout).expect("it is still JSON");
+    assert_eq!(list["tools"][0]["description"], "x\u{9b}2Jy\u{202e}");
+}
+
+/// Signals the binary while a server that ignores what it is asked is in `stage`, and sees that
+/// nothing is left of the server and of what the server started.
+#[track_caller]
+fn check_signal(signal: &str, number: i32, stage: &str) {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let fifo = format!("{folder}/alive-{signal}-{stage}-{}", std::process::id());
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("it is installed").success());
+    // Whoever lives holds the fifo open.
+    let stay = "trap '' TERM INT HUP QUIT; exec 3>\"$0\"; sleep 1000 & echo up >&3; wait";
+    let script = match stage {
+        "handshake" => stay.to_owned(),
+        _ => serving(r#"{"tools":{}}"#, stay),
+    };
+    let verb = ["call", "print", "--protocol", "2025-06-18", "--", "sh", "-c", &script, &fifo];
+    let mut child = Command::new(TRUNKLINE)
+        .args(verb)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary was built");
+    let mut alive = BufReader::new(File::open(&fifo).expect("the server opens it"));
+    let mut up = String::new();
+    alive.read_line(&mut up).expect("a fifo can be read");
+    assert_eq!(up, "up\n");
+    std::fs::remove_file(&fifo).expect("it was made above");
+
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", signal, &id]).status().expect("it is installed");
+    assert!(sent.success());
+    let (gone, all_gone) = mpsc::channel();
+    thread::spawn(move || gone.send(alive.read_to_end(&mut Vec::new()).is_ok()));
+    let is_gone = all_gone.recv_timeout(Duration::from_secs(5));
+    assert_eq!(is_gone, Ok(true), "{signal} in the {stage}: a process is left");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(128 + number), "{signal} in the {stage}: {status}");
+}
+
+#[test]
+fn signals_end_the_server_and_all_it_started() {
+    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
+        for stage in ["handshake", "call"] {
+            check_signal(signal, number, stage);
+        }
+    }
+}
+
+#[test]
+fn a_signal_that_is_to_be_ignored_is() {
+    let serves = serving(
+        "{}",
+        r#"kill -HUP "$PPID"; echo '{"jsonrpc":"2.0","id":2,"result":{}}'; read -r line"#,
+    );
+    let found = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh", TRUNKLINE])
+        .args(["ping", "--protocol", "2025-06-18", "--", "sh", "-c", &serves])
+        .stdin(Stdio::null())
+        .output()
+        .expect("there is a shell");
+    assert_eq!(found.status.code(), Some(0), "{}", String::from_utf8_lossy(&found.stderr));
 }
 
 #[test]
@@ -110,13 +295,18 @@ fn a_tool_that_takes_too_long() {
 
 #[test]
 fn command_lines_that_make_no_sense() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["list"], "COMMAND"),
         (&["dance"], "dance"),
         (&["ping", "--protocol", "2023-01-01", "--", "x"], "choose one of"),
         (&["ping", "--timeout", "soon", "--", "x"], "number of seconds"),
         (&["call", "echo", "--args", "[1]", "--", "x"], "`--args` takes one JSON object"),
         (&["call", "echo", "--args", "@no/such/file", "--", "x"], "`no/such/file` cannot be read"),
+        (&["call", "sum", "--args", r#"{"a":1,"a":2}"#, "--", "x"], "`a` is given twice"),
+        (&["prompt", "review", "code=x", "code=y", "--", "x"], "`code` is given twice"),
+        (&["list", "--env", "=x", "--", "x"], "NAME=VALUE"),
+        (&["list", "--env", "", "--", "x"], "NAME=VALUE"),
+        (&["list", "trunkline", "demo"], "try: `trunkline list -- trunkline demo`"),
     ];
     for (args, part) in cases {
         check(args, 2, &[part]);
@@ -124,4 +314,7 @@ fn command_lines_that_make_no_sense() {
     let found = against_demo(&["call", "work", "steps=many"]);
     assert_eq!(found.code, 2, "{}", found.stderr);
     assert!(found.stderr.contains("`steps` takes integer"), "{}", found.stderr);
+    let found = against_demo(&["call", "sum", "a=1", "a=2", "b=3"]);
+    assert_eq!(found.code, 2, "{}", found.stderr);
+    assert!(found.stderr.contains("`a` is given twice"), "{}", found.stderr);
 }

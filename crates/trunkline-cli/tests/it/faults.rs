@@ -3,6 +3,7 @@
 
 mod client;
 mod server;
+mod stress;
 
 use std::process;
 

@@ -18,6 +18,8 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::{Revision, Revisions};
 
+use trunkline_testkit::repeats;
+
 use crate::transcript::{every_server_capability, fill, start};
 
 /// A small linear congruential generator: the same seed gives the same story everywhere.
@@ -159,7 +161,7 @@ fn drain(core: &mut impl Conversation, book: &mut Book) {
 #[test]
 fn a_server_survives_any_story_and_answers_every_request_once() {
     let (mut opened, mut answered) = (0, 0);
-    for seed in 0..300 {
+    for seed in 0..repeats(300, 30_000) as u64 {
         let (more, done) = server_story(seed);
         opened += more;
         answered += done;
@@ -270,7 +272,7 @@ fn server_story(seed: u64) -> (usize, usize) {
 #[test]
 fn a_client_survives_any_story_and_settles_every_call_once() {
     let mut opened = 0;
-    for seed in 0..300 {
+    for seed in 0..repeats(300, 30_000) as u64 {
         opened += client_story(seed);
     }
     assert!(opened > 500, "{opened} questions: too tame");
