@@ -30,7 +30,7 @@ pub(crate) struct Failure {
     /// Whether the server went away in the middle of it.
     pub(crate) is_hung_up: bool,
     /// The error the server answered with.
-    peer: Option<ErrorObject>,
+    peer: Option<Box<ErrorObject>>,
     /// How the server ended.
     exit: Option<Exit>,
 }
@@ -96,7 +96,7 @@ impl Failure {
             advice: advice.map(str::to_owned),
             stderr: lines(client.stderr()),
             is_hung_up: *error == CallError::Closed,
-            peer: if let CallError::Peer(error) = error { Some(error.clone()) } else { None },
+            peer: if let CallError::Peer(it) = error { Some(it.clone().into()) } else { None },
             ..Self::new(code, stage, error.to_string())
         }
     }
@@ -143,7 +143,7 @@ impl From<ConnectError> for Failure {
         };
         let code = if error.is_timeout() { TIMEOUT } else { CONNECT };
         let peer = match &error.cause {
-            ConnectCause::Handshake(OpenError::Refused(error)) => Some(error.clone()),
+            ConnectCause::Handshake(OpenError::Refused(it)) => Some(it.clone().into()),
             _ => None,
         };
         Self {

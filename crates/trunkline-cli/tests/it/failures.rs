@@ -108,7 +108,7 @@ fn programs_get_failures_as_json() {
 
     let refuses = serving(
         r#"{"tools":{}}"#,
-        r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-7,"message":"no\u009bpe","data":{"why":[1]}}}'; read -r line"#,
+        r#"printf '%s\n' '{"jsonrpc":"2.0","id":2,"error":{"code":-7,"message":"no\u009bpe","data":{"why":[1]}}}'; read -r line"#,
     );
     let found = json_failure(&[&["call", "print"], &sh[..], &[&refuses]].concat(), 4);
     let error = json!({ "stage": "tools/call", "message": "no\u{9b}pe", "code": -7, "data": { "why": [1] } });
@@ -172,10 +172,10 @@ fn what_a_server_calls_itself_and_its_things_stays_on_one_line() {
     let lists = serving(
         r#"{"tools":{},"logging":{}}"#,
         r#"
-        echo '{"jsonrpc":"2.0","id":2,"result":{}}'
+        printf '%s\n' '{"jsonrpc":"2.0","id":2,"result":{}}'
         read -r line
-        echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"l\u001b[2J\ntrunkline","data":"a\nforged: b"}}'
-        echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a\n  forged","description":"x\u009b2Jy\u202e","inputSchema":{"type":"object"}}]}}'
+        printf '%s\n' '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"l\u001b[2J\ntrunkline","data":"a\nforged: b"}}'
+        printf '%s\n' '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a\n  forged","description":"x\u009b2Jy\u202e","inputSchema":{"type":"object"}}]}}'
         read -r line"#,
     );
     let end = ["--log", "debug", "--protocol", "2025-06-18", "--", "sh", "-c", &lists];

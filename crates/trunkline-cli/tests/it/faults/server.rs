@@ -287,7 +287,7 @@ async fn an_end_in_the_middle_of_a_message_is_an_end() {
         // A last line may lack its end, so this one is read and refused.
         (Framing::Newline, r#"{"jsonrpc":"2.0","id":9,"method":"#, Exit::Code(0)),
         // Here it is certain that something was lost.
-        (Framing::ContentLength, "Content-Length: 1000\r\n\r\n{\"jsonrpc\":", Exit::Code(2)),
+        (Framing::ContentLength, "Content-Length: 1000\r\n\r\n{\"jsonrpc\":", Exit::Code(3)),
     ] {
         let mut session = Session::new(Way::Process(framing), Revision::V2025_11_25).await;
         session.peer.open().await;
