@@ -123,7 +123,7 @@ impl Server {
             return self.shared.reply(from, Err(ErrorObject::invalid_request(message)));
         }
         let stateless = self.shared.speaks(Era::Stateless);
-        if stateless && params.get("_meta").is_some_and(stateless::is_claim) {
+        if stateless && params.get("_meta").is_some_and(|it| self.shared.is_claim(it)) {
             if from.batch.is_some() {
                 let error = ErrorObject::invalid_request("This revision has no batches.");
                 return self.shared.reply(from, Err(error));

@@ -181,13 +181,24 @@ pub(super) fn open(
         write!(out, r#","ttlMs":{ttl_ms},"cacheScope":"{}""#, scope.as_str())
             .expect("writing to memory cannot fail");
     }
-    let meta = match extras.server_info {
-        Some(server_info) => Some(with_meta(meta, SERVER_INFO, server_info)),
-        None => meta,
-    };
-    if let Some(meta) = meta {
-        out.extend_from_slice(br#","_meta":"#);
-        out.extend_from_slice(meta.get().as_bytes());
+    match (extras.server_info, meta) {
+        (None, None) => {}
+        // Nearly every result: nothing to merge, so nothing to read.
+        (Some(server_info), None) => {
+            out.extend_from_slice(br#","_meta":{"#);
+            write_string(SERVER_INFO, out);
+            out.push(b':');
+            out.extend_from_slice(server_info.get().as_bytes());
+            out.push(b'}');
+        }
+        (server_info, Some(meta)) => {
+            let meta = match server_info {
+                Some(server_info) => with_meta(Some(meta), SERVER_INFO, server_info),
+                None => meta,
+            };
+            out.extend_from_slice(br#","_meta":"#);
+            out.extend_from_slice(meta.get().as_bytes());
+        }
     }
 }
 
