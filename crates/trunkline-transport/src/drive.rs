@@ -5,6 +5,7 @@
 //! make it quick: a handler is polled once in place before it gets a task of its own, everything
 //! that is ready goes out in one write, and the clock is looked at only when nothing else is left.
 
+mod outbox;
 mod running;
 
 use std::future::{Future, poll_fn};
@@ -18,13 +19,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output, Ticket};
-use trunkline_wire::frame::{Decoder, Frame, Framing, encode};
-use trunkline_wire::jsonrpc::{Incoming, Message};
+use trunkline_proto::{Conversation, Heard, Input, Output, Ticket};
+use trunkline_wire::frame::{Decoder, Frame, Framing};
+use trunkline_wire::jsonrpc::Incoming;
 
 use crate::handler::{Answer, Guarded, Handler, guarded_call, guarded_heard};
 use crate::limits::Limits;
 use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
+use outbox::Outbox;
 use running::Running;
 
 /// Why a conversation could not go on.
@@ -55,11 +57,7 @@ pub struct Driver<C, H, R, W> {
     reader: Option<R>,
     writer: W,
     decoder: Decoder,
-    out: Vec<u8>,
-    written: usize,
-    needs_flush: bool,
-    /// Answers written while too much was unsent already, in bytes.
-    excess: usize,
+    outbox: Outbox,
     /// Whether texts that have been read wait to be taken in.
     has_texts: bool,
     framing: Option<Framing>,
@@ -73,8 +71,6 @@ pub struct Driver<C, H, R, W> {
     limits: Limits,
     /// Set once the peer has hung up or we have: when the last open call must be done.
     draining: Option<Instant>,
-    /// When the peer last read something, once it has hung up.
-    moved: Instant,
     /// Why the peer's framing makes no sense any more.
     broken: Option<&'static str>,
 }
@@ -106,10 +102,7 @@ where
             reader: Some(reader),
             writer,
             decoder,
-            out: Vec::new(),
-            written: 0,
-            needs_flush: false,
-            excess: 0,
+            outbox: Outbox::new(limits.unsent_bytes),
             has_texts: false,
             framing,
             voice,
@@ -121,7 +114,6 @@ where
             armed: None,
             limits,
             draining: None,
-            moved: Instant::now(),
             broken: None,
         }
     }
@@ -156,19 +148,22 @@ where
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DriveError>> {
         let mut turns = 0;
         loop {
-            let mut busy = match self.poll_write(cx) {
+            let mut busy = match self.outbox.send(Pin::new(&mut self.writer), cx) {
                 Ok(moved) => moved,
                 // A peer that no longer reads has hung up, whatever it still owes us.
-                Err(DriveError::Io(error)) if is_hang_up(&error) => return Poll::Ready(Ok(())),
-                Err(error) => return Poll::Ready(Err(error)),
+                Err(error) if is_hang_up(&error) => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(DriveError::Io(error))),
             };
+            if busy && self.draining.is_some() {
+                self.outbox.touch();
+            }
             busy |= self.poll_wishes(cx);
             busy |= self.poll_running(cx);
             busy |= self.poll_read(cx)?;
             if busy {
                 self.check_deadlines(cx);
                 turns += 1;
-                if turns < TURNS && !self.is_stuffed() {
+                if turns < TURNS && !self.outbox.is_stuffed() {
                     continue;
                 }
                 // Others want a turn too, not least the one who finds out that the peer has read.
@@ -189,74 +184,29 @@ where
     fn is_done(&mut self) -> bool {
         let Some(until) = self.drained_by() else { return false };
         if until > Instant::now() {
-            let is_owed = self.core.open_calls() > 0 || !self.running.is_empty();
-            return !is_owed && !self.is_unsent();
+            return !self.is_owed() && self.outbox.is_empty();
         }
         // What still runs is stopped, so that nothing is added to what the peer reads.
         self.running = Running::default();
-        self.draining = Some(self.moved + self.limits.drain);
-        !self.is_unsent() || self.moved + self.limits.drain <= Instant::now()
+        let until = self.outbox.moved() + self.limits.drain;
+        self.draining = Some(until);
+        self.outbox.is_empty() || until <= Instant::now()
     }
 
     /// When to stop waiting, once the end has begun.
     fn drained_by(&self) -> Option<Instant> {
         let owed_by = self.draining?;
-        let is_owed = self.core.open_calls() > 0 || !self.running.is_empty();
-        Some(if is_owed { owed_by } else { owed_by.max(self.moved + self.limits.drain) })
+        let read_by = self.outbox.moved() + self.limits.drain;
+        Some(if self.is_owed() { owed_by } else { owed_by.max(read_by) })
     }
 
-    fn is_unsent(&self) -> bool {
-        self.written < self.out.len() || self.needs_flush
-    }
-
-    /// Writes what is ready. Returns whether anything moved.
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
-        let mut moved = false;
-        while self.written < self.out.len() {
-            match Pin::new(&mut self.writer).poll_write(cx, &self.out[self.written..]) {
-                Poll::Pending => {
-                    // A reader that is slow but steady must not make us keep what it has read.
-                    if self.written > CHUNK {
-                        self.out.drain(..self.written);
-                        self.written = 0;
-                    }
-                    self.has_moved(moved);
-                    return Ok(moved);
-                }
-                Poll::Ready(Ok(0)) => return Err(DriveError::Io(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(n)) => self.written += n,
-                Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
-            }
-            moved = true;
-        }
-        if self.written > 0 {
-            self.out.clear();
-            self.written = 0;
-            // One large answer should not cost its memory for ever.
-            self.out.shrink_to(CHUNK);
-        }
-        self.has_moved(moved);
-        if self.needs_flush
-            && let Poll::Ready(flushed) = Pin::new(&mut self.writer).poll_flush(cx)
-        {
-            flushed.map_err(DriveError::Io)?;
-            self.needs_flush = false;
-        }
-        Ok(moved)
-    }
-
-    fn has_moved(&mut self, moved: bool) {
-        self.needs_flush |= moved;
-        if moved && self.draining.is_some() {
-            self.moved = Instant::now();
-        }
+    fn is_owed(&self) -> bool {
+        self.core.open_calls() > 0 || !self.running.is_empty()
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
-        // A peer that does not read its answers gets no more of its questions read. If it owes us
-        // an answer we read on for a while, or both might wait for the other to read.
-        let patience = if self.core.is_waiting() { EXCESS * self.limits.unsent_bytes } else { 0 };
-        if self.is_stuffed() && self.excess >= patience {
+        // A peer that does not read its answers gets no more of its questions read.
+        if !self.outbox.has_room(self.core.is_waiting()) {
             return Ok(false);
         }
         // Texts that had to wait for the peer to read go first.
@@ -298,7 +248,7 @@ where
                     return self.hang_up(cx);
                 }
             }
-            if self.is_stuffed() {
+            if self.outbox.is_stuffed() {
                 self.has_texts = true;
                 return;
             }
@@ -313,8 +263,8 @@ where
     /// The peer is gone: what is open may finish, for a moment.
     fn hang_up(&mut self, cx: &mut Context<'_>) {
         self.reader = None;
-        self.moved = Instant::now();
-        self.draining = Some(self.moved + self.limits.drain);
+        self.outbox.touch();
+        self.draining = Some(Instant::now() + self.limits.drain);
         self.armed = None;
         self.core.handle(Input::Close, Instant::now());
         self.act(cx);
@@ -333,7 +283,7 @@ where
             busy = true;
         }
         // While the peer does not read, those who want to say more wait.
-        while !self.is_stuffed()
+        while !self.outbox.is_stuffed()
             && let Poll::Ready(Some(wish)) = self.ears.wishes.poll_recv(cx)
         {
             self.grant(wish);
@@ -344,11 +294,6 @@ where
             self.act(cx);
         }
         busy
-    }
-
-    /// Whether more is unsent than a peer that reads would leave.
-    fn is_stuffed(&self) -> bool {
-        self.out.len() - self.written > self.limits.unsent_bytes
     }
 
     fn grant(&mut self, wish: Wish) {
@@ -412,14 +357,7 @@ where
                 Output::Send(message) => {
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
-                    let (before, was_stuffed) = (self.out.len(), self.is_stuffed());
-                    encode(framing, |out| message.write(out), &mut self.out);
-                    let is_answer = !matches!(message, Outgoing::One(Message::Request { .. }));
-                    self.excess = match was_stuffed {
-                        true if is_answer => self.excess + self.out.len() - before,
-                        true => self.excess,
-                        false => 0,
-                    };
+                    self.outbox.put(&message, framing);
                 }
                 Output::Call(call) => self.start(*call, cx),
                 Output::Abandon(call) => self.running.stop(call),
@@ -433,8 +371,8 @@ where
                 Output::Failed(error) => {
                     self.tell_opened(Err(error));
                     self.reader = None;
-                    self.moved = Instant::now();
-                    self.draining = Some(self.moved + self.limits.drain);
+                    self.outbox.touch();
+                    self.draining = Some(Instant::now() + self.limits.drain);
                 }
             }
         }
@@ -499,7 +437,5 @@ fn read(frame: Frame<'_>) -> Result<Incoming, &'static str> {
 }
 
 const CHUNK: usize = 64 * 1024;
-/// How often the limit on what is unsent may be passed by a peer that owes us an answer.
-const EXCESS: usize = 4;
 /// How often the loop goes round before it lets others have a turn.
 const TURNS: u32 = 32;

@@ -1,0 +1,120 @@
+//! Messages on their way out: framed, kept until the peer has read them, and counted.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use tokio::io::AsyncWrite;
+use trunkline_proto::Outgoing;
+use trunkline_wire::frame::{Framing, encode};
+use trunkline_wire::jsonrpc::Message;
+
+/// Bytes that the peer has not read yet.
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    written: usize,
+    needs_flush: bool,
+    /// How many bytes may be unsent before the peer counts as not reading.
+    limit: usize,
+    /// Answers put in while the peer did not read, in bytes.
+    excess: usize,
+    /// When the peer last read something.
+    moved: Instant,
+}
+
+impl Outbox {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            written: 0,
+            needs_flush: false,
+            limit,
+            excess: 0,
+            moved: Instant::now(),
+        }
+    }
+
+    pub(super) fn put(&mut self, message: &Outgoing, framing: Framing) {
+        let (before, was_stuffed) = (self.bytes.len(), self.is_stuffed());
+        encode(framing, |out| message.write(out), &mut self.bytes);
+        let is_answer = !matches!(message, Outgoing::One(Message::Request { .. }));
+        self.excess = match was_stuffed {
+            true if is_answer => self.excess + self.bytes.len() - before,
+            true => self.excess,
+            false => 0,
+        };
+    }
+
+    /// Writes what is there, all that is ready at once. Returns whether anything moved.
+    pub(super) fn send(
+        &mut self,
+        mut writer: Pin<&mut impl AsyncWrite>,
+        cx: &mut Context<'_>,
+    ) -> io::Result<bool> {
+        let mut moved = false;
+        while self.written < self.bytes.len() {
+            match writer.as_mut().poll_write(cx, &self.bytes[self.written..]) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(n)) => self.written += n,
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => break,
+            }
+            moved = true;
+        }
+        self.forget_written();
+        self.needs_flush |= moved;
+        if self.needs_flush
+            && self.bytes.is_empty()
+            && let Poll::Ready(flushed) = writer.poll_flush(cx)
+        {
+            flushed?;
+            self.needs_flush = false;
+        }
+        Ok(moved)
+    }
+
+    /// Whether everything is out.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && !self.needs_flush
+    }
+
+    /// Whether more is unsent than a peer that reads would leave.
+    pub(super) fn is_stuffed(&self) -> bool {
+        self.bytes.len() - self.written > self.limit
+    }
+
+    /// Whether there is room for the answers to more questions of the peer. A peer that owes us an
+    /// answer is read from for a while longer, or both might wait for the other to read.
+    pub(super) fn has_room(&self, peer_owes: bool) -> bool {
+        let patience = if peer_owes { PATIENCE * self.limit } else { 0 };
+        !self.is_stuffed() || self.excess < patience
+    }
+
+    /// When the peer last read something; only kept up to date once the end has begun.
+    pub(super) fn moved(&self) -> Instant {
+        self.moved
+    }
+
+    pub(super) fn touch(&mut self) {
+        self.moved = Instant::now();
+    }
+
+    /// A reader that is slow but steady must not make us keep what it has read, and one large
+    /// answer should not cost its memory for ever.
+    fn forget_written(&mut self) {
+        if self.written == self.bytes.len() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEEP);
+            self.written = 0;
+        } else if self.written > KEEP {
+            self.bytes.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
+/// How often the limit may be passed by a peer that owes us an answer.
+const PATIENCE: usize = 4;
+/// Capacity kept when nothing is held.
+const KEEP: usize = 64 * 1024;
