@@ -5,12 +5,16 @@
 
 #![allow(unsafe_code)]
 
+use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::task::{Context, Poll, ready};
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
@@ -32,6 +36,8 @@ struct Job {
     command: Parts,
     ends: [OwnedFd; 3],
     reply: oneshot::Sender<Result<Started, SpawnError>>,
+    /// Goes away when the job is done with, one way or the other.
+    done: mpsc::Sender<()>,
 }
 
 /// Starts `command` with `ends` as its stdin, stdout and stderr.
@@ -39,10 +45,44 @@ pub(super) async fn spawn(command: Parts, ends: [OwnedFd; 3]) -> Result<Started,
     let gone = |_| io::Error::other("the spawner thread is gone");
     let program = command.program().to_owned();
     let (reply, answer) = oneshot::channel();
-    let sent =
-        spawner().and_then(|jobs| jobs.send(Job { command, ends, reply }).map_err(|_| gone(())));
+    let (done, is_done) = mpsc::channel();
+    let job = Job { command, ends, reply, done };
+    let sent = spawner().and_then(|jobs| jobs.send(job).map_err(|_| gone(())));
     sent.map_err(|cause| SpawnError::new(Stage::Program, &program, cause))?;
-    answer.await.unwrap_or_else(|_| Err(SpawnError::new(Stage::Program, &program, gone(()))))
+    let answer = Starting { answer, is_done, is_answered: false }.await;
+    answer.unwrap_or_else(|_| Err(SpawnError::new(Stage::Program, &program, gone(()))))
+}
+
+/// A child that is being started. Whoever stops waiting for it waits until it is gone again: it
+/// may run already, and this process may be about to end.
+struct Starting {
+    answer: oneshot::Receiver<Result<Started, SpawnError>>,
+    is_done: mpsc::Receiver<()>,
+    is_answered: bool,
+}
+
+impl Future for Starting {
+    type Output = Result<Result<Started, SpawnError>, oneshot::error::RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(cx));
+        self.is_answered = true;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        // From here on the spawner finds nobody waiting and kills what it has started.
+        self.answer.close();
+        let _ = self.is_done.recv_timeout(START);
+        if let Ok(Ok((group, _))) = self.answer.try_recv() {
+            group.kill();
+        }
+    }
 }
 
 /// The thread that forks; started with the first child, ends with the process.
@@ -55,11 +95,12 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Job>> {
     }
     let (jobs, inbox) = mpsc::channel::<Job>();
     let run = move || {
-        for Job { command, ends, reply } in inbox {
+        for Job { command, ends, reply, done } in inbox {
             // Whoever asked may have stopped waiting; then the group has no owner and must go.
             if let Err(Ok((group, _))) = reply.send(start(&command, ends)) {
                 group.kill();
             }
+            drop(done);
         }
     };
     thread::Builder::new().name("trunkline-spawn".into()).spawn(run)?;
@@ -209,3 +250,6 @@ fn retry(mut call: impl FnMut() -> libc::c_int) -> Option<libc::c_int> {
         }
     }
 }
+
+/// How long to wait for a start that nobody waits for any more; it takes milliseconds.
+const START: Duration = Duration::from_secs(1);

@@ -239,6 +239,42 @@ async fn dropping_a_child_kills_its_group() {
 }
 
 #[tokio::test]
+async fn a_start_that_nobody_waits_for_leaves_nothing() {
+    for round in 0..50 {
+        // Whatever has this in its command line is ours.
+        let mark = format!("abandoned-start-{}-{round}", std::process::id());
+        let script = format!("sh -c 'sleep 1000; : {mark}' & wait");
+        let limits = Limits::default();
+        let mut starting =
+            Box::pin(Child::spawn(Command::new("sh").arg("-c").arg(script), &limits));
+        // Polled once, the start is under way; how far it gets before it is dropped is left open.
+        let polled =
+            std::future::poll_fn(|cx| std::task::Poll::Ready(starting.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+        for _ in 0..round {
+            std::thread::yield_now();
+        }
+        drop(starting);
+        for pid in pids_with(&mark) {
+            gone(&pid).await;
+        }
+    }
+}
+
+/// The processes whose command line holds `mark`.
+fn pids_with(mark: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").expect("there is a /proc").flatten();
+    processes
+        .filter(|it| {
+            let line = std::fs::read(it.path().join("cmdline")).unwrap_or_default();
+            line.windows(mark.len()).any(|part| part == mark.as_bytes())
+        })
+        .map(|it| it.file_name().to_string_lossy().into_owned())
+        .filter(|pid| *pid != std::process::id().to_string())
+        .collect()
+}
+
+#[tokio::test]
 async fn a_child_dies_with_a_parent_that_is_killed() {
     let name = "child::a_child_dies_with_a_parent_that_is_killed";
     if is_inner() {
