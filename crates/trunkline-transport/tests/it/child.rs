@@ -250,11 +250,10 @@ async fn a_start_that_nobody_waits_for_leaves_nothing() {
         // Polled once, the start is under way; how far it gets before it is dropped is left open.
         let polled =
             std::future::poll_fn(|cx| std::task::Poll::Ready(starting.as_mut().poll(cx))).await;
-        assert!(polled.is_pending());
         for _ in 0..round {
             std::thread::yield_now();
         }
-        drop(starting);
+        drop((polled, starting));
         for pid in pids_with(&mark) {
             gone(&pid).await;
         }
