@@ -16,9 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{
-    ErrorObject, Incoming, Message, MethodName, Object, Outcome, Params,
-};
+use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message, MethodName, Object, Outcome};
 use trunkline_wire::method::Row;
 use trunkline_wire::model::{
     ClientCapabilities, Implementation, LogLevel, LogMessage, Progress, ServerCapabilities, Task,
@@ -302,17 +300,6 @@ impl std::fmt::Display for CallError {
 }
 
 impl std::error::Error for CallError {}
-
-impl Call {
-    /// Puts `params` back together with their `_meta`.
-    pub fn whole_params(&self) -> Params {
-        let mut params = self.params.clone();
-        if let Some(meta) = &self.meta {
-            params.set("_meta", meta.clone());
-        }
-        Params::Object(params)
-    }
-}
 
 /// What a response comes to: MCP's results are objects.
 fn checked(outcome: Outcome) -> Result<Json, CallError> {

@@ -108,11 +108,6 @@ impl Decoder {
         self.buffer.space(chunk)
     }
 
-    /// How many bytes are held.
-    pub fn buffered(&self) -> usize {
-        self.buffer.rest().len()
-    }
-
     /// The next frame, or `None` if more bytes are needed.
     #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
     pub fn next(&mut self) -> Option<Frame<'_>> {
