@@ -484,7 +484,7 @@ impl Client {
     }
 
     fn send(&mut self, message: Message) {
-        self.out.push_back(Output::Send(Outgoing::One(message)));
+        self.out.push_back(Output::Send(Outgoing::One(message), None));
     }
 
     fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
@@ -495,7 +495,7 @@ impl Client {
 impl Conversation for Client {
     fn handle(&mut self, input: Input, now: Instant) {
         match input {
-            Input::Received(incoming) => self.on_incoming(incoming, now),
+            Input::Received(incoming, _) => self.on_incoming(incoming, now),
             Input::Finished { call, outcome } => self.on_finished(call, outcome, now),
             Input::Ask(ask) => self.on_ask(ask, now),
             Input::Cancel(ticket) => self.cancel(ticket, "Nobody waits any more."),

@@ -45,6 +45,11 @@ pub trait Conversation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(pub u64);
 
+/// The way a message came, and the way its answer goes: over HTTP each POST is one; a pipe is one
+/// as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Via(pub u64);
+
 /// A call of ours that the peer answers; whoever makes the call picks the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
@@ -53,7 +58,7 @@ pub struct Ticket(pub u64);
 #[derive(Debug)]
 pub enum Input {
     /// The peer sent a text.
-    Received(Incoming),
+    Received(Incoming, Via),
     /// A handler has its answer.
     Finished {
         /// Which call it answers.
@@ -87,11 +92,27 @@ pub enum Input {
     Close,
 }
 
+impl Input {
+    /// The peer sent a text the only way there is.
+    pub fn received(incoming: Incoming) -> Self {
+        Self::Received(incoming, Via::default())
+    }
+}
+
 /// What to do outside.
 #[derive(Debug)]
 pub enum Output {
-    /// Send this.
-    Send(Outgoing),
+    /// Send this: the way the request came that it is about, or any way if it is about none.
+    Send(Outgoing, Option<Via>),
+    /// What came this way gets no answer: it was cancelled.
+    Quiet(Via),
+    /// The client may hang up on what came this way and ask for the rest later.
+    Pause {
+        /// Which way.
+        via: Via,
+        /// When to come back.
+        retry: Duration,
+    },
     /// Have this call answered; tell the answer with [`Input::Finished`].
     Call(Box<Call>),
     /// Stop answering that call; its answer is no longer wanted.
@@ -174,6 +195,8 @@ pub struct Peer {
 pub enum Utterance {
     Progress(Progress),
     Log(LogMessage),
+    /// It will take a while: the client need not hold its connection open.
+    Pause(Duration),
 }
 
 /// A call of ours, to be made.

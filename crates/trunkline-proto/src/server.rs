@@ -27,9 +27,9 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 use crate::input_required::missing_capability;
 use crate::pending::cancelled;
 use crate::{
-    Ask, Bounds, CallError, CallKey, Change, Conversation, Heard, Input, Output, Utterance,
+    Ask, Bounds, CallError, CallKey, Change, Conversation, Heard, Input, Output, Utterance, Via,
 };
-use shared::{Asking, Shared};
+use shared::{Asking, From, Shared};
 
 /// What a server is, as far as the conversation needs to know.
 #[derive(Clone, Debug)]
@@ -88,18 +88,19 @@ impl Server {
         self.session.as_ref().map(|it| it.revision)
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, now: Instant) {
+    fn on_incoming(&mut self, incoming: Incoming, via: Via, now: Instant) {
+        let from = From { via, batch: None };
         match incoming {
-            Incoming::One(message) => self.on_message(message, None, now),
-            Incoming::Bad(malformed) => self.on_malformed(malformed, None, now),
-            Incoming::Batch(items) => self.on_batch(items, now),
+            Incoming::One(message) => self.on_message(message, from, now),
+            Incoming::Bad(malformed) => self.on_malformed(malformed, from, now),
+            Incoming::Batch(items) => self.on_batch(items, via, now),
         }
     }
 
-    fn on_message(&mut self, message: Message, batch: Option<batch::BatchId>, now: Instant) {
+    fn on_message(&mut self, message: Message, from: From, now: Instant) {
         match message {
             Message::Request { id, method, params } => {
-                self.on_request(Asking { id, batch }, method, params, now);
+                self.on_request(Asking { id, from }, method, params, now);
             }
             Message::Notification { method, params } => self.on_notification(&method, params, now),
             Message::Response { id, outcome } => self.shared.on_response(id, outcome, now),
@@ -112,7 +113,7 @@ impl Server {
         }
         if from.id == Id::Null {
             let error = Malformed::new(MalformedKind::NullId);
-            return self.on_malformed(error, from.batch, now);
+            return self.on_malformed(error, from.from, now);
         }
         let Some(params) = params.into_object() else {
             let error = ErrorObject::invalid_params("Parameters must be an object.");
@@ -124,7 +125,7 @@ impl Server {
         }
         let stateless = self.shared.speaks(Era::Stateless);
         if stateless && params.get("_meta").is_some_and(|it| self.shared.is_claim(it)) {
-            if from.batch.is_some() {
+            if from.from.batch.is_some() {
                 let error = ErrorObject::invalid_request("This revision has no batches.");
                 return self.shared.reply(from, Err(error));
             }
@@ -211,7 +212,7 @@ impl Server {
         }
     }
 
-    fn on_malformed(&mut self, malformed: Malformed, batch: Option<batch::BatchId>, now: Instant) {
+    fn on_malformed(&mut self, malformed: Malformed, from: From, now: Instant) {
         if malformed.is_response {
             // Nobody may answer a response, not even a broken one; but whoever waits should know.
             if let Some(id) = &malformed.id
@@ -232,7 +233,7 @@ impl Server {
         let null = profile.is_some_and(|it| it.unreadable_id_is_null);
         let id = malformed.id.clone().or(null.then_some(Id::Null));
         let message = Message::Response { id, outcome: Err(malformed.to_error()) };
-        self.shared.send_in(batch, message);
+        self.shared.send_in(from, message);
     }
 
     fn on_said(&mut self, call: CallKey, what: Utterance, now: Instant) {
@@ -242,9 +243,17 @@ impl Server {
             Utterance::Progress(progress) => reply::progress(open, progress, now),
             Utterance::Log(_) if !self.shared.config.capabilities.logging => None,
             Utterance::Log(log) => reply::log(open, session_level, log),
+            Utterance::Pause(retry) => {
+                let via = open.with.via;
+                if open.revision.profile().polling {
+                    self.shared.out.push_back(Output::Pause { via, retry });
+                }
+                return;
+            }
         };
+        let via = open.with.via;
         if let Some(message) = message {
-            self.shared.send(message);
+            self.shared.send(message, Some(via));
         }
     }
 
@@ -277,10 +286,10 @@ impl Server {
         if let Some(message) =
             self.session.as_ref().and_then(|it| it.on_changed(change, &self.shared.config))
         {
-            self.shared.send(message);
+            self.shared.send(message, None);
         }
         for message in self.shared.listens.on_changed(change) {
-            self.shared.send(message);
+            self.shared.send(message, None);
         }
     }
 
@@ -293,7 +302,7 @@ impl Server {
         }
         for late in self.shared.asked.expire(now) {
             self.shared.resume(late.with, now);
-            self.shared.send(cancelled(late.id, "No answer in time."));
+            self.shared.send(cancelled(late.id, "No answer in time."), late.with.via);
             self.shared.settle(late.ticket, Err(CallError::TimedOut));
         }
     }
@@ -302,7 +311,7 @@ impl Server {
 impl Conversation for Server {
     fn handle(&mut self, input: Input, now: Instant) {
         match input {
-            Input::Received(incoming) => self.on_incoming(incoming, now),
+            Input::Received(incoming, via) => self.on_incoming(incoming, via, now),
             Input::Finished { call, outcome } => {
                 if let Some(open) = self.shared.calls.close(call) {
                     self.shared.stop_asking(call);
@@ -314,7 +323,7 @@ impl Conversation for Server {
             Input::Cancel(ticket) => {
                 if let Some(sent) = self.shared.asked.settle_ticket(ticket) {
                     self.shared.resume(sent.with, now);
-                    self.shared.send(cancelled(sent.id, "Nobody waits any more."));
+                    self.shared.send(cancelled(sent.id, "Nobody waits any more."), sent.with.via);
                 }
             }
             Input::Changed(change) => self.on_changed(&change),
@@ -324,7 +333,7 @@ impl Conversation for Server {
                     .as_ref()
                     .is_some_and(|it| method::find(method, Sender::Server, it.revision).is_some());
                 if known {
-                    self.shared.send(Message::notification(method, Params::Object(params)));
+                    self.shared.send(Message::notification(method, Params::Object(params)), None);
                 }
             }
             Input::Tick => self.on_tick(now),
@@ -332,7 +341,7 @@ impl Conversation for Server {
                 for id in self.shared.listens.drain() {
                     self.shared.calls.close_id(&id);
                     for message in crate::subscribe::farewell(&id) {
-                        self.shared.send(message);
+                        self.shared.send(message, None);
                     }
                 }
             }

@@ -256,7 +256,7 @@ where
     }
 
     fn receive(&mut self, incoming: Incoming, now: Instant, cx: &mut Context<'_>) {
-        self.core.handle(Input::Received(incoming), now);
+        self.core.handle(Input::received(incoming), now);
         self.act(cx);
     }
 
@@ -272,7 +272,7 @@ where
 
     fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(Some(urgent)) = self.ears.urgent.poll_recv(cx) {
+        while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
             match urgent {
                 Urgent::Cancel(ticket) => {
                     self.forget(ticket);
@@ -284,7 +284,7 @@ where
         }
         // While the peer does not read, those who want to say more wait.
         while !self.outbox.is_stuffed()
-            && let Poll::Ready(Some(wish)) = self.ears.wishes.poll_recv(cx)
+            && let Poll::Ready(wish) = self.ears.poll_wish(cx)
         {
             self.grant(wish);
             self.act(cx);
@@ -354,7 +354,9 @@ where
     fn act(&mut self, cx: &mut Context<'_>) {
         while let Some(output) = self.core.poll() {
             match output {
-                Output::Send(message) => {
+                // A pipe leads one way, and what is not answered needs no word.
+                Output::Quiet(_) | Output::Pause { .. } => {}
+                Output::Send(message, _) => {
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
                     self.outbox.put(&message, framing);
@@ -396,7 +398,7 @@ where
 
     /// What a handler said before it finished goes out before its answer.
     fn hear_first(&mut self) {
-        while let Ok(wish) = self.ears.wishes.try_recv() {
+        while let Some(wish) = self.ears.try_wish() {
             self.grant(wish);
         }
     }

@@ -9,6 +9,8 @@ pub mod child;
 pub mod connection;
 pub mod drive;
 pub mod handler;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod limits;
 pub mod memory;
 pub mod stdio;

@@ -1,13 +1,13 @@
 //! How handlers and hosts speak into a conversation that [`crate::drive`] owns.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
 use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Ticket, Timing, Utterance};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
@@ -16,20 +16,28 @@ use trunkline_wire::jsonrpc::{MethodName, Object};
 #[derive(Clone, Debug)]
 pub struct Voice(Arc<Inner>);
 
+/// What is unsaid. Nothing is allocated for a conversation in which nobody speaks up.
 #[derive(Debug)]
 struct Inner {
-    wishes: mpsc::Sender<Wish>,
-    /// At most one for each call made and one more, so its length is bounded by theirs.
-    urgent: mpsc::UnboundedSender<Urgent>,
+    unsaid: Mutex<Unsaid>,
+    /// Room for wishes. Closed with the conversation.
+    room: Semaphore,
     tickets: AtomicU64,
 }
 
-/// The driver's ends of a [`Voice`].
-#[derive(Debug)]
-pub(crate) struct Ears {
-    pub(crate) wishes: mpsc::Receiver<Wish>,
-    pub(crate) urgent: mpsc::UnboundedReceiver<Urgent>,
+#[derive(Debug, Default)]
+struct Unsaid {
+    wishes: VecDeque<Wish>,
+    /// At most one for each call made and one more, so its length is bounded by theirs.
+    urgent: VecDeque<Urgent>,
+    /// Whoever listens, once everything is said.
+    listener: Option<Waker>,
+    closed: bool,
 }
+
+/// The driver's end of a [`Voice`]. Dropping it ends the conversation for those who speak.
+#[derive(Debug)]
+pub(crate) struct Ears(Arc<Inner>);
 
 /// Something that somebody on this side wants said.
 #[derive(Debug)]
@@ -79,16 +87,18 @@ impl Request {
 
 impl Voice {
     pub(crate) fn new(queue: usize) -> (Self, Ears) {
-        let (wishes, wished) = mpsc::channel(queue);
-        let (urgent, urged) = mpsc::unbounded_channel();
-        let inner = Inner { wishes, urgent, tickets: AtomicU64::new(0) };
-        (Self(Arc::new(inner)), Ears { wishes: wished, urgent: urged })
+        let inner = Arc::new(Inner {
+            unsaid: Mutex::default(),
+            room: Semaphore::new(queue),
+            tickets: AtomicU64::new(0),
+        });
+        (Self(Arc::clone(&inner)), Ears(inner))
     }
 
     /// Says something about a call that is being answered. Waits while too much is unsaid.
     pub async fn say(&self, call: CallKey, what: Utterance) {
         // A conversation that is over has nobody to listen, which is fine.
-        let _ = self.0.wishes.send(Wish::Say(call, what)).await;
+        self.0.wish(Wish::Say(call, what)).await;
     }
 
     /// Calls the peer. Dropping the future cancels the call.
@@ -109,7 +119,7 @@ impl Voice {
         };
         let reply = Reply { outcome, heard: request.heard };
         async move {
-            if inner.wishes.send(Wish::Ask(ask, reply)).await.is_err() {
+            if !inner.wish(Wish::Ask(ask, reply)).await {
                 return Err(CallError::Closed);
             }
             Pending { received, ticket, inner, settled: false }.await
@@ -118,29 +128,118 @@ impl Voice {
 
     /// Tells the conversation that something peers may listen to has changed.
     pub async fn changed(&self, change: Change) {
-        let _ = self.0.wishes.send(Wish::Change(change)).await;
+        self.0.wish(Wish::Change(change)).await;
     }
 
     /// The same without waiting; `false` if too much is unsaid already.
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
-        // A conversation that is over has nobody left to tell.
-        !matches!(self.0.wishes.try_send(Wish::Change(change)), Err(TrySendError::Full(_)))
+        match self.0.room.try_acquire() {
+            Ok(room) => {
+                room.forget();
+                self.0.put(|unsaid| unsaid.wishes.push_back(Wish::Change(change)));
+                true
+            }
+            // A conversation that is over has nobody left to tell.
+            Err(TryAcquireError::Closed) => true,
+            Err(TryAcquireError::NoPermits) => false,
+        }
     }
 
     /// Sends a notification, if the revision has it.
     pub async fn notify(&self, method: &'static str, params: Object) {
-        let _ = self.0.wishes.send(Wish::Notify(method, params)).await;
+        self.0.wish(Wish::Notify(method, params)).await;
     }
 
     /// Ends the conversation in good order.
     pub fn close(&self) {
-        let _ = self.0.urgent.send(Urgent::Close);
+        self.0.urge(Urgent::Close);
     }
 
     /// Whether the conversation is over.
     pub fn is_closed(&self) -> bool {
-        self.0.wishes.is_closed()
+        self.0.room.is_closed()
+    }
+}
+
+impl Inner {
+    /// Waits for room, and says whether there is still somebody to hear it.
+    async fn wish(&self, wish: Wish) -> bool {
+        let Ok(room) = self.room.acquire().await else { return false };
+        room.forget();
+        self.put(|unsaid| unsaid.wishes.push_back(wish))
+    }
+
+    fn urge(&self, urgent: Urgent) {
+        self.put(|unsaid| unsaid.urgent.push_back(urgent));
+    }
+
+    fn put(&self, put: impl FnOnce(&mut Unsaid)) -> bool {
+        let mut unsaid = self.lock();
+        if unsaid.closed {
+            return false;
+        }
+        put(&mut unsaid);
+        let listener = unsaid.listener.take();
+        // Whoever is woken may listen at once, and needs the lock for that.
+        drop(unsaid);
+        if let Some(listener) = listener {
+            listener.wake();
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unsaid> {
+        // Nothing that can panic happens under this lock.
+        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ears {
+    pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<Urgent> {
+        self.poll(cx, |unsaid| unsaid.urgent.pop_front())
+    }
+
+    pub(crate) fn poll_wish(&self, cx: &mut Context<'_>) -> Poll<Wish> {
+        let wish = ready!(self.poll(cx, |unsaid| unsaid.wishes.pop_front()));
+        self.0.room.add_permits(1);
+        Poll::Ready(wish)
+    }
+
+    /// The next wish that is there already.
+    pub(crate) fn try_wish(&self) -> Option<Wish> {
+        let wish = self.0.lock().wishes.pop_front()?;
+        self.0.room.add_permits(1);
+        Some(wish)
+    }
+
+    fn poll<T>(
+        &self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&mut Unsaid) -> Option<T>,
+    ) -> Poll<T> {
+        let mut unsaid = self.0.lock();
+        if let Some(taken) = take(&mut unsaid) {
+            return Poll::Ready(taken);
+        }
+        match &mut unsaid.listener {
+            Some(listener) => listener.clone_from(cx.waker()),
+            listener => *listener = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Ears {
+    fn drop(&mut self) {
+        self.0.room.close();
+        let unsaid = {
+            let mut unsaid = self.0.lock();
+            unsaid.closed = true;
+            (std::mem::take(&mut unsaid.wishes), unsaid.listener.take())
+        };
+        // Those who asked are told by this, and may speak up again at once.
+        drop(unsaid);
     }
 }
 
@@ -165,7 +264,7 @@ impl Future for Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.settled {
-            let _ = self.inner.urgent.send(Urgent::Cancel(self.ticket));
+            self.inner.urge(Urgent::Cancel(self.ticket));
         }
     }
 }

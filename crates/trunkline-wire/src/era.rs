@@ -32,6 +32,9 @@ pub struct Profile {
     pub argument_error_is_result: bool,
     /// The code for "no such resource".
     pub resource_missing: i64,
+    /// A client may hang up on a stream and come back for the rest of it, and is told so by a first
+    /// event that has an id and nothing else.
+    pub polling: bool,
     /// An error whose request id could not be read says `"id":null` instead of leaving it out.
     pub unreadable_id_is_null: bool,
 }
@@ -88,6 +91,7 @@ const PROFILES: [Profile; 5] = {
         tasks: Tasks::None,
         argument_error_is_result: false,
         resource_missing: code::RESOURCE_NOT_FOUND,
+        polling: false,
         unreadable_id_is_null: true,
     };
     let r2 = Profile { revision: Revision::V2025_03_26, batch: Batch::Yes, audio: true, ..r1 };
@@ -103,6 +107,7 @@ const PROFILES: [Profile; 5] = {
         icons: true,
         tasks: Tasks::Core,
         argument_error_is_result: true,
+        polling: true,
         unreadable_id_is_null: false,
         ..r3
     };
@@ -112,6 +117,7 @@ const PROFILES: [Profile; 5] = {
         structured: Structured::Any,
         tasks: Tasks::Extension,
         resource_missing: code::INVALID_PARAMS,
+        polling: false,
         ..r4
     };
     [r1, r2, r3, r4, r5]

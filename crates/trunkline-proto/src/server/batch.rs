@@ -8,7 +8,8 @@ use trunkline_wire::era::Batch;
 use trunkline_wire::jsonrpc::{Malformed, MalformedKind, Message};
 
 use super::Server;
-use crate::{Outgoing, Output};
+use super::shared::From;
+use crate::{Outgoing, Output, Via};
 
 pub(super) type BatchId = u32;
 
@@ -21,14 +22,15 @@ pub(super) struct Batches {
 #[derive(Debug)]
 struct OpenBatch {
     id: BatchId,
+    via: Via,
     missing: usize,
     replies: Vec<Message>,
 }
 
 impl Batches {
-    fn open(&mut self, missing: usize) -> BatchId {
+    fn open(&mut self, via: Via, missing: usize) -> BatchId {
         self.next += 1;
-        self.open.push(OpenBatch { id: self.next, missing, replies: Vec::new() });
+        self.open.push(OpenBatch { id: self.next, via, missing, replies: Vec::new() });
         self.next
     }
 
@@ -38,10 +40,8 @@ impl Batches {
     }
 
     /// One answer fewer will come: its call was cancelled.
-    pub(super) fn forget(&mut self, id: Option<BatchId>, out: &mut VecDeque<Output>) {
-        if let Some(id) = id {
-            self.less(id, None, out);
-        }
+    pub(super) fn forget(&mut self, id: BatchId, out: &mut VecDeque<Output>) {
+        self.less(id, None, out);
     }
 
     fn less(&mut self, id: BatchId, message: Option<Message>, out: &mut VecDeque<Output>) {
@@ -50,31 +50,38 @@ impl Batches {
         batch.missing -= 1;
         batch.replies.extend(message);
         if batch.missing == 0 {
-            let replies = self.open.remove(at).replies;
-            if !replies.is_empty() {
-                out.push_back(Output::Send(Outgoing::Batch(replies)));
-            }
+            let OpenBatch { via, replies, .. } = self.open.remove(at);
+            out.push_back(match replies.is_empty() {
+                true => Output::Quiet(via),
+                false => Output::Send(Outgoing::Batch(replies), Some(via)),
+            });
         }
     }
 }
 
 impl Server {
-    pub(super) fn on_batch(&mut self, items: Vec<Result<Message, Malformed>>, now: Instant) {
+    pub(super) fn on_batch(
+        &mut self,
+        items: Vec<Result<Message, Malformed>>,
+        via: Via,
+        now: Instant,
+    ) {
         let allowed = self.session.as_ref().is_some_and(|it| it.profile().batch != Batch::No);
         if !allowed || items.is_empty() || items.len() > self.shared.config.bounds.batch {
             let malformed = Malformed::new(MalformedKind::Batch);
-            return self.on_malformed(malformed, None, now);
+            return self.on_malformed(malformed, From { via, batch: None }, now);
         }
         let answers = items.iter().filter(|it| match it {
             Ok(message) => matches!(message, Message::Request { .. }),
             Err(malformed) => !malformed.is_response && !malformed.is_notification,
         });
         let missing = answers.count();
-        let batch = (missing > 0).then(|| self.shared.batches.open(missing));
+        let batch = (missing > 0).then(|| self.shared.batches.open(via, missing));
+        let from = From { via, batch };
         for item in items {
             match item {
-                Ok(message) => self.on_message(message, batch, now),
-                Err(malformed) => self.on_malformed(malformed, batch, now),
+                Ok(message) => self.on_message(message, from, now),
+                Err(malformed) => self.on_malformed(malformed, from, now),
             }
         }
     }

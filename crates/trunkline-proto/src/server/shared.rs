@@ -15,14 +15,14 @@ use trunkline_wire::revision::{Era, Revision};
 use super::{Config, batch, dialect, stateless};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
-use crate::{Ask, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket, checked};
+use crate::{Ask, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket, Via, checked};
 
 /// What the eras share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: Arc<Config>,
     pub(super) calls: Calls<Owed>,
-    pub(super) asked: Asked<Option<CallKey>>,
+    pub(super) asked: Asked<Asker>,
     pub(super) listens: Listens,
     pub(super) batches: batch::Batches,
     /// The last envelope of the stateless era and who it described: clients repeat it verbatim.
@@ -35,12 +35,27 @@ pub(super) struct Shared {
 pub(super) struct Owed {
     pub(super) batch: Option<batch::BatchId>,
     pub(super) dialect: Option<dialect::Step>,
+    pub(super) via: Via,
+}
+
+/// Which call asks a question, and the way it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asker {
+    pub(super) call: Option<CallKey>,
+    pub(super) via: Option<Via>,
 }
 
 /// A request on its way to an answer.
 #[derive(Debug)]
 pub(super) struct Asking {
     pub(super) id: Id,
+    pub(super) from: From,
+}
+
+/// Where a message came from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct From {
+    pub(super) via: Via,
     pub(super) batch: Option<batch::BatchId>,
 }
 
@@ -93,13 +108,14 @@ impl Shared {
             clock,
             progress,
             log_level: facts.log_level,
-            with: Owed { batch: from.batch, dialect: facts.dialect },
+            with: Owed { batch: from.from.batch, dialect: facts.dialect, via: from.from.via },
         });
         self.out.push_back(Output::Call(Box::new(call)));
     }
 
     pub(super) fn finish(&mut self, open: OpenCall<Owed>, outcome: Outcome, now: Instant) {
-        let from = Asking { id: open.id, batch: open.with.batch };
+        let from = From { via: open.with.via, batch: open.with.batch };
+        let from = Asking { id: open.id, from };
         match open.with.dialect {
             Some(step) => self.finish_dialect(from, step, outcome, now),
             None => self.reply(from, outcome),
@@ -107,11 +123,12 @@ impl Shared {
     }
 
     pub(super) fn reply(&mut self, from: Asking, outcome: Outcome) {
-        self.send_in(from.batch, Message::Response { id: Some(from.id), outcome });
+        self.send_in(from.from, Message::Response { id: Some(from.id), outcome });
     }
 
-    pub(super) fn send(&mut self, message: Message) {
-        self.out.push_back(Output::Send(Outgoing::One(message)));
+    /// Sends what is about no request, if `via` is not given.
+    pub(super) fn send(&mut self, message: Message, via: Option<Via>) {
+        self.out.push_back(Output::Send(Outgoing::One(message), via));
     }
 
     pub(super) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
@@ -127,10 +144,9 @@ impl Shared {
 
     /// Once its last question is over a handler works again: its own clock, held while people
     /// thought, goes on.
-    pub(super) fn resume(&mut self, asker: Option<CallKey>, now: Instant) {
-        let Some(call) = asker.filter(|_| !self.asked.iter().any(|it| it.with == asker)) else {
-            return;
-        };
+    pub(super) fn resume(&mut self, asker: Asker, now: Instant) {
+        let call = asker.call.filter(|_| !self.asked.iter().any(|it| it.with == asker));
+        let Some(call) = call else { return };
         if let Some(clock) = self.calls.get(call).and_then(|it| it.clock.as_mut()) {
             clock.resume(now);
         }
@@ -149,21 +165,21 @@ impl Shared {
             // People answer, and only the hard deadline is theirs.
             patience.hold();
         }
-        if let Some(clock) =
-            ask.during.and_then(|it| self.calls.get(it)).and_then(|it| it.clock.as_mut())
-        {
+        let mut asker = Asker { call: ask.during, via: None };
+        if let Some(call) = ask.during.and_then(|it| self.calls.get(it)) {
+            asker.via = Some(call.with.via);
             // While the client's user thinks, only the hard deadline of the call counts.
-            clock.hold();
+            call.clock.iter_mut().for_each(Clock::hold);
         }
         self.asked.add(Sent {
             id,
             ticket: ask.ticket,
             method: ask.method.clone(),
             clock: Some(patience),
-            with: ask.during,
+            with: asker,
         });
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
-        self.send(Message::Request { id: Id::Number(id), method: ask.method, params });
+        self.send(Message::Request { id: Id::Number(id), method: ask.method, params }, asker.via);
     }
 
     /// The client does not want this answer any more.
@@ -173,23 +189,26 @@ impl Shared {
             return;
         }
         self.stop_asking(open.key);
-        self.batches.forget(open.with.batch, &mut self.out);
+        match open.with.batch {
+            Some(batch) => self.batches.forget(batch, &mut self.out),
+            None => self.out.push_back(Output::Quiet(open.with.via)),
+        }
         self.out.push_back(Output::Abandon(open.key));
     }
 
     /// Withdraws the questions that were asked during a call that is over.
     pub(super) fn stop_asking(&mut self, call: CallKey) {
-        for sent in self.asked.extract(|it| it.with == Some(call)) {
-            self.send(cancelled(sent.id, "The call that asked is over."));
+        for sent in self.asked.extract(|it| it.with.call == Some(call)) {
+            self.send(cancelled(sent.id, "The call that asked is over."), sent.with.via);
             self.settle(sent.ticket, Err(CallError::Cancelled));
         }
     }
 
     /// Sends a response, on its own or as part of the batch it belongs to.
-    pub(super) fn send_in(&mut self, batch: Option<batch::BatchId>, message: Message) {
-        match batch {
+    pub(super) fn send_in(&mut self, from: From, message: Message) {
+        match from.batch {
             Some(batch) => self.batches.add(batch, message, &mut self.out),
-            None => self.send(message),
+            None => self.send(message, Some(from.via)),
         }
     }
 

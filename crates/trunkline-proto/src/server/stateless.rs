@@ -155,9 +155,9 @@ impl Shared {
             clock: None,
             progress: None,
             log_level: None,
-            with: Owed::default(),
+            with: Owed { via: from.from.via, ..Owed::default() },
         });
-        self.send(subscribe::acknowledged(&from.id, &honoured));
+        self.send(subscribe::acknowledged(&from.id, &honoured), Some(from.from.via));
         self.listens.add(from.id, honoured);
     }
 }

@@ -57,12 +57,12 @@ impl Pair {
                 return;
             }
             match from_client {
-                Some(Output::Send(sent)) => {
+                Some(Output::Send(sent, _)) => {
                     let text = text(&sent);
                     let in_force = self.client.opened().map(|it| it.revision);
                     self.of_client.sent(&text, in_force, None);
                     self.of_server.received(&text);
-                    self.server.handle(Input::Received(Incoming::parse(text.as_bytes())), self.now);
+                    self.server.handle(Input::received(Incoming::parse(text.as_bytes())), self.now);
                 }
                 Some(Output::Failed(error)) => self.failed = Some(error),
                 Some(Output::Settled { outcome, .. }) => {
@@ -72,11 +72,11 @@ impl Pair {
                 Some(other) => panic!("The client has no business with {other:?}"),
             }
             match from_server {
-                Some(Output::Send(sent)) => {
+                Some(Output::Send(sent, _)) => {
                     let text = text(&sent);
                     self.of_server.sent(&text, self.server.session_revision(), None);
                     self.of_client.received(&text);
-                    self.client.handle(Input::Received(Incoming::parse(text.as_bytes())), self.now);
+                    self.client.handle(Input::received(Incoming::parse(text.as_bytes())), self.now);
                 }
                 Some(Output::Call(call)) => self.called.push(*call),
                 None => {}

@@ -59,8 +59,11 @@ impl Book {
             Output::Settled { ticket, .. } => {
                 assert!(self.waiting.remove(&ticket.0), "{ticket:?} is settled twice");
             }
-            Output::Send(Outgoing::One(message)) => self.sent(&message),
-            Output::Send(Outgoing::Batch(messages)) => messages.iter().for_each(|it| self.sent(it)),
+            Output::Send(Outgoing::One(message), _) => self.sent(&message),
+            Output::Send(Outgoing::Batch(messages), _) => {
+                messages.iter().for_each(|it| self.sent(it))
+            }
+            Output::Quiet(_) | Output::Pause { .. } => {}
             Output::Heard(_) | Output::Opened(_) | Output::Failed(_) => {}
         }
     }
@@ -191,7 +194,7 @@ fn server_story(seed: u64) -> (usize, usize) {
                 if text.contains("subscriptions/listen") {
                     excused.insert(step);
                 }
-                Input::Received(Incoming::parse(text.as_bytes()))
+                Input::received(Incoming::parse(text.as_bytes()))
             }
             3 => {
                 let texts = [request(&mut dice, step), request(&mut dice, step + 1000)];
@@ -199,16 +202,16 @@ fn server_story(seed: u64) -> (usize, usize) {
                 // An array that is refused as a whole answers for its elements.
                 excused.extend([step, step + 1000]);
                 asked.extend([step, step + 1000]);
-                Input::Received(Incoming::parse(text.as_bytes()))
+                Input::received(Incoming::parse(text.as_bytes()))
             }
-            4 => Input::Received(Incoming::parse(dice.pick(NOISE).as_bytes())),
+            4 => Input::received(Incoming::parse(dice.pick(NOISE).as_bytes())),
             5 => {
                 let id = dice.roll(step + 1);
                 excused.insert(id);
                 let text = format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
                 );
-                Input::Received(Incoming::parse(text.as_bytes()))
+                Input::received(Incoming::parse(text.as_bytes()))
             }
             6 | 7 => {
                 let call = book.some_call(&mut dice);
@@ -231,7 +234,7 @@ fn server_story(seed: u64) -> (usize, usize) {
                 1 => {
                     let text =
                         format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, dice.roll(20));
-                    Input::Received(Incoming::parse(text.as_bytes()))
+                    Input::received(Incoming::parse(text.as_bytes()))
                 }
                 _ => Input::Changed(match dice.roll(3) {
                     0 => Change::Tools,
@@ -306,7 +309,7 @@ fn client_story(seed: u64) -> usize {
         core.handle(Input::Tick, now);
     }
     let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{first}}}"#);
-    core.handle(Input::Received(Incoming::parse(text.as_bytes())), now);
+    core.handle(Input::received(Incoming::parse(text.as_bytes())), now);
     drain(&mut core, &mut book);
     assert!(core.opened().is_some(), "seed {seed}");
     for step in 10..160 {
@@ -325,21 +328,21 @@ fn client_story(seed: u64) -> usize {
             2 | 3 => {
                 let (id, result) = (dice.roll(40), dice.pick(RESULTS));
                 let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
-                Input::Received(Incoming::parse(text.as_bytes()))
+                Input::received(Incoming::parse(text.as_bytes()))
             }
             4 => {
                 let method = dice.pick(&["roots/list", "ping", "tasks/get", "no/such"]);
                 let text = format!(r#"{{"jsonrpc":"2.0","id":{step},"method":"{method}"}}"#);
-                Input::Received(Incoming::parse(text.as_bytes()))
+                Input::received(Incoming::parse(text.as_bytes()))
             }
             5 => {
                 let text = format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
                     dice.roll(160)
                 );
-                Input::Received(Incoming::parse(text.as_bytes()))
+                Input::received(Incoming::parse(text.as_bytes()))
             }
-            6 => Input::Received(Incoming::parse(dice.pick(NOISE).as_bytes())),
+            6 => Input::received(Incoming::parse(dice.pick(NOISE).as_bytes())),
             7 => {
                 let call = book.some_call(&mut dice);
                 book.open.remove(&call.0);

@@ -209,7 +209,7 @@ impl<C: Conversation> Player<C> {
                 }
                 Step::Peer(text) => {
                     self.audit.received(text);
-                    Input::Received(Incoming::parse(text.as_bytes()))
+                    Input::received(Incoming::parse(text.as_bytes()))
                 }
                 Step::Say { key, .. } => {
                     speaker = Some(*key);
@@ -243,10 +243,12 @@ impl<C: Conversation> Player<C> {
         while let Some(output) = self.core.poll() {
             let in_force = (self.in_force)(&self.core);
             match &output {
-                Output::Send(Outgoing::One(message)) => {
+                // Of silence there is nothing to see; `http.rs` looks at the ways.
+                Output::Quiet(_) | Output::Pause { .. } => continue,
+                Output::Send(Outgoing::One(message), _) => {
                     self.audit.sent(&message.to_text(), in_force, speaker);
                 }
-                Output::Send(Outgoing::Batch(messages)) => {
+                Output::Send(Outgoing::Batch(messages), _) => {
                     let texts: Vec<_> = messages.iter().map(|it| it.to_text()).collect();
                     self.audit.sent_batch(&texts, in_force);
                 }
@@ -320,7 +322,8 @@ fn to_step(output: Output) -> Step {
         Some(serde_json::from_str(json.get()).expect("JSON"))
     };
     match output {
-        Output::Send(sent) => {
+        Output::Quiet(_) | Output::Pause { .. } => unreachable!("`drain` skips it"),
+        Output::Send(sent, _) => {
             let mut text = Vec::new();
             sent.write(&mut text);
             Step::We(serde_json::from_slice(&text).expect("we send JSON"))

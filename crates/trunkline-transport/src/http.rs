@@ -1,0 +1,3 @@
+//! Streamable HTTP and the old HTTP+SSE ⇄ the protocol.
+
+pub mod client;

@@ -1,0 +1,1 @@
+//! Messages ⇄ POSTs and event streams: the client's end of HTTP.
