@@ -2,6 +2,7 @@
 
 mod asking;
 mod content;
+mod http;
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -14,11 +15,21 @@ use trunkline::model::{
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::{Deserialize, Serialize};
 use trunkline::{
-    Args, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template, tool,
+    Args as Given, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template, tool,
 };
 
-/// Serves the demo to whoever started this process.
-pub(crate) fn run() -> Result<()> {
+/// What the demo is told.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    http: http::Options,
+}
+
+/// Serves the demo: to whoever started this process, or to whoever comes.
+pub(crate) fn run(args: Args) -> Result<()> {
+    if let Some(address) = args.http.address() {
+        return http::run(server()?, address, &args.http);
+    }
     if std::io::stdin().is_terminal() {
         let hint = "This server speaks MCP on stdin and stdout, so it waits for a host to talk to it.\n\
                     Try `trunkline list -- trunkline demo`, or end it with Ctrl-D.";
@@ -80,7 +91,7 @@ struct Echo {
     text: String,
 }
 
-async fn echo(Args(it): Args<Echo>) -> String {
+async fn echo(Given(it): Given<Echo>) -> String {
     it.text
 }
 
@@ -100,7 +111,7 @@ struct Total {
 #[serde(transparent)]
 struct Number(trunkline::serde_json::Number);
 
-async fn sum(Args(it): Args<Sum>) -> Result<Json<Total>, ToolError> {
+async fn sum(Given(it): Given<Sum>) -> Result<Json<Total>, ToolError> {
     let sum = it.a + it.b;
     let whole = sum as i64;
     let number = if whole as f64 == sum {
@@ -119,12 +130,12 @@ struct Steps {
     steps: u32,
 }
 
-async fn progress(cx: Context, Args(it): Args<Steps>) -> &'static str {
+async fn progress(cx: Context, Given(it): Given<Steps>) -> &'static str {
     count(&cx, it.steps).await;
     "done"
 }
 
-async fn work(cx: Context, Args(it): Args<Steps>) -> String {
+async fn work(cx: Context, Given(it): Given<Steps>) -> String {
     count(&cx, it.steps).await;
     format!("worked {} steps", it.steps)
 }
@@ -143,7 +154,7 @@ struct Sleep {
     ms: u64,
 }
 
-async fn sleep(Args(it): Args<Sleep>) -> String {
+async fn sleep(Given(it): Given<Sleep>) -> String {
     tokio::time::sleep(Duration::from_millis(it.ms)).await;
     format!("slept {} ms", it.ms)
 }
@@ -155,7 +166,7 @@ struct Log {
     message: String,
 }
 
-async fn log(cx: Context, Args(it): Args<Log>) -> Result<&'static str, ToolError> {
+async fn log(cx: Context, Given(it): Given<Log>) -> Result<&'static str, ToolError> {
     let level: LogLevel = it
         .level
         .parse()
@@ -169,7 +180,7 @@ struct Fail {
     message: String,
 }
 
-async fn fail(Args(it): Args<Fail>) -> Result<(), ToolError> {
+async fn fail(Given(it): Given<Fail>) -> Result<(), ToolError> {
     Err(ToolError::new(it.message))
 }
 
@@ -182,7 +193,7 @@ struct Touch {
     uri: String,
 }
 
-async fn touch(cx: Context, Args(it): Args<Touch>) -> &'static str {
+async fn touch(cx: Context, Given(it): Given<Touch>) -> &'static str {
     cx.changed(Change::Resource(it.uri)).await;
     "touched"
 }
@@ -200,7 +211,7 @@ enum Kind {
     Resources,
 }
 
-async fn announce(cx: Context, Args(it): Args<Announce>) -> &'static str {
+async fn announce(cx: Context, Given(it): Given<Announce>) -> &'static str {
     cx.changed(match it.kind {
         Kind::Tools => Change::Tools,
         Kind::Prompts => Change::Prompts,
@@ -218,7 +229,7 @@ struct Review {
     language: Option<String>,
 }
 
-async fn review(Args(it): Args<Review>) -> Vec<PromptMessage> {
+async fn review(Given(it): Given<Review>) -> Vec<PromptMessage> {
     let language = it.language.unwrap_or_default();
     vec![PromptMessage::user(format!("Please review this code:\n```{language}\n{}\n```", it.code))]
 }

@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 use crate::failure::Failure;
 use crate::output::{ColorWhen, Screen};
 
-/// Talks to any MCP server over stdio, in every revision of the protocol.
+/// Talks to any MCP server over stdio and HTTP, in every revision of the protocol.
 #[derive(Parser)]
 #[command(name = "trunkline", version, after_help = EXIT_CODES)]
 struct Cli {
@@ -33,8 +33,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serves a built-in server that shows every feature, over stdin and stdout.
-    Demo,
+    /// Serves a built-in server that shows every feature, over stdin and stdout or over HTTP.
+    Demo(demo::Args),
     /// Lists what a server offers.
     List(cmd::list::Args),
     /// Calls a tool.
@@ -53,7 +53,7 @@ impl Command {
     /// Whether the output is for a program.
     fn is_json(&self) -> bool {
         match self {
-            Self::Demo => false,
+            Self::Demo(_) => false,
             Self::List(args) => args.target.json,
             Self::Call(args) => args.target.json,
             Self::Read(args) => args.target.json,
@@ -73,8 +73,8 @@ fn main() -> ExitCode {
     let is_json = cli.command.as_ref().is_some_and(Command::is_json);
     let outcome = match cli.command {
         // The demo has a runtime of its own, and starts nothing that could be left behind.
-        Some(Command::Demo) => {
-            demo::run().map(|()| ExitCode::SUCCESS).map_err(|error| Failure::serving(&error).into())
+        Some(Command::Demo(args)) => {
+            demo::run(args).map(|()| ExitCode::SUCCESS).map_err(|error| Failure::serving(&error).into())
         }
         command => {
             let screen = screen.clone();
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
 async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCode> {
     match command {
         None => cmd::welcome::run(screen).await,
-        Some(Command::Demo) => unreachable!("it has been served already"),
+        Some(Command::Demo(_)) => unreachable!("it has been served already"),
         Some(Command::List(args)) => cmd::list::run(args, screen).await,
         Some(Command::Call(args)) => cmd::call::run(args, screen).await,
         Some(Command::Read(args)) => cmd::read::run(args, screen).await,

@@ -3,9 +3,13 @@
 //! A question of the server reaches the host as [`Output::Call`] whichever way it came: as a
 //! request (stateful) or inside an `input_required` result (stateless).
 
+mod error;
 mod heard;
+#[cfg(feature = "http")]
+pub mod http;
 mod probe;
 mod rounds;
+mod undelivered;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,6 +33,8 @@ use crate::{
     Ask, Bounds, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
     checked,
 };
+
+pub use error::{HttpError, OpenError};
 
 /// What a client is, as far as the conversation needs to know.
 #[derive(Clone, Debug)]
@@ -71,51 +77,6 @@ pub struct Opened {
     pub instructions: Option<String>,
 }
 
-/// Why the handshake failed.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The server answered with an error.
-    Refused(ErrorObject),
-    /// The server speaks none of our revisions.
-    NoCommonRevision {
-        /// What we were willing to speak.
-        ours: Revisions,
-        /// What it said it speaks, if it said so.
-        theirs: Vec<String>,
-    },
-    /// It did not answer in time.
-    TimedOut,
-    /// Its answer breaks the protocol.
-    Invalid(String),
-    /// The connection ended.
-    Closed {
-        /// Whether that was in answer to `server/discover`, which some old servers do not survive.
-        probing: bool,
-    },
-}
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Refused(error) => write!(f, "The server refused the handshake: {error}"),
-            Self::NoCommonRevision { ours, theirs } => {
-                let ours: Vec<_> = ours.iter().map(Revision::as_str).collect();
-                let ours = ours.join(", ");
-                match theirs.is_empty() {
-                    true => write!(f, "The server speaks none of {ours}."),
-                    false => write!(f, "The server speaks {}, we speak {ours}.", theirs.join(", ")),
-                }
-            }
-            Self::TimedOut => f.write_str("The server did not answer the handshake in time."),
-            Self::Invalid(why) => write!(f, "The server's handshake breaks the protocol: {why}"),
-            Self::Closed { .. } => f.write_str("The server hung up during the handshake."),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
 /// The client end of one conversation.
 #[derive(Debug)]
 pub struct Client {
@@ -129,6 +90,20 @@ pub struct Client {
     open_by: Instant,
     /// Messages that made no sense, so far.
     noise: u64,
+    /// Whether each request has an exchange of its own, whose end is told.
+    is_http: bool,
+    /// The revision of the session that a new one is to replace.
+    renewing: Option<Revision>,
+}
+
+/// Where a handshake over HTTP begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// With the question which era the server speaks.
+    #[default]
+    Probe,
+    /// With `initialize`: the server is known to be an old one.
+    Initialize,
 }
 
 #[derive(Debug)]
@@ -146,13 +121,19 @@ enum Phase {
 /// What the client keeps with a call of its own.
 #[derive(Debug)]
 struct Waiting {
-    /// What to send again when questions are answered; only for calls that may ask.
+    /// What to send again, for calls that may ask or be repeated.
     params: Option<Object>,
+    /// Whether it may come back with questions.
+    may_ask: bool,
+    /// How often in a row it was sent again because its answer was lost.
+    repeats: u32,
+    /// Whether anything was heard of it: a subscription is acknowledged.
+    is_heard: bool,
     wants_progress: bool,
     rounds: u32,
     /// The questions being answered, if the call came back with any.
     round: Option<Round>,
-    /// When to retry a round that asked nothing.
+    /// When to send it again: after a round that asked nothing, or an answer that was lost.
     due: Option<Instant>,
 }
 
@@ -168,6 +149,17 @@ enum Origin {
 impl Client {
     /// A client that begins the handshake at once: drain [`Conversation::poll`].
     pub fn new(config: Arc<Config>, now: Instant) -> Self {
+        Self::begin(config, false, Start::Probe, now)
+    }
+
+    /// The same over HTTP, where silence is an outage and what becomes of each request is told:
+    /// its answer with [`Input::Received`], its failure with [`Client::undelivered`] or
+    /// [`Client::unrecognised`].
+    pub fn over_http(config: Arc<Config>, start: Start, now: Instant) -> Self {
+        Self::begin(config, true, start, now)
+    }
+
+    fn begin(config: Arc<Config>, is_http: bool, start: Start, now: Instant) -> Self {
         let mut client = Self {
             config,
             phase: Phase::Over,
@@ -177,11 +169,15 @@ impl Client {
             out: VecDeque::new(),
             open_by: now,
             noise: 0,
+            is_http,
+            renewing: None,
         };
         client.open_by = now + client.config.bounds.open;
+        let is_old =
+            start == Start::Initialize && !client.config.revisions.of_era(Era::Stateful).is_empty();
         match client.config.revisions.of_era(Era::Stateless).newest() {
-            Some(revision) => client.probe(revision, false, now),
-            None => client.initialize(false),
+            Some(revision) if !is_old => client.probe(revision, false, now),
+            stateless => client.initialize(stateless.is_some()),
         }
         client
     }
@@ -391,8 +387,12 @@ impl Client {
         let may_ask = facts.revision.era() == Era::Stateless && method::MAY_ASK.contains(&row.name);
         // What is heard of a subscription is not progress.
         let wants_progress = ask.wants_progress && row.name != "subscriptions/listen";
+        let may_repeat = self.is_http && undelivered::may_repeat(row.name, facts.revision.era());
         let waiting = Waiting {
-            params: may_ask.then(|| ask.params.clone()),
+            params: (may_ask || may_repeat).then(|| ask.params.clone()),
+            may_ask,
+            repeats: 0,
+            is_heard: false,
             wants_progress,
             rounds: 0,
             round: None,
@@ -457,6 +457,10 @@ impl Client {
     }
 
     fn open(&mut self, facts: Opened) {
+        if self.renewing.take().is_some_and(|it| it != facts.revision) {
+            let why = "a new session speaks another revision than the one before.";
+            return self.fail(OpenError::Invalid(why.to_owned()));
+        }
         let envelope = match facts.revision.era() {
             Era::Stateful => Object::default(),
             Era::Stateless => self.envelope(facts.revision),

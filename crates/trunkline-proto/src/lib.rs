@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod input_required;
 mod pending;
 pub mod server;
@@ -294,6 +296,7 @@ pub struct Heard {
 
 /// Why a call of ours has no result.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum CallError {
     /// The peer answered with an error.
     Peer(ErrorObject),
@@ -307,6 +310,12 @@ pub enum CallError {
     Cancelled,
     /// The connection ended first.
     Closed,
+    /// The server refused it with an HTTP status.
+    Http(client::HttpError),
+    /// The server could not be reached: the call was not made. In words.
+    Unreachable(String),
+    /// The answer was lost on its way: whether the call was carried out is not known. In words.
+    Lost(String),
 }
 
 impl std::fmt::Display for CallError {
@@ -318,6 +327,13 @@ impl std::fmt::Display for CallError {
             Self::TimedOut => f.write_str("The peer did not answer in time."),
             Self::Cancelled => f.write_str("The call was cancelled."),
             Self::Closed => f.write_str("The connection ended before the answer came."),
+            Self::Http(error) => error.fmt(f),
+            Self::Unreachable(why) => {
+                write!(f, "The server cannot be reached, the call was not made: {why}")
+            }
+            Self::Lost(why) => {
+                write!(f, "The answer was lost, the call may have been carried out: {why}")
+            }
         }
     }
 }

@@ -31,6 +31,8 @@ use crate::{
 };
 use shared::{Asking, From, Shared};
 
+pub use stateless::{Known, Memo};
+
 /// What a server is, as far as the conversation needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -83,6 +85,27 @@ impl Server {
         Self { session: None, shared }
     }
 
+    /// The same, with what an earlier conversation with perhaps the same client remembers.
+    pub fn with_memo(config: Arc<Config>, memo: Memo) -> Self {
+        let mut server = Self::new(config);
+        server.shared.memo = memo;
+        server
+    }
+
+    /// What this conversation remembers, for another with perhaps the same client.
+    pub fn take_memo(&mut self) -> Memo {
+        std::mem::take(&mut self.shared.memo)
+    }
+
+    /// A server for one message of a client that shook hands elsewhere: its revision is known, and
+    /// nothing else.
+    pub fn midway(config: Arc<Config>, revision: Revision) -> Self {
+        let session = stateful::Session::midway(&config, revision);
+        let mut server = Self::new(config);
+        server.session = Some(session);
+        server
+    }
+
     /// The revision that `initialize` agreed on, if it came.
     pub fn session_revision(&self) -> Option<Revision> {
         self.session.as_ref().map(|it| it.revision)
@@ -124,7 +147,7 @@ impl Server {
             return self.shared.reply(from, Err(ErrorObject::invalid_request(message)));
         }
         let stateless = self.shared.speaks(Era::Stateless);
-        if stateless && params.get("_meta").is_some_and(|it| self.shared.is_claim(it)) {
+        if stateless && params.get("_meta").is_some_and(|it| self.shared.memo.is_claim(it)) {
             if from.from.batch.is_some() {
                 let error = ErrorObject::invalid_request("This revision has no batches.");
                 return self.shared.reply(from, Err(error));
@@ -163,7 +186,7 @@ impl Server {
 
     fn on_initialize(&mut self, from: Asking, params: Object) {
         if !self.shared.speaks(Era::Stateful) {
-            let error = self.shared.unsupported_revision(stateful::requested(&params));
+            let error = unsupported_revision(&self.shared.config, stateful::requested(&params));
             return self.shared.reply(from, Err(error));
         }
         if self.session.is_some() {
@@ -364,4 +387,15 @@ impl Conversation for Server {
     fn is_waiting(&self) -> bool {
         !self.shared.asked.is_empty()
     }
+}
+
+/// The revision that a request speaks is not one that the server speaks without a session.
+pub(crate) fn unsupported_revision(config: &Config, requested: Option<String>) -> ErrorObject {
+    let supported: Vec<_> =
+        config.revisions.of_era(Era::Stateless).iter().map(Revision::as_str).collect();
+    // The schema wants a string even where the request named no revision.
+    let requested = requested.unwrap_or_default();
+    let data = serde_json::json!({ "supported": supported, "requested": requested });
+    ErrorObject::new(code::UNSUPPORTED_REVISION, "This server does not speak that revision.")
+        .with_data(Json::of(&data))
 }

@@ -34,6 +34,13 @@ pub const EXEMPT: &[Exemption] = &[
         applies: |it| it.is_stateless() && it.method.starts_with("tasks/"),
     },
     Exemption {
+        what: "requests of the skills extension and their answers",
+        why: "it publishes no schema, and belongs to no revision",
+        applies: |it| {
+            it.method.starts_with("skills/") || it.method == "resources/directory/read"
+        },
+    },
+    Exemption {
         what: "`notifications/tasks`",
         why: "extensions publish no part of the schema of 2026-07-28",
         applies: |it| it.is_stateless() && it.method == "notifications/tasks",

@@ -13,6 +13,8 @@ use trunkline_wire::json::Json;
 
 use crate::drive::Driver;
 use crate::handler::Handler;
+#[cfg(feature = "http")]
+use crate::http::client::{HttpDriver, HttpTarget};
 use crate::limits::Limits;
 use crate::voice::{Request, Voice};
 
@@ -38,6 +40,22 @@ impl Connection {
         let (voice, opened) = (driver.voice(), driver.on_opened());
         // However the conversation ends, the calls in it learn of it; there is nobody else to tell.
         let driving = tokio::spawn(async move { drop(driver.run().await) });
+        let stop = StopOnDrop(Some(driving));
+        let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
+        Ok(Self { voice, opened, driving: stop.keep() })
+    }
+
+    /// Shakes hands over HTTP: first in the newest way, then in the older ones.
+    #[cfg(feature = "http")]
+    pub async fn open_http(
+        config: Arc<Config>,
+        handler: Arc<impl Handler>,
+        target: HttpTarget,
+        limits: Limits,
+    ) -> Result<Self, OpenError> {
+        let mut driver = HttpDriver::new(config, handler, target, limits)?;
+        let (voice, opened) = (driver.voice(), driver.on_opened());
+        let driving = tokio::spawn(driver.run());
         let stop = StopOnDrop(Some(driving));
         let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
         Ok(Self { voice, opened, driving: stop.keep() })

@@ -6,7 +6,7 @@
 //! that is ready goes out in one write, and the clock is looked at only when nothing else is left.
 
 mod outbox;
-mod running;
+pub(crate) mod running;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -132,6 +132,7 @@ where
 
     /// Runs the conversation until the peer hangs up, or [`Voice::close`].
     pub async fn run(mut self) -> Result<(), DriveError> {
+        let _listening = self.handler.listen(&self.voice);
         // A client speaks first: what it wants to say is there before anything has happened.
         let outcome = poll_fn(|cx| {
             self.act(cx);

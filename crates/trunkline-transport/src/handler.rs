@@ -1,11 +1,13 @@
 //! What answers a call: a user's tools, a host's user, the whole gateway. Transports do not care.
 
+use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use trunkline_proto::{Call, Heard};
+use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 
 use crate::voice::Voice;
@@ -17,7 +19,21 @@ pub trait Handler: Send + Sync + 'static {
 
     /// The peer sent a notification.
     fn heard(&self, _heard: Heard) {}
+
+    /// A conversation begins whose peer may want to hear of changes: tell them to `voice` until
+    /// what is returned is dropped.
+    fn listen(&self, _voice: &Voice) -> Listening {
+        None
+    }
+
+    /// The arguments of a tool that HTTP clients repeat in headers, if it has any.
+    fn param_headers(&self, _tool: &str) -> Option<&ParamHeaders> {
+        None
+    }
 }
+
+/// Kept for as long as a conversation hears of changes.
+pub type Listening = Option<Box<dyn Any + Send + Sync>>;
 
 /// An answer, now or later.
 pub enum Answer {

@@ -1,3 +1,20 @@
 //! Streamable HTTP and the old HTTP+SSE ⇄ the protocol.
+//!
+//! A request of 2026-07-28 is answered where it came in ([`exchange`]); an older one belongs to a
+//! session ([`session`]). Which is which, `trunkline_proto::http` decides; [`endpoint`] asks it and
+//! does what it says. [`serve`] accepts connections and closes those that do not move.
 
+mod body;
 pub mod client;
+mod endpoint;
+mod exchange;
+mod post;
+mod pulse;
+mod serve;
+mod session;
+mod sessions;
+mod sse;
+
+pub use body::HttpBody;
+pub use endpoint::{Endpoint, Settings};
+pub use serve::{Answers, serve};

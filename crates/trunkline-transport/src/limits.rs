@@ -76,6 +76,38 @@ limits! {
     state_bytes: usize = 32 << 10;
     /// Subscriptions of one peer: 1024.
     subscriptions: usize = 1024;
+    /// HTTP: the longest body of a request, counted as it comes: 4 MiB. A longer one gets 413.
+    body_bytes: usize = 4 << 20;
+    /// HTTP: all headers of a request together: 64 KiB. More get 431.
+    header_bytes: usize = 64 << 10;
+    /// HTTP: how long the head of a request may take: 10 s. Then 408, and the connection ends.
+    header_read: Duration = Duration::from_secs(10);
+    /// HTTP: how long the body of a request may take: 30 s. Then 408, and the connection ends.
+    body_read: Duration = Duration::from_secs(30);
+    /// HTTP: how long a connection may do nothing: 60 s.
+    keep_alive: Duration = Duration::from_secs(60);
+    /// HTTP: connections at once: 16,384. More wait to be accepted.
+    connections: usize = 16_384;
+    /// HTTP: calls of all clients that run at once: 10,000. One more gets 429.
+    calls: usize = 10_000;
+    /// HTTP: sessions at once: 10,000. One more gets 503.
+    sessions: usize = 10_000;
+    /// HTTP: how long a session may do nothing: 30 min. Then it is gone, and its id gets 404.
+    session_idle: Duration = Duration::from_secs(30 * 60);
+    /// HTTP: how often sessions that did nothing are looked for: 30 s.
+    session_sweep: Duration = Duration::from_secs(30);
+    /// HTTP: events of one stream that can be asked for again: 256.
+    replay_events: usize = 256;
+    /// HTTP: bytes of one stream that can be asked for again: 1 MiB.
+    replay_bytes: usize = 1 << 20;
+    /// HTTP: how long a stream that is over can be asked for again: 60 s.
+    replay_keep: Duration = Duration::from_secs(60);
+    /// HTTP: how often a silent stream shows that it is alive: 15 s.
+    stream_keep_alive: Duration = Duration::from_secs(15);
+    /// HTTP: how long open calls may go on once the server should end: 30 s.
+    shutdown: Duration = Duration::from_secs(30);
+    /// HTTP/2: requests at once on one connection: 100.
+    h2_streams: u32 = 100;
 }
 
 impl Limits {

@@ -156,6 +156,12 @@ impl Voice {
         self.0.urge(Urgent::Close);
     }
 
+    /// Whether both speak into the same conversation.
+    #[cfg(feature = "http")]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether the conversation is over.
     pub fn is_closed(&self) -> bool {
         self.0.room.is_closed()

@@ -202,7 +202,7 @@ pub fn encode(framing: Framing, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<
 }
 
 /// Turns line breaks into spaces.
-fn flatten(text: &mut [u8]) {
+pub fn flatten(text: &mut [u8]) {
     // Without a branch, so that it is done a vector at a time; there is rarely anything to do.
     for byte in text {
         *byte = if (*byte == b'\n') | (*byte == b'\r') { b' ' } else { *byte };

@@ -9,7 +9,9 @@
 pub mod code;
 pub mod dialect;
 pub mod era;
+pub mod ext;
 pub mod frame;
+pub mod header;
 pub mod json;
 pub mod jsonrpc;
 pub mod method;

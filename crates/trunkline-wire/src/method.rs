@@ -38,6 +38,8 @@ pub enum Gate {
     TaskList,
     TaskCancel,
     TasksExtension,
+    Skills,
+    Directories,
     Sampling,
     Roots,
     Elicitation,
@@ -68,7 +70,8 @@ impl Row {
 }
 
 /// The whole vocabulary. `tasks/get` and `tasks/cancel` stand twice: the experimental tasks of
-/// 2025-11-25 and the extension of 2026-07-28 share two names and little else.
+/// 2025-11-25 and the extension of 2026-07-28 share two names and little else. The extension of
+/// skills belongs to no revision: where it is declared, it is there.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
     request("initialize",                Sender::Client, V2024_11_05, V2025_11_25, Gate::None),
@@ -93,6 +96,9 @@ pub const TABLE: &[Row] = &[
     request("tasks/get",                 Sender::Client, V2026_07_28, V2026_07_28, Gate::TasksExtension),
     request("tasks/update",              Sender::Client, V2026_07_28, V2026_07_28, Gate::TasksExtension),
     request("tasks/cancel",              Sender::Client, V2026_07_28, V2026_07_28, Gate::TasksExtension),
+    request("skills/list",               Sender::Client, V2024_11_05, V2026_07_28, Gate::Skills),
+    request("skills/get",                Sender::Client, V2024_11_05, V2026_07_28, Gate::Skills),
+    request("resources/directory/read",  Sender::Client, V2024_11_05, V2026_07_28, Gate::Directories),
     request("sampling/createMessage",    Sender::Server, V2024_11_05, V2025_11_25, Gate::Sampling),
     request("roots/list",                Sender::Server, V2024_11_05, V2025_11_25, Gate::Roots),
     request("elicitation/create",        Sender::Server, V2025_06_18, V2025_11_25, Gate::Elicitation),

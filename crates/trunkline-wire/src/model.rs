@@ -39,6 +39,7 @@ mod prompt;
 mod resource;
 mod root;
 mod sampling;
+mod skill;
 mod spelling;
 mod subscription;
 mod task;
@@ -49,7 +50,7 @@ pub use cancel::CancelledParams;
 pub use capability::{
     ClientCapabilities, ClientTasks, ElicitationCapability, Icon, IconTheme, Implementation,
     ListChanged, ResourcesCapability, RootsCapability, SamplingCapability, ServerCapabilities,
-    ServerTasks, TASKS_EXTENSION,
+    SKILLS_EXTENSION, ServerTasks, TASKS_EXTENSION,
 };
 pub use completion::{CompleteParams, CompleteResult, Completion, CompletionArgument, Reference};
 pub use content::{
@@ -65,7 +66,7 @@ pub use input::{InputRequest, InputRequired, InputResponse, InputResponses};
 pub use logging::{LogLevel, LogMessage, SetLevelParams};
 pub use page::{
     ListParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListTasksResult, ListToolsResult,
+    ListSkillsResult, ListTasksResult, ListToolsResult, ReadDirectoryResult,
 };
 pub use primitive::{
     BooleanSchema, EnumOption, EnumSchema, FormSchema, Many, NumberSchema, PrimitiveSchema,
@@ -81,6 +82,10 @@ pub use root::{ListRootsResult, Root};
 pub use sampling::{
     CreateMessageParams, CreateMessageResult, IncludeContext, ModelHint, ModelPreferences,
     OneOrMany, SamplingFault, SamplingMessage, ToolChoice,
+};
+pub use skill::{
+    GetSkillParams, GetSkillResult, ReadDirectoryParams, Skill, SkillFile, SkillFiles,
+    SkillsSettings,
 };
 pub use subscription::{AcknowledgedParams, ListenParams, SubscriptionFilter};
 pub use task::{

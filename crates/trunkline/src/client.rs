@@ -24,12 +24,15 @@
 
 mod ask;
 mod builder;
+mod cache;
 mod call;
 mod calls;
 mod error;
 mod host;
 mod listen;
 mod pages;
+mod rejected;
+mod skills;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -47,9 +50,11 @@ pub use call::{Call, Running};
 pub use error::{CallError, ConnectCause, ConnectError};
 pub use host::{Hooks, Host};
 pub use listen::Listener;
+pub use rejected::RejectedTool;
+pub use skills::SkillError;
 pub use tasks::ToolCall;
-/// Why a handshake failed.
-pub use trunkline_proto::client::OpenError;
+/// Why a handshake failed, and what an HTTP status said.
+pub use trunkline_proto::client::{HttpError, OpenError};
 pub use trunkline_transport::child::Command;
 /// How a server did not start, or ended.
 pub use trunkline_transport::child::{Exit, SpawnError};

@@ -33,7 +33,7 @@ pub mod server;
 
 pub use client::Client;
 pub use error::ToolError;
-pub use server::{Answer, Args, Context, Json, Server, prompt, resource, template, tool};
+pub use server::{Answer, Args, Context, Json, Server, prompt, resource, skill, template, tool};
 
 /// How deadlines are given.
 pub use trunkline_proto::{Change, Timing};

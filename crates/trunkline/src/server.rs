@@ -7,6 +7,8 @@ mod ask;
 mod builder;
 mod context;
 mod function;
+#[cfg(feature = "http")]
+mod http;
 mod job;
 mod listeners;
 mod lists;
@@ -14,6 +16,7 @@ mod prompt;
 mod resource;
 mod rounds;
 mod router;
+mod skills;
 mod tasks;
 mod tool;
 
@@ -29,12 +32,15 @@ use trunkline_transport::{Limits, stdio};
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
 
-pub use ask::{Answer, Ask, AskError, AskUrl, Declined};
+pub use ask::{Answer, Ask, AskError, AskModel, AskRoots, AskUrl, Declined};
 pub use builder::ServerBuilder;
 pub use context::Context;
+#[cfg(feature = "http")]
+pub use http::{Http, HttpBody, HttpService};
 pub use function::{Args, FromCall, Function, Input};
 pub use prompt::{IntoPrompt, PromptEntry, prompt};
 pub use resource::{Bytes, IntoContents, ResourceEntry, TemplateEntry, resource, template};
+pub use skills::{BadSkill, SkillEntry, skill};
 pub use tool::{IntoToolResult, Json, ToolEntry, tool};
 pub use trunkline_proto::task::TaskBounds;
 
@@ -59,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) prompts: lists::Named<PromptEntry>,
     pub(crate) resources: lists::Named<ResourceEntry>,
     pub(crate) templates: Vec<TemplateEntry>,
+    pub(crate) skills: skills::Skills,
     pub(crate) page: usize,
     pub(crate) cache: CacheHint,
     pub(crate) info: RawJson,
@@ -83,7 +90,6 @@ impl Server {
         let core = core::Server::new(Arc::clone(&inner.core));
         let handler = Arc::new(router::Router(Arc::clone(inner)));
         let driver = Driver::new(core, handler, (reader, writer), None, inner.limits.clone());
-        let _listening = Listening { inner, listener: inner.listeners.add(driver.voice()) };
         driver.run().await.map_err(ServeError::Drive)
     }
 
@@ -112,18 +118,6 @@ impl Server {
 
     fn new(inner: Inner) -> Self {
         Self(Arc::new(Owner(Arc::new(inner))))
-    }
-}
-
-/// Forgets a listener when its conversation ends.
-struct Listening<'a> {
-    inner: &'a Inner,
-    listener: Arc<listeners::Listener>,
-}
-
-impl Drop for Listening<'_> {
-    fn drop(&mut self) {
-        self.inner.listeners.remove(&self.listener);
     }
 }
 

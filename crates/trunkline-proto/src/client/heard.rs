@@ -47,7 +47,9 @@ impl Client {
     fn subscription(&mut self, params: &Object) -> Option<Ticket> {
         let meta = Object::parse(params.get("_meta")?.get()).ok()?;
         let id = Id::from_json(meta.get(meta::SUBSCRIPTION_ID)?.get())?;
-        self.asked.by_id(&id).map(|it| it.ticket)
+        let sent = self.asked.by_id(&id)?;
+        (sent.with.is_heard, sent.with.repeats) = (true, 0);
+        Some(sent.ticket)
     }
 
     fn on_cancelled(&mut self, params: &Object, era: Era, now: Instant) {

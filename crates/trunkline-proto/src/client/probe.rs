@@ -25,7 +25,9 @@ impl Client {
             method: "server/discover".into(),
             params: Params::Object(params),
         });
-        let (silence, deadline) = (now + self.config.bounds.probe, self.open_by);
+        let deadline = self.open_by;
+        // Over HTTP silence is an outage and says nothing about the era.
+        let silence = if self.is_http { deadline } else { now + self.config.bounds.probe };
         self.phase = Phase::Probing { id, revision, silence, deadline, again };
     }
 
@@ -51,9 +53,12 @@ impl Client {
 
     pub(super) fn on_probe_answer(&mut self, outcome: Outcome, now: Instant) {
         let Phase::Probing { revision, again, .. } = self.phase else { return };
-        match classify(&outcome, self.config.revisions, revision) {
+        match classify(&outcome, self.config.revisions, revision, self.is_http) {
             Verdict::Stateless(facts) => self.open(*facts),
             Verdict::ProbeAgain(revision) if !again => self.probe(revision, true, now),
+            Verdict::ProbeAgain(it) if it == revision => {
+                self.fail(outcome.err().map_or(OpenError::TimedOut, OpenError::Refused));
+            }
             Verdict::ProbeAgain(_) => {
                 self.fail(OpenError::Invalid("the list of its revisions changes.".to_owned()));
             }
@@ -136,7 +141,7 @@ enum Verdict {
     Fail(OpenError),
 }
 
-fn classify(outcome: &Outcome, ours: Revisions, probed: Revision) -> Verdict {
+fn classify(outcome: &Outcome, ours: Revisions, probed: Revision, is_http: bool) -> Verdict {
     match outcome {
         Ok(result) => match result.to::<DiscoverResult>() {
             Ok(found) => on_discovered(found, result, ours),
@@ -147,6 +152,8 @@ fn classify(outcome: &Outcome, ours: Revisions, probed: Revision) -> Verdict {
             let stateless = of_era(&theirs, Era::Stateless);
             match stateless.common(ours).newest() {
                 Some(revision) if revision != probed => Verdict::ProbeAgain(revision),
+                // What stands between may have lost a header, once.
+                Some(revision) if is_http => Verdict::ProbeAgain(revision),
                 Some(_) => Verdict::Fail(OpenError::Refused(error.clone())),
                 // It speaks the new era, or one newer still, and none of ours: `initialize` is
                 // for servers that speak an old one.
@@ -155,6 +162,9 @@ fn classify(outcome: &Outcome, ours: Revisions, probed: Revision) -> Verdict {
                 }
                 None => Verdict::Initialize(theirs),
             }
+        }
+        Err(error) if is_http && error.code == code::HEADER_MISMATCH => {
+            Verdict::Fail(OpenError::Refused(error.clone()))
         }
         Err(error) if is_of_the_new_era(error) => Verdict::Fail(OpenError::Refused(error.clone())),
         Err(_) => Verdict::Initialize(Vec::new()),

@@ -21,7 +21,7 @@ impl Client {
             Ok(Decoded::Complete(result)) => Ok(result),
             // The task's life is the business of whoever made the call.
             Ok(Decoded::Task(_)) if sent.method == "tools/call" => Ok(raw),
-            Ok(Decoded::InputRequired(required)) if sent.with.params.is_some() => {
+            Ok(Decoded::InputRequired(required)) if sent.with.may_ask => {
                 return self.on_input_required(ticket, required, now);
             }
             Ok(_) => Err(CallError::Invalid(format!(
@@ -119,7 +119,10 @@ impl Client {
 
     pub(super) fn retry_due(&mut self, now: Instant) {
         for ticket in self.due(|due| due <= now) {
-            self.retry(ticket, now);
+            match self.asked.by_ticket(ticket).is_some_and(|it| it.with.round.is_some()) {
+                true => self.retry(ticket, now),
+                false => self.repeat(ticket),
+            }
         }
     }
 

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Message, Object, Outcome, Params};
 use trunkline_wire::method::Row;
@@ -25,8 +24,7 @@ pub(super) struct Shared {
     pub(super) asked: Asked<Asker>,
     pub(super) listens: Listens,
     pub(super) batches: batch::Batches,
-    /// The last envelope of the stateless era and who it described: clients repeat it verbatim.
-    pub(super) known: Option<(Json, Arc<stateless::Known>)>,
+    pub(super) memo: stateless::Memo,
     pub(super) out: VecDeque<Output>,
 }
 
@@ -67,7 +65,7 @@ impl Shared {
             asked: Asked::default(),
             listens: Listens::default(),
             batches: batch::Batches::default(),
-            known: None,
+            memo: stateless::Memo::default(),
             out: VecDeque::new(),
         }
     }
@@ -210,16 +208,6 @@ impl Shared {
             Some(batch) => self.batches.add(batch, message, &mut self.out),
             None => self.send(message, Some(from.via)),
         }
-    }
-
-    pub(super) fn unsupported_revision(&self, requested: Option<String>) -> ErrorObject {
-        let supported: Vec<_> =
-            self.config.revisions.of_era(Era::Stateless).iter().map(Revision::as_str).collect();
-        // The schema wants a string even where the request named no revision.
-        let requested = requested.unwrap_or_default();
-        let data = serde_json::json!({ "supported": supported, "requested": requested });
-        ErrorObject::new(code::UNSUPPORTED_REVISION, "This server does not speak that revision.")
-            .with_data(Json::of(&data))
     }
 }
 

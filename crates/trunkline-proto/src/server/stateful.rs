@@ -59,6 +59,17 @@ impl Session {
         Ok((session, stateful::encode_result(result, revision.profile())))
     }
 
+    /// A session of which only the revision is known.
+    pub(super) fn midway(config: &Config, revision: Revision) -> Self {
+        Self {
+            revision,
+            peer: Arc::default(),
+            ready: true,
+            log_level: config.log_level,
+            subscribed: BTreeSet::new(),
+        }
+    }
+
     pub(super) fn profile(&self) -> &'static Profile {
         self.revision.profile()
     }

@@ -15,28 +15,56 @@ use crate::Peer;
 use crate::pending::OpenCall;
 use crate::subscribe;
 
+/// The last envelope and who it described. Clients repeat theirs verbatim, so reading it once is
+/// mostly enough, and a text is compared faster than read.
+#[derive(Clone, Debug, Default)]
+pub struct Memo(Option<(Json, Arc<Known>)>);
+
 /// What one envelope said.
 #[derive(Debug)]
-pub(super) struct Known {
-    revision: String,
+pub struct Known {
+    pub(crate) revision: String,
     peer: Arc<Peer>,
     log_level: Option<LogLevel>,
     token: Option<Json>,
 }
 
-impl Shared {
+impl Memo {
+    /// Reads an envelope, or remembers having read the very same one last time.
+    pub(crate) fn know(&mut self, meta: Option<&Json>) -> Result<Arc<Known>, ErrorObject> {
+        if let (Some(meta), Some((text, known))) = (meta, &self.0)
+            && text == meta
+        {
+            return Ok(Arc::clone(known));
+        }
+        let envelope = Envelope::read(meta)?;
+        let peer =
+            Peer { info: envelope.client_info, client: envelope.capabilities, ..Peer::default() };
+        let known = Arc::new(Known {
+            revision: envelope.protocol_version,
+            peer: Arc::new(peer),
+            log_level: envelope.log_level,
+            token: envelope.progress_token.map(|it| it.to_json()),
+        });
+        if let Some(meta) = meta {
+            self.0 = Some((meta.clone(), Arc::clone(&known)));
+        }
+        Ok(known)
+    }
+
     /// Whether a `_meta` has what only the envelope of the new era has, which makes its request a
-    /// stateless one: in order or not, it is never taken for a request of the session.
-    pub(super) fn is_claim(&self, meta: &Json) -> bool {
+    /// stateless one: in order or not, it is never taken for a request of a session.
+    pub(crate) fn is_claim(&self, meta: &Json) -> bool {
         let names = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES];
-        // Clients repeat their envelope verbatim; and the quick look spares nearly every request
-        // of the other era the closer one.
-        self.known.as_ref().is_some_and(|(text, _)| text == meta)
+        // The quick look spares nearly every request of the other era the closer one.
+        self.0.as_ref().is_some_and(|(text, _)| text == meta)
             || names.iter().any(|name| meta.get().contains(name))
                 && Object::parse(meta.get())
                     .map_or(true, |it| names.iter().any(|name| it.get(name).is_some()))
     }
+}
 
+impl Shared {
     pub(super) fn on_stateless_request(
         &mut self,
         from: Asking,
@@ -45,14 +73,14 @@ impl Shared {
         now: Instant,
     ) {
         let meta = params.take("_meta");
-        let known = match self.know(meta.as_ref()) {
+        let known = match self.memo.know(meta.as_ref()) {
             Ok(known) => known,
             Err(error) => return self.reply(from, Err(error)),
         };
         let revision = Revision::parse(&known.revision)
             .filter(|it| it.era() == Era::Stateless && self.config.revisions.contains(*it));
         let Some(revision) = revision else {
-            let error = self.unsupported_revision(Some(known.revision.clone()));
+            let error = super::unsupported_revision(&self.config, Some(known.revision.clone()));
             return self.reply(from, Err(error));
         };
         let row = method::find(method, Sender::Client, revision)
@@ -84,28 +112,6 @@ impl Shared {
                 self.call(from, facts, now);
             }
         }
-    }
-
-    /// Reads an envelope, or remembers having read the very same one last time.
-    fn know(&mut self, meta: Option<&Json>) -> Result<Arc<Known>, ErrorObject> {
-        if let (Some(meta), Some((text, known))) = (meta, &self.known)
-            && text == meta
-        {
-            return Ok(Arc::clone(known));
-        }
-        let envelope = Envelope::read(meta)?;
-        let peer =
-            Peer { info: envelope.client_info, client: envelope.capabilities, ..Peer::default() };
-        let known = Arc::new(Known {
-            revision: envelope.protocol_version,
-            peer: Arc::new(peer),
-            log_level: envelope.log_level,
-            token: envelope.progress_token.map(|it| it.to_json()),
-        });
-        if let Some(meta) = meta {
-            self.known = Some((meta.clone(), Arc::clone(&known)));
-        }
-        Ok(known)
     }
 
     fn discover(&self) -> Json {

@@ -44,6 +44,11 @@ pub(crate) fn sample(method: &str, revision: Revision) -> Sample {
             json!({ "taskId": "t", "status": "working", "createdAt": "2026-07-28T00:00:00Z", "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": 1000 })
         }
     };
+    let skill = json!({
+        "uri": "skill://a/SKILL.md",
+        "frontmatter": { "name": "a", "description": "A." },
+        "resources": "dynamic",
+    });
     match method {
         "initialize" => request(
             json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": { "name": "cli", "version": "1" } }),
@@ -98,6 +103,15 @@ pub(crate) fn sample(method: &str, revision: Revision) -> Sample {
         "tasks/result" => request(json!({ "taskId": "t" }), json!({ "content": [text] })),
         "tasks/list" => request(json!({}), json!({ "tasks": [task] })),
         "tasks/update" => request(json!({ "taskId": "t", "inputResponses": {} }), json!({})),
+        "skills/list" => request(json!({}), json!({ "skills": [skill] })).kept(),
+        "skills/get" => {
+            request(json!({ "uri": "skill://a/SKILL.md" }), json!({ "skill": skill })).kept()
+        }
+        "resources/directory/read" => request(
+            json!({ "uri": "skill://a" }),
+            json!({ "resources": [{ "uri": "skill://a/SKILL.md", "name": "SKILL.md" }] }),
+        )
+        .kept(),
         "sampling/createMessage" => request(
             json!({ "messages": [{ "role": "user", "content": text }], "maxTokens": 9 }),
             json!({ "role": "assistant", "content": text, "model": "m" }),

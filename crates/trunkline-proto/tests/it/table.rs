@@ -4,12 +4,36 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use trunkline_wire::json::Json;
 use trunkline_wire::method::{self, Kind, Row, Sender, TABLE};
-use trunkline_wire::model::{ClientTasks, meta};
+use trunkline_wire::model::{
+    ClientTasks, SKILLS_EXTENSION, ServerCapabilities, SkillsSettings, meta,
+};
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::samples::sample;
-use crate::transcript::{client, fill, server};
+use crate::transcript::{self, ClientScript, ServerScript, fill};
+
+/// A server that offers everything, and every extension.
+fn server() -> ServerScript {
+    transcript::server().with(|config| declare_skills(&mut config.capabilities))
+}
+
+/// A client of such a server.
+fn opened(client: ClientScript, revision: Revision) -> ClientScript {
+    let mut capabilities = transcript::every_server_capability();
+    declare_skills(&mut capabilities);
+    client.opened_to(revision, capabilities)
+}
+
+fn client() -> ClientScript {
+    transcript::client()
+}
+
+fn declare_skills(capabilities: &mut ServerCapabilities) {
+    let settings = Json::of(&SkillsSettings::new(true));
+    capabilities.extensions.insert(SKILLS_EXTENSION.to_owned(), settings);
+}
 
 /// Each name once, with its kind.
 fn names(kind: Kind) -> BTreeSet<&'static str> {
@@ -195,7 +219,7 @@ fn a_client_sends_each_request_its_revision_has_and_no_other() {
                 format!("ask 5 {name} {params}\n< {sent}\n> {answer}\nsettled 5 {result}")
             }
         };
-        client().opened(revision).check(&script);
+        opened(client(), revision).check(&script);
     });
 }
 

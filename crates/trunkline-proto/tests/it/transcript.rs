@@ -114,7 +114,15 @@ impl ClientScript {
 
     /// After a handshake with a server that offers everything; the next id of ours is 2.
     pub(crate) fn opened(self, revision: Revision) -> Self {
-        let mut capabilities = every_server_capability();
+        self.opened_to(revision, every_server_capability())
+    }
+
+    /// After a handshake with a server that offers `capabilities`.
+    pub(crate) fn opened_to(
+        self,
+        revision: Revision,
+        mut capabilities: ServerCapabilities,
+    ) -> Self {
         if revision.era() == Era::Stateless {
             capabilities.tasks = None;
         }

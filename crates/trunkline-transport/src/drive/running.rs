@@ -9,29 +9,29 @@ use trunkline_wire::jsonrpc::Outcome;
 use crate::handler::Guarded;
 
 #[derive(Default)]
-pub(super) struct Running {
+pub(crate) struct Running {
     tasks: JoinSet<(CallKey, Outcome)>,
     stops: Vec<(CallKey, AbortHandle)>,
 }
 
 impl Running {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    pub(super) fn start(&mut self, call: CallKey, future: Guarded) {
+    pub(crate) fn start(&mut self, call: CallKey, future: Guarded) {
         let stop = self.tasks.spawn(async move { (call, future.await) });
         self.stops.push((call, stop));
     }
 
-    pub(super) fn stop(&mut self, call: CallKey) {
+    pub(crate) fn stop(&mut self, call: CallKey) {
         if let Some(at) = self.stops.iter().position(|(it, _)| *it == call) {
             self.stops.swap_remove(at).1.abort();
         }
     }
 
     /// The next handler to finish; `None` when none is at work.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<(CallKey, Outcome)>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<(CallKey, Outcome)>> {
         loop {
             match ready!(self.tasks.poll_join_next(cx)) {
                 None => return Poll::Ready(None),

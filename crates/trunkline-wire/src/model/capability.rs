@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::SkillsSettings;
 use super::spelling::{is_false, null_is_default, presence};
 use crate::json::Json;
 use crate::method::Gate;
 
 /// The extension that brings tasks to 2026-07-28.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// The extension for skills (SEP-2640).
+pub const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 /// A client or server, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -261,7 +265,9 @@ impl ClientCapabilities {
             | Gate::Resources
             | Gate::Subscribe
             | Gate::Logging
-            | Gate::Completions => false,
+            | Gate::Completions
+            | Gate::Skills
+            | Gate::Directories => false,
         }
     }
 }
@@ -331,6 +337,10 @@ impl ServerCapabilities {
             Gate::TaskList => self.tasks.is_some_and(|tasks| tasks.list),
             Gate::TaskCancel => self.tasks.is_some_and(|tasks| tasks.cancel),
             Gate::TasksExtension => self.extensions.contains_key(TASKS_EXTENSION),
+            Gate::Skills => self.extensions.contains_key(SKILLS_EXTENSION),
+            Gate::Directories => {
+                self.extensions.get(SKILLS_EXTENSION).is_some_and(SkillsSettings::reads_directories)
+            }
             Gate::Sampling | Gate::Roots | Gate::Elicitation => false,
         }
     }

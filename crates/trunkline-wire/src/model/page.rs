@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Prompt, Resource, ResourceTemplate, Task, Tool};
+use super::{Prompt, Resource, ResourceTemplate, Skill, Task, Tool};
 use crate::json::Json;
 
 /// The parameters of every list request.
@@ -70,4 +70,8 @@ list_results! {
     ListResourceTemplatesResult { resource_templates: ResourceTemplate }
     /// The answer to `tasks/list`, which only 2025-11-25 has.
     ListTasksResult { tasks: Task }
+    /// The answer to `skills/list`.
+    ListSkillsResult { skills: Skill }
+    /// The answer to `resources/directory/read`: the directory's direct children.
+    ReadDirectoryResult { resources: Resource }
 }

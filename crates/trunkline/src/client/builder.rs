@@ -10,6 +10,8 @@ use trunkline_proto::{Bounds, Timing};
 use trunkline_transport::Limits;
 use trunkline_transport::child::{Child, Command};
 use trunkline_transport::connection::Connection;
+#[cfg(feature = "http")]
+use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::memory;
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
@@ -35,6 +37,15 @@ pub struct ClientBuilder<H = ()> {
     limits: Limits,
     timing: Option<Timing>,
     framing: Framing,
+    http: Http,
+}
+
+/// What only matters over HTTP.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(not(feature = "http"), allow(dead_code))]
+struct Http {
+    headers: Vec<(String, String)>,
+    forgets: bool,
 }
 
 impl ClientBuilder {
@@ -47,6 +58,7 @@ impl ClientBuilder {
             limits: Limits::default(),
             timing: None,
             framing: Framing::Newline,
+            http: Http::default(),
         }
     }
 }
@@ -65,9 +77,9 @@ impl<H: Host> ClientBuilder<H> {
 
     /// Has the server's questions answered by `host`.
     pub fn host<G: Host>(self, host: G) -> ClientBuilder<G> {
-        let Self { info, revisions, log_level, limits, timing, framing, .. } = self;
+        let Self { info, revisions, log_level, limits, timing, framing, http, .. } = self;
         let host = Arc::new(host);
-        ClientBuilder { info, revisions, host, log_level, limits, timing, framing }
+        ClientBuilder { info, revisions, host, log_level, limits, timing, framing, http }
     }
 
     /// Says more about this client than its name and version.
@@ -98,6 +110,42 @@ impl<H: Host> ClientBuilder<H> {
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
+    }
+
+    /// Sends a header with every HTTP request, such as `Authorization`. Other origins than the
+    /// URL's never see it, whatever redirects say.
+    #[cfg(feature = "http")]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.http.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Finds out anew how to speak to the server, whatever this process remembers of it. Otherwise
+    /// a server that was found to be an old one is taken for an old one for a day.
+    #[cfg(feature = "http")]
+    pub fn ask_anew(mut self) -> Self {
+        self.http.forgets = true;
+        self
+    }
+
+    /// Connects to a server at a URL: over Streamable HTTP in the newest way that it knows, or over
+    /// the HTTP+SSE of 2024-11-05.
+    #[cfg(feature = "http")]
+    pub async fn connect_http(self, url: impl Into<String>) -> Result<Client, ConnectError> {
+        let url = url.into();
+        let mut target = HttpTarget::new(url.clone());
+        for (name, value) in &self.http.headers {
+            target = target.header(name, value);
+        }
+        if self.http.forgets {
+            target = target.verdicts(None);
+        }
+        let (config, answers, ready) = self.prepare(self.revisions);
+        let opened = Connection::open_http(config, answers, target, self.limits.clone()).await;
+        let connection = opened.map_err(|error| ConnectError::http(error, &url))?;
+        let client = ready.join(connection);
+        client.begin(self.log_level).await;
+        Ok(client)
     }
 
     /// Starts a server and connects to it over its stdin and stdout. A server that does not
@@ -174,6 +222,14 @@ impl<H: Host> ClientBuilder<H> {
         stream: (impl AsyncRead + Unpin + Send + 'static, impl AsyncWrite + Unpin + Send + 'static),
         revisions: Revisions,
     ) -> Result<Client, OpenError> {
+        let (config, answers, ready) = self.prepare(revisions);
+        let limits = self.limits.clone();
+        let connection = Connection::open(config, answers, stream, self.framing, limits).await?;
+        Ok(ready.join(connection))
+    }
+
+    /// What a connection needs, and what it becomes a client with.
+    fn prepare(&self, revisions: Revisions) -> (Arc<Config>, Arc<Answers<H>>, Ready) {
         let limits = &self.limits;
         let timing = self
             .timing
@@ -192,27 +248,30 @@ impl<H: Host> ClientBuilder<H> {
         let hub = Arc::new(Hub::default());
         let hosted = Arc::new(Hosted::new(Arc::clone(&self.host), capabilities));
         let answers = Answers { hosted: Arc::clone(&hosted), hub: Arc::clone(&hub) };
-        let connection = Connection::open(
-            Arc::new(config),
-            Arc::new(answers),
-            stream,
-            self.framing,
-            limits.clone(),
-        )
-        .await?;
         let shared = Shared {
             limits: limits.clone(),
             timing,
             log_level: Mutex::new(self.log_level),
             asked: hosted,
             hub,
+            cache: super::cache::Cache::default(),
+            rejected: super::rejected::Rejected::default(),
         };
+        (Arc::new(config), Arc::new(answers), Ready(Arc::new(shared)))
+    }
+}
+
+/// A client but for its connection.
+struct Ready(Arc<Shared>);
+
+impl Ready {
+    fn join(self, connection: Connection) -> Client {
         let caller = Caller {
             voice: connection.voice().clone(),
             opened: Arc::clone(connection.opened()),
-            shared: Arc::new(shared),
+            shared: self.0,
         };
-        Ok(Client { caller, subscriptions: Mutex::default(), connection, child: None })
+        Client { caller, subscriptions: Mutex::default(), connection, child: None }
     }
 }
 

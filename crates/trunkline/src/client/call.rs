@@ -14,15 +14,20 @@ use trunkline_proto::client::Opened;
 use trunkline_proto::{Heard, Timing};
 use trunkline_transport::Limits;
 use trunkline_transport::voice::{Request, Voice};
+use trunkline_wire::code;
 use trunkline_wire::era::stateful::{Fit, encode_params};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{LogLevel, Progress, meta};
+use trunkline_wire::method;
+use trunkline_wire::model::{ListParams, ListToolsResult, LogLevel, Progress, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::ask::Asked;
+use super::cache::{Cache, Key};
 use super::error::CallError;
 use super::listen::Hub;
+use super::pages::follow;
+use super::rejected::Rejected;
 
 /// A call, made when it is awaited. Dropping the future cancels the call on the wire.
 ///
@@ -62,6 +67,12 @@ impl<T> Call<T> {
     pub fn deadline(mut self, hard: Duration) -> Self {
         let idle = self.ask.timing.idle.min(hard);
         self.ask.timing = Timing { idle, hard };
+        self
+    }
+
+    /// Asks the server even if an earlier answer is still fresh.
+    pub fn fresh(mut self) -> Self {
+        self.ask.is_fresh = true;
         self
     }
 
@@ -109,6 +120,8 @@ pub(super) struct Shared {
     pub(super) log_level: Mutex<Option<LogLevel>>,
     pub(super) asked: Arc<dyn Asked>,
     pub(super) hub: Arc<Hub>,
+    pub(super) cache: Cache,
+    pub(super) rejected: Rejected,
 }
 
 impl Caller {
@@ -129,6 +142,8 @@ impl Caller {
             meta: Object::default(),
             timing: self.shared.timing,
             on_progress: None,
+            is_fresh: false,
+            was_kept: false,
         }
     }
 
@@ -145,6 +160,10 @@ pub(super) struct Ask {
     pub(super) meta: Object,
     pub(super) timing: Timing,
     pub(super) on_progress: Option<OnProgress>,
+    /// Whether only the server itself may answer.
+    pub(super) is_fresh: bool,
+    /// Whether the last answer was one that had been kept.
+    pub(super) was_kept: bool,
 }
 
 impl Ask {
@@ -153,8 +172,60 @@ impl Ask {
         read(self.method, &result)
     }
 
-    /// Sends the request and waits for its result.
+    /// The result of the request: one that was kept, or else the server's.
     pub(super) async fn send(&mut self) -> Result<Json, CallError> {
+        let shared = Arc::clone(&self.caller.shared);
+        let key = self.key();
+        let kept = key.as_ref().filter(|_| !self.is_fresh).and_then(|key| shared.cache.get(key));
+        self.was_kept = kept.is_some();
+        if let Some(kept) = kept {
+            return Ok(kept);
+        }
+        let asked = shared.cache.epoch();
+        let outcome = self.exchange().await;
+        match (&outcome, key) {
+            (Ok(result), Some(key)) => shared.cache.put(key, result, asked),
+            (Err(CallError::Peer(error)), Some(_)) if error.code == code::INVALID_PARAMS => {
+                // If that was a cursor of before, the other pages are of before as well.
+                shared.cache.forget_method(self.method);
+            }
+            (Err(CallError::Peer(error)), _) if error.code == code::HEADER_MISMATCH => {
+                // It was refused before it could do anything, so it may be made again.
+                if let Some(list) = self.relearn()
+                    && list.await.is_ok()
+                {
+                    return self.exchange().await;
+                }
+            }
+            _ => {}
+        }
+        outcome
+    }
+
+    /// What the answer would be kept under, if it may be kept at all. What a caller adds to
+    /// `_meta` may change the answer in ways that nobody knows.
+    fn key(&self) -> Option<Key> {
+        let is_told = self.caller.revision().era() == Era::Stateless && self.meta.is_empty();
+        // An answer that came of questions must not be kept, and here nothing tells.
+        let is_told = is_told && !method::MAY_ASK.contains(&self.method);
+        let params = self.params.as_ref().ok().filter(|_| is_told)?;
+        self.caller.shared.cache.key(self.method, params)
+    }
+
+    /// Fetches the list of tools anew after a call whose headers were not the right ones: the
+    /// transport reads there which ones are. Nothing where calls have no headers.
+    fn relearn(&self) -> Option<Running<Vec<Tool>>> {
+        if self.method != "tools/call" || self.caller.revision().era() != Era::Stateless {
+            return None;
+        }
+        let mut list = self.caller.ask("tools/list", ListParams::new());
+        list.is_fresh = true;
+        list.timing = self.timing;
+        Some(follow::<ListToolsResult>(list))
+    }
+
+    /// Sends the request and waits for its result.
+    async fn exchange(&mut self) -> Result<Json, CallError> {
         let params = self.params.clone()?;
         let mut request = Request::new(self.method, self.with_meta(params));
         request.timing = Some(self.timing);

@@ -20,7 +20,8 @@ use super::Client;
 use super::call::{Ask, Call, Running};
 use super::error::CallError;
 use super::listen::Listener;
-use super::pages::{Page, follow};
+use super::pages::{Page, follow, one};
+use super::rejected::RejectedTool;
 use super::tasks::{self, ToolCall};
 
 impl Client {
@@ -33,7 +34,7 @@ impl Client {
         self.done(self.caller.ask_raw(method, Ok(Object::default())))
     }
 
-    /// All tools.
+    /// All tools that can be used; [`Self::rejected_tools`] has the others.
     pub fn list_tools(&self) -> Call<Vec<Tool>> {
         self.all::<ListToolsResult>("tools/list")
     }
@@ -41,6 +42,18 @@ impl Client {
     /// One page of tools.
     pub fn list_tools_page(&self, cursor: Option<&str>) -> Call<ListToolsResult> {
         self.page("tools/list", cursor)
+    }
+
+    /// The tools that the last lists left out, because the protocol forbids to use them. Worth a
+    /// warning: whoever wrote them does not know.
+    pub fn rejected_tools(&self) -> Vec<RejectedTool> {
+        self.caller.shared.rejected.list()
+    }
+
+    /// Forgets every answer that is still fresh, so that the next calls ask the server. To be used
+    /// when the client goes on in somebody else's name.
+    pub fn clear_cache(&self) {
+        self.caller.shared.cache.clear();
     }
 
     /// All resources.
@@ -245,7 +258,7 @@ impl Client {
     fn page<P: Page>(&self, method: &'static str, cursor: Option<&str>) -> Call<P> {
         let mut params = ListParams::new();
         params.cursor = cursor.map(str::to_owned);
-        Call::plain(self.caller.ask(method, params))
+        Call::new(self.caller.ask(method, params), one::<P>)
     }
 
     fn done(&self, ask: Ask) -> Call<()> {

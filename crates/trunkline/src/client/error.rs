@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use trunkline_proto::client::OpenError;
+use trunkline_proto::client::{HttpError, OpenError};
 use trunkline_transport::child::{Exit, SpawnError};
 use trunkline_wire::code;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -16,6 +16,8 @@ pub struct ConnectError {
     pub cause: ConnectCause,
     /// The command line, if a process was to be started.
     pub command: Option<String>,
+    /// The address, if the server is reached over HTTP.
+    pub url: Option<String>,
     /// How the process ended, if it did.
     pub exit: Option<Exit>,
     /// The last lines it wrote to stderr, safe to show.
@@ -65,17 +67,30 @@ pub enum CallError {
     Cancelled,
     /// The connection ended first.
     Closed,
+    /// The server refused the call with an HTTP status.
+    Http(HttpError),
+    /// The server could not be reached: the call was not made. In words.
+    Unreachable(String),
+    /// The answer was lost on its way: whether the call was carried out is not known. In words.
+    Lost(String),
 }
 
 impl ConnectError {
     pub(super) fn handshake(error: OpenError) -> Self {
-        let cause = ConnectCause::Handshake(error);
-        Self { cause, command: None, exit: None, stderr: Vec::new() }
+        Self::of(ConnectCause::Handshake(error))
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn http(error: OpenError, url: &str) -> Self {
+        Self { url: Some(url.to_owned()), ..Self::handshake(error) }
     }
 
     pub(super) fn spawn(error: SpawnError, command: String) -> Self {
-        let cause = ConnectCause::Spawn(error);
-        Self { cause, command: Some(command), exit: None, stderr: Vec::new() }
+        Self { command: Some(command), ..Self::of(ConnectCause::Spawn(error)) }
+    }
+
+    fn of(cause: ConnectCause) -> Self {
+        Self { cause, command: None, url: None, exit: None, stderr: Vec::new() }
     }
 
     /// The stage that failed, in a word: `spawn` or `handshake`.
@@ -89,6 +104,11 @@ impl ConnectError {
     /// What to do about it, if anything helps.
     pub fn advice(&self) -> Option<&'static str> {
         let ConnectCause::Handshake(error) = &self.cause else { return None };
+        if self.url.is_some()
+            && let Some(advice) = advice_over_http(error)
+        {
+            return Some(advice);
+        }
         match error {
             OpenError::Closed { .. } if self.exit.is_some() => {
                 Some("Run the command in a terminal to see why it ends.")
@@ -122,6 +142,9 @@ impl fmt::Display for ConnectError {
             ConnectCause::Spawn(error) => return error.fmt(f),
             ConnectCause::Handshake(error) => error.fmt(f)?,
         }
+        if let Some(url) = &self.url {
+            write!(f, " This was `{url}`.")?;
+        }
         if let (Some(command), Some(exit)) = (&self.command, self.exit) {
             write!(f, " `{command}` {exit}.")?;
         }
@@ -145,6 +168,22 @@ impl std::error::Error for ConnectError {
     }
 }
 
+fn advice_over_http(error: &OpenError) -> Option<&'static str> {
+    match error {
+        OpenError::Http(error) => match error.status {
+            401 => Some("Give credentials, such as a header `Authorization: Bearer …`."),
+            403 => Some("The credentials do not suffice, or the server lets no such client in."),
+            404 | 405 => Some("Check the path of the address: often it is `/mcp` or `/sse`."),
+            500..600 => Some("The server is in trouble; try again later."),
+            _ => Some("Check that the address is the one of an MCP server."),
+        },
+        OpenError::Unreachable(_) => Some("Check the address, and that the server is running."),
+        OpenError::TimedOut => Some("Check that the server is well, or give it more time."),
+        OpenError::Invalid(_) => Some("Check that the address is the one of an MCP server."),
+        _ => None,
+    }
+}
+
 impl CallError {
     pub(super) fn refused(message: impl Into<String>) -> Self {
         Self::Refused(ErrorObject::invalid_params(message))
@@ -161,6 +200,10 @@ impl From<trunkline_proto::CallError> for CallError {
             Core::TimedOut => Self::TimedOut,
             Core::Cancelled => Self::Cancelled,
             Core::Closed => Self::Closed,
+            Core::Http(error) => Self::Http(error),
+            Core::Unreachable(why) => Self::Unreachable(why),
+            Core::Lost(why) => Self::Lost(why),
+            other => Self::Invalid(other.to_string()),
         }
     }
 }
@@ -189,6 +232,13 @@ impl fmt::Display for CallError {
             Self::TimedOut => f.write_str("The server did not answer in time."),
             Self::Cancelled => f.write_str("The call was cancelled."),
             Self::Closed => f.write_str("The connection ended before the answer came."),
+            Self::Http(error) => error.fmt(f),
+            Self::Unreachable(why) => {
+                write!(f, "The server cannot be reached, so the call was not made: {why}")
+            }
+            Self::Lost(why) => {
+                write!(f, "The answer was lost, and the call may have been carried out: {why}")
+            }
         }
     }
 }

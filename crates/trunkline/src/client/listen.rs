@@ -152,6 +152,8 @@ async fn pump(
                 let _ = agree.send(Ok(honoured.notifications));
             }
         } else if let Some(change) = change_of(&heard) {
+            // First of all, so that whoever hears of it and asks again gets the news.
+            caller.shared.cache.forget(&change);
             caller.shared.asked.changed(&change);
             inbox.push(change);
         }

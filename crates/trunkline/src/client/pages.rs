@@ -1,27 +1,34 @@
 //! A list in pages → the whole list, within limits.
 
 use serde::de::DeserializeOwned;
+use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListTasksResult,
     ListToolsResult, Prompt, Resource, ResourceTemplate, Task, Tool,
 };
+use trunkline_wire::revision::Era;
 
-use super::call::{Ask, Running};
+use super::call::{Ask, Caller, Running};
 use super::error::CallError;
 
 /// One page of a list.
 pub(super) trait Page: DeserializeOwned + Send + 'static {
     type Item: Send + 'static;
 
+    /// Leaves out what must not be used.
+    fn sift(&mut self, _caller: &Caller) {}
+
     /// Its items, and where the next page begins.
     fn split(self) -> (Vec<Self::Item>, Option<String>);
 }
 
 macro_rules! pages {
-    ($($Page:ident { $items:ident: $Item:ident })*) => { $(
+    ($($Page:ident { $items:ident: $Item:ident } $({ $($more:tt)* })?)*) => { $(
         impl Page for $Page {
             type Item = $Item;
+
+            $($($more)*)?
 
             fn split(self) -> (Vec<$Item>, Option<String>) {
                 (self.$items, self.next_cursor)
@@ -31,11 +38,22 @@ macro_rules! pages {
 }
 
 pages! {
-    ListToolsResult { tools: Tool }
+    ListToolsResult { tools: Tool } {
+        fn sift(&mut self, caller: &Caller) {
+            if caller.revision().era() == Era::Stateless {
+                caller.shared.rejected.sift(&mut self.tools);
+            }
+        }
+    }
     ListPromptsResult { prompts: Prompt }
     ListResourcesResult { resources: Resource }
     ListResourceTemplatesResult { resource_templates: ResourceTemplate }
     ListTasksResult { tasks: Task }
+}
+
+/// One page of a list.
+pub(super) fn one<P: Page>(mut ask: Ask) -> Running<P> {
+    Box::pin(async move { page(&mut ask).await })
 }
 
 /// Follows a list to its end.
@@ -46,8 +64,23 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
             (ask.caller.shared.limits.list_pages, ask.caller.shared.limits.list_items);
         let mut all = Vec::new();
         let mut last: Option<String> = None;
+        let mut some_kept = false;
         for _ in 0..max_pages {
-            let (items, next) = ask.send_and_read::<P>().await?.split();
+            let (items, next) = match page::<P>(&mut ask).await {
+                Ok(page) => page.split(),
+                // A page that was kept led to one that is no more: the list is taken from its start.
+                Err(CallError::Peer(error)) if some_kept && error.code == code::INVALID_PARAMS => {
+                    (some_kept, last) = (false, None);
+                    all.clear();
+                    ask.is_fresh = true;
+                    if let Ok(params) = &mut ask.params {
+                        params.take("cursor");
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            some_kept |= ask.was_kept;
             all.extend(items);
             if all.len() > max_items {
                 return Err(CallError::TooLong { method, limit: format!("{max_items} items") });
@@ -65,4 +98,10 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
         }
         Err(CallError::TooLong { method, limit: format!("{max_pages} pages") })
     })
+}
+
+async fn page<P: Page>(ask: &mut Ask) -> Result<P, CallError> {
+    let mut page = ask.send_and_read::<P>().await?;
+    page.sift(&ask.caller);
+    Ok(page)
 }

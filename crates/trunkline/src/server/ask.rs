@@ -12,7 +12,10 @@ use trunkline_transport::voice::Request;
 use trunkline_wire::era::stateful::{self, Fit};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
-use trunkline_wire::model::{ElicitAction, ElicitParams, ElicitResult, InputRequest};
+use trunkline_wire::model::{
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitResult,
+    InputRequest, ListRootsResult, Root,
+};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::context::{Asker, lock};
@@ -100,19 +103,27 @@ pub struct Ask<T> {
     context: Context,
     key: String,
     message: String,
+    form: Option<Json>,
     answer: PhantomData<fn() -> T>,
 }
 
 impl<T> Ask<T> {
     pub(super) fn new(context: Context, message: String) -> Self {
         let key = context.next_question();
-        Self { context, key, message, answer: PhantomData }
+        Self { context, key, message, form: None, answer: PhantomData }
     }
 
     /// Names the question. By default questions are named by the order in which they are asked.
     /// A second one of the same name in one call is an [`AskError::Invalid`].
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
+        self
+    }
+
+    /// Uses this form instead of the one that `T` gives, such as the JSON of a
+    /// [`FormSchema`](trunkline_wire::model::FormSchema).
+    pub fn form(mut self, form: impl Into<Json>) -> Self {
+        self.form = Some(form.into());
         self
     }
 }
@@ -123,8 +134,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> IntoFuture for Ask<T> {
 
     fn into_future(self) -> Asking<T> {
         Box::pin(async move {
-            let form = schema::form::<T>()
-                .map_err(|why| AskError::Invalid(format!("A form must be flat, but {why}.")))?;
+            let form = self.form.map_or_else(schema::form::<T>, Ok);
+            let form =
+                form.map_err(|why| AskError::Invalid(format!("A form must be flat, but {why}.")))?;
             let request = InputRequest::Elicit(ElicitParams::form(self.message, form));
             let result: ElicitResult = self.context.question(self.key, request).await?;
             match (result.action, result.content) {
@@ -179,6 +191,72 @@ impl IntoFuture for AskUrl {
     }
 }
 
+/// A question to the client's model, to be awaited. Made by [`Context::sample`].
+#[must_use = "a question is asked when it is awaited"]
+pub struct AskModel {
+    context: Context,
+    key: String,
+    params: CreateMessageParams,
+}
+
+impl AskModel {
+    pub(super) fn new(context: Context, params: CreateMessageParams) -> Self {
+        let key = context.next_question();
+        Self { context, key, params }
+    }
+
+    /// Names the question.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = key.into();
+        self
+    }
+}
+
+impl IntoFuture for AskModel {
+    type Output = Result<CreateMessageResult, AskError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            self.params.check().map_err(|fault| AskError::Invalid(fault.to_string()))?;
+            self.context.question(self.key, InputRequest::Sample(Box::new(self.params))).await
+        })
+    }
+}
+
+/// A question for the client's roots, to be awaited. Made by [`Context::roots`].
+#[must_use = "a question is asked when it is awaited"]
+pub struct AskRoots {
+    context: Context,
+    key: String,
+}
+
+impl AskRoots {
+    pub(super) fn new(context: Context) -> Self {
+        let key = context.next_question();
+        Self { context, key }
+    }
+
+    /// Names the question.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = key.into();
+        self
+    }
+}
+
+impl IntoFuture for AskRoots {
+    type Output = Result<Vec<Root>, AskError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let result: ListRootsResult =
+                self.context.question(self.key, InputRequest::Roots).await?;
+            Ok(result.roots)
+        })
+    }
+}
+
 impl Context {
     /// Asks the client in the way its era has, and reads the answer.
     pub(super) async fn question<T: DeserializeOwned>(
@@ -202,7 +280,10 @@ impl Context {
         self.claim(&key)?;
         let answer = match &self.0.asker {
             Asker::Wire => self.ask_on_the_wire(request).await?,
-            Asker::Task(task) => task.ask(request).await?,
+            Asker::Task(task) => match task.known(&key, &request) {
+                Some(answer) => answer,
+                None => task.ask(request).await?,
+            },
             Asker::Rounds(notebook) => {
                 let known = lock(notebook).answer_or_ask(&key, request);
                 match known {
@@ -248,7 +329,7 @@ impl From<CallError> for AskError {
             CallError::Peer(error) | CallError::Refused(error) => Self::Refused(error),
             CallError::Invalid(why) => Self::Answer(why),
             CallError::TimedOut => Self::TimedOut,
-            CallError::Cancelled | CallError::Closed => Self::Closed,
+            _ => Self::Closed,
         }
     }
 }

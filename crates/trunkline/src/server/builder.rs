@@ -8,13 +8,14 @@ use trunkline_proto::task::TaskBounds;
 use trunkline_transport::Limits;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{
-    CacheHint, Icon, Implementation, ListChanged, LogLevel, ResourcesCapability, ServerTasks,
-    TASKS_EXTENSION,
+    CacheHint, Icon, Implementation, ListChanged, LogLevel, ResourcesCapability, SKILLS_EXTENSION,
+    ServerTasks, SkillsSettings, TASKS_EXTENSION,
 };
 use trunkline_wire::revision::{Revision, Revisions};
 use trunkline_wire::text::is_tool_name;
 
 use super::lists::Named;
+use super::skills::{SkillEntry, Skills};
 use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, tasks};
 
 /// A server under construction.
@@ -26,6 +27,7 @@ pub struct ServerBuilder {
     prompts: Named<PromptEntry>,
     resources: Named<ResourceEntry>,
     templates: Vec<TemplateEntry>,
+    skills: Skills,
     page: usize,
     cache: CacheHint,
     sealer: Option<Sealer>,
@@ -43,6 +45,7 @@ impl ServerBuilder {
             prompts: Named::default(),
             resources: Named::default(),
             templates: Vec::new(),
+            skills: Skills::default(),
             page: 50,
             cache: CacheHint::NONE,
             sealer: None,
@@ -79,6 +82,13 @@ impl ServerBuilder {
     /// Adds a prompt.
     pub fn prompt(mut self, prompt: PromptEntry) -> Self {
         self.prompts.add(prompt);
+        self
+    }
+
+    /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read.
+    pub fn skill(mut self, skill: SkillEntry) -> Self {
+        self.resources.add(skill.resource());
+        self.skills.add(skill);
         self
     }
 
@@ -170,6 +180,7 @@ impl ServerBuilder {
             prompts: self.prompts,
             resources: self.resources,
             templates: self.templates,
+            skills: self.skills,
             page: self.page,
             cache: self.cache,
             sealer: self.sealer.unwrap_or_else(Sealer::random),
@@ -195,6 +206,10 @@ impl ServerBuilder {
         }
         caps.completions = self.prompts.as_slice().iter().any(|it| !it.completions.is_empty())
             || self.templates.iter().any(|it| !it.completions.is_empty());
+        if !self.skills.is_empty() {
+            let settings = Json::of(&SkillsSettings::new(true));
+            caps.extensions.insert(SKILLS_EXTENSION.to_owned(), settings);
+        }
         let as_tasks = self.tools.as_slice().iter().any(|it| !it.tool.task_support.is_forbidden());
         if as_tasks {
             caps.tasks = Some(ServerTasks::ALL);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,13 +15,13 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
-    ClientCapabilities, CreateMessageParams, CreateMessageResult, Implementation, InputRequest,
-    LogLevel, LogMessage, Progress, Root,
+    ClientCapabilities, CreateMessageParams, Implementation, InputRequest, LogLevel, LogMessage,
+    Progress,
 };
 use trunkline_wire::revision::Revision;
 
 use super::Inner;
-use super::ask::{Ask, AskError, AskUrl};
+use super::ask::{Ask, AskError, AskModel, AskRoots, AskUrl};
 use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
 use crate::ToolError;
@@ -60,6 +61,17 @@ pub(super) enum Asker {
     Task(TaskAsker),
 }
 
+impl Asker {
+    /// What was done and learnt in earlier rounds of the call, where it has rounds.
+    fn notebook(&self) -> Option<&Mutex<Notebook>> {
+        match self {
+            Self::Wire => None,
+            Self::Rounds(notebook) => Some(notebook),
+            Self::Task(task) => task.notebook(),
+        }
+    }
+}
+
 impl Context {
     pub(super) fn new(server: &Arc<Inner>, call: &Call, voice: &Voice, asker: Asker) -> Self {
         Self(Arc::new(Facts {
@@ -86,10 +98,8 @@ impl Context {
 
     /// Reports progress, in words if you like.
     pub async fn report(&self, progress: Progress) {
-        let is_new = match &self.0.asker {
-            Asker::Rounds(notebook) => lock(notebook).is_new_progress(progress.progress),
-            _ => true,
-        };
+        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_progress(progress.progress);
+        let is_new = self.0.asker.notebook().is_none_or(is_new);
         // Even unwanted progress is a sign of life that moves the deadline.
         if is_new {
             self.0.voice.say(self.0.key, Utterance::Progress(progress)).await;
@@ -104,11 +114,8 @@ impl Context {
 
     /// Logs a whole message.
     pub async fn log_message(&self, message: LogMessage) {
-        let is_new = match &self.0.asker {
-            Asker::Rounds(notebook) => lock(notebook).is_new_log(),
-            _ => true,
-        };
-        if is_new {
+        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_log();
+        if self.0.asker.notebook().is_none_or(is_new) {
             self.0.voice.say(self.0.key, Utterance::Log(message)).await;
         }
     }
@@ -130,21 +137,34 @@ impl Context {
     }
 
     /// Asks the client's model.
-    pub async fn sample(
-        &self,
-        params: CreateMessageParams,
-    ) -> Result<CreateMessageResult, AskError> {
-        params.check().map_err(|fault| AskError::Invalid(fault.to_string()))?;
-        let key = self.next_question();
-        self.question(key, InputRequest::Sample(Box::new(params))).await
+    pub fn sample(&self, params: CreateMessageParams) -> AskModel {
+        AskModel::new(self.clone(), params)
     }
 
     /// Asks for the folders that the client's user works in. Information, never permission.
-    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
-        let key = self.next_question();
-        let result: trunkline_wire::model::ListRootsResult =
-            self.question(key, InputRequest::Roots).await?;
-        Ok(result.roots)
+    pub fn roots(&self) -> AskRoots {
+        AskRoots::new(self.clone())
+    }
+
+    /// Lets the rest of the call run as a task, where the server is the one to decide that: from
+    /// 2026-07-28, for a client that has tasks, on a server with some tool that
+    /// [runs as one](super::ToolEntry::task). The caller gets the task at once. As with a question,
+    /// the handler runs again from its beginning, and finds the answers it was given.
+    /// Everywhere else the call just goes on.
+    pub async fn become_task(&self) {
+        let Asker::Rounds(notebook) = &self.0.asker else { return };
+        if lock(notebook).leave() {
+            // The dispatcher drops this handler and starts the task. Only what the handler spawned
+            // gets past this.
+            self.cancelled().await;
+        }
+    }
+
+    /// Lets the client hang up and come back for the rest after `retry`: for work that takes long
+    /// enough for connections to break. It does something in 2025-11-25 over HTTP; elsewhere there
+    /// is no need.
+    pub async fn pause_stream(&self, retry: Duration) {
+        self.0.voice.say(self.0.key, Utterance::Pause(retry)).await;
     }
 
     /// Has an effect happen once in the whole call, however often the handler runs: the result of
@@ -160,7 +180,7 @@ impl Context {
         E: Into<ToolError>,
     {
         let effect = EFFECT_OF.scope(self.address(), effect());
-        let Asker::Rounds(notebook) = &self.0.asker else {
+        let Some(notebook) = self.0.asker.notebook() else {
             return effect.await.map_err(Into::into);
         };
         let _underway = match rounds::begin(notebook, key) {
@@ -196,11 +216,8 @@ impl Context {
 
     /// Tells every listening client that something of this server changed.
     pub async fn changed(&self, change: Change) {
-        let is_silent = match &self.0.asker {
-            Asker::Rounds(notebook) => lock(notebook).is_silent(),
-            _ => false,
-        };
-        if !is_silent {
+        let is_silent = |notebook: &Mutex<Notebook>| lock(notebook).is_silent();
+        if !self.0.asker.notebook().is_some_and(is_silent) {
             self.0.server.listeners.tell(&change);
         }
     }

@@ -13,11 +13,12 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{InputRequest, InputRequired};
+use trunkline_wire::method::Gate;
+use trunkline_wire::model::{InputRequest, InputRequired, TaskRequest};
 
 use super::Inner;
 use super::context::{Asker, Context, lock};
-use super::job::Job;
+use super::job::{Job, Target};
 
 /// The journal while a handler runs, and the questions that came up in this run.
 #[derive(Default)]
@@ -32,6 +33,9 @@ pub(super) struct Notebook {
     effects: usize,
     /// Whether a silent run stands before an effect that it must not have.
     held: bool,
+    /// Whether the rest may run as a task, and whether it shall.
+    may_leave: bool,
+    left: bool,
     /// Whether the run is over: what it spawned begins no effect any more.
     over: bool,
     dispatcher: Option<Waker>,
@@ -74,6 +78,23 @@ pub(super) fn begin<'a>(notebook: &'a Mutex<Notebook>, key: &str) -> Effect<'a> 
 }
 
 impl Notebook {
+    /// For a call that goes on elsewhere after these rounds.
+    pub(super) fn of(journal: Journal) -> Self {
+        Self { journal, ..Self::default() }
+    }
+
+    /// The answer to a question, if an earlier round brought it.
+    pub(super) fn known(&mut self, key: &str, request: &InputRequest) -> Option<Json> {
+        self.journal.answer(key, &Json::of(request)).cloned()
+    }
+
+    /// Asks that the rest run as a task. Returns whether it will.
+    pub(super) fn leave(&mut self) -> bool {
+        self.left = self.may_leave;
+        self.wake();
+        self.left
+    }
+
     /// The answer to a question, or `None` after noting that it must be asked.
     pub(super) fn answer_or_ask(&mut self, key: &str, request: InputRequest) -> Option<Json> {
         let question = Json::of(&request);
@@ -109,9 +130,11 @@ impl Notebook {
         self.journal.note(key, result);
     }
 
-    /// Whether the run of a handler that waits is over: it has asked, and nothing is half done.
+    /// Whether the run of a handler that waits is over: it has asked or wants to go on as a task,
+    /// and nothing is half done.
     fn is_over(&mut self) -> bool {
-        self.over = self.held || (!self.new.is_empty() && self.effects == 0);
+        let has_said = self.left || !self.new.is_empty();
+        self.over = self.held || (has_said && self.effects == 0);
         self.over
     }
 
@@ -125,22 +148,35 @@ impl Notebook {
 /// What one run of a handler came to.
 enum Run {
     Done(Outcome),
-    Asked { questions: Questions, journal: Journal, held: bool },
+    Asked {
+        questions: Questions,
+        journal: Journal,
+        held: bool,
+    },
+    /// The rest is to run as a task.
+    Left(Journal),
 }
 
 type Questions = Vec<(String, InputRequest)>;
 
 /// Answers one request of the newest revision: with the result, or with questions.
 pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job: Job) -> Outcome {
-    let mut journal = match call.params.take("requestState") {
-        Some(state) => open(&server, &state, &job.bound_to(&call))?,
-        None => Journal::default(),
-    };
-    if let Some(responses) = call.params.take("inputResponses") {
-        journal.take_answers(read_responses(&responses)?);
+    let state = call.params.take("requestState");
+    let responses = call.params.take("inputResponses");
+    let responses = responses.map(|it| read_responses(&it)).transpose()?.unwrap_or_default();
+    let mut journal = Journal::default();
+    match state {
+        Some(state) => {
+            journal = open(&server, &state, &job.bound_to(&call))?;
+            journal.take_answers(responses);
+        }
+        None => journal.offer(responses),
     }
     let (questions, mut journal) = match run(&server, &call, &voice, &job, journal, false).await {
         Run::Done(outcome) => return outcome,
+        Run::Left(journal) => {
+            return server.start_task(TaskRequest::new(), &call, &voice, job, Some(journal));
+        }
         Run::Asked { questions, journal, .. } => (questions, journal),
     };
     if cfg!(debug_assertions) {
@@ -164,7 +200,10 @@ async fn run(
     journal: Journal,
     silent: bool,
 ) -> Run {
-    let notebook = Notebook { journal, silent, ..Notebook::default() };
+    let may_leave = matches!(job.target, Target::Tool(_))
+        && server.core.capabilities.supports(Gate::TasksExtension)
+        && call.peer.client.supports(Gate::TasksExtension);
+    let notebook = Notebook { silent, may_leave, ..Notebook::of(journal) };
     let context = Context::new(server, call, voice, Asker::Rounds(notebook.into()));
     let mut handler = job.start(&context);
     let asked = poll_fn(|cx| {
@@ -187,7 +226,11 @@ async fn run(
             };
             let mut notebook = lock(notebook);
             let questions = std::mem::take(&mut notebook.new);
-            Run::Asked { questions, journal: notebook.journal.clone(), held: notebook.held }
+            let journal = notebook.journal.clone();
+            match questions.is_empty() && notebook.left {
+                true => Run::Left(journal),
+                false => Run::Asked { questions, journal, held: notebook.held },
+            }
         }
     }
 }
@@ -208,7 +251,7 @@ async fn check_again(
             again.iter().all(|it| questions.contains(it))
         }
         Run::Asked { questions: again, .. } => again == questions,
-        Run::Done(_) => false,
+        Run::Done(_) | Run::Left(_) => false,
     };
     match same {
         true => Ok(()),

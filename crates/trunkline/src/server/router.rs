@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trunkline_proto::Call;
-use trunkline_transport::handler::{Answer, Handler};
+use trunkline_transport::handler::{Answer, Handler, Listening};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
@@ -11,7 +11,8 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
 use trunkline_wire::model::{
     CallToolParams, CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Reference,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
+    Reference,
 };
 use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::Value;
@@ -19,6 +20,7 @@ use trunkline_wire::text::Value;
 use super::Inner;
 use super::context::{Asker, Context};
 use super::job::{Job, Target};
+use super::listeners::Listener;
 use super::{lists, rounds};
 
 /// A server as the transports see it.
@@ -36,9 +38,33 @@ impl Handler for Router {
             "resources/list" => Answer::Now(server.list_resources(&call)),
             "resources/templates/list" => Answer::Now(server.list_templates(&call)),
             "completion/complete" => Answer::Now(server.complete(&call)),
+            "skills/list" => Answer::Now(server.list_skills(&call)),
+            "skills/get" => Answer::Now(server.get_skill(&call)),
+            "resources/directory/read" => Answer::Now(server.read_directory(&call)),
             name if name.starts_with("tasks/") => server.on_task_method(call),
             name => Answer::Now(Err(ErrorObject::method_not_found(name))),
         }
+    }
+
+    fn listen(&self, voice: &Voice) -> Listening {
+        let listener = self.0.listeners.add(voice.clone());
+        Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
+    }
+
+    fn param_headers(&self, tool: &str) -> Option<&trunkline_wire::header::ParamHeaders> {
+        self.0.param_headers(tool)
+    }
+}
+
+/// Forgets a listener when its conversation ends.
+struct Heeded {
+    server: Arc<Inner>,
+    listener: Arc<Listener>,
+}
+
+impl Drop for Heeded {
+    fn drop(&mut self) {
+        self.server.listeners.remove(&self.listener);
     }
 }
 
@@ -65,7 +91,7 @@ impl Inner {
             Job { server: Arc::clone(self), target: Target::Tool(at), arguments: params.arguments };
         match self.tasks.wanted(&self.tools.get(at).tool, params.task.as_ref(), &call) {
             Err(error) => Answer::Now(Err(error)),
-            Ok(Some(task)) => Answer::Now(self.start_task(task, &mut call, voice, job)),
+            Ok(Some(task)) => Answer::Now(self.start_task(task, &call, voice, job, None)),
             Ok(None) => self.ask_or_answer(call, voice, job),
         }
     }
@@ -90,6 +116,10 @@ impl Inner {
     fn read_resource(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
         let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
         let Some(uri) = uri else { return invalid("`uri` must be a string.") };
+        if let Some(contents) = self.skills.file(&uri) {
+            let result = ReadResourceResult::new(vec![contents]);
+            return Answer::Now(Ok(self.encode(result, call.revision)));
+        }
         let (target, arguments) = if let Some(at) = self.resources.position(&uri) {
             (Target::Resource(at), None)
         } else if let Some((at, variables)) = self.match_template(&uri) {
@@ -186,7 +216,7 @@ impl Inner {
         Ok(self.encode(CompleteResult::new(Completion::new(values)), call.revision))
     }
 
-    fn page<'a, T>(
+    pub(super) fn page<'a, T>(
         &self,
         items: &'a [T],
         call: &Call,

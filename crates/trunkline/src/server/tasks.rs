@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use trunkline_proto::input_required::Journal;
 use trunkline_proto::task::{Record, TaskBounds, TaskError, Tasks, missing_extension};
 use trunkline_proto::{Call, Change};
 use trunkline_transport::handler::panicked;
@@ -32,6 +33,7 @@ use super::Inner;
 use super::ask::{AskError, question_params};
 use super::context::{Asker, Context, lock};
 use super::job::Job;
+use super::rounds::Notebook;
 
 /// The tasks of a server, and what works on them.
 pub(crate) struct Runtime {
@@ -139,20 +141,22 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Begins a task and answers with it; the work goes on by itself.
+    /// Begins a task and answers with it; the work goes on by itself. `rounds` is what the call
+    /// did before it became a task.
     pub(super) fn start_task(
         self: &Arc<Self>,
         request: TaskRequest,
-        call: &mut Call,
+        call: &Call,
         voice: &Voice,
         job: Job,
+        rounds: Option<Journal>,
     ) -> Outcome {
         let id = self.sealer.random_name();
         let task = lock(&self.tasks.register)
             .create(id.clone(), request.ttl_ms, stamp(), Instant::now())
             .map_err(task_error)?;
         let asker = match call.revision.profile().tasks {
-            era::Tasks::Extension => Asker::Task(TaskAsker::new(self, &id)),
+            era::Tasks::Extension => Asker::Task(TaskAsker::new(self, &id, rounds)),
             _ => Asker::Task(TaskAsker::on_the_wire(self, &id, voice, call.revision)),
         };
         let context = Context::new(self, call, voice, asker);
@@ -234,15 +238,27 @@ pub(super) struct TaskAsker {
     server: Weak<Inner>,
     task: String,
     wire: Option<(Voice, Revision)>,
+    /// What the call did before it became a task.
+    rounds: Option<Mutex<Notebook>>,
 }
 
 impl TaskAsker {
-    fn new(server: &Arc<Inner>, task: &str) -> Self {
-        Self { server: Arc::downgrade(server), task: task.to_owned(), wire: None }
+    fn new(server: &Arc<Inner>, task: &str, rounds: Option<Journal>) -> Self {
+        let rounds = rounds.map(|journal| Mutex::new(Notebook::of(journal)));
+        Self { server: Arc::downgrade(server), task: task.to_owned(), wire: None, rounds }
     }
 
     fn on_the_wire(server: &Arc<Inner>, task: &str, voice: &Voice, revision: Revision) -> Self {
-        Self { wire: Some((voice.clone(), revision)), ..Self::new(server, task) }
+        Self { wire: Some((voice.clone(), revision)), ..Self::new(server, task, None) }
+    }
+
+    pub(super) fn notebook(&self) -> Option<&Mutex<Notebook>> {
+        self.rounds.as_ref()
+    }
+
+    /// The answer to a question, if it was given before the call became a task.
+    pub(super) fn known(&self, key: &str, request: &InputRequest) -> Option<Json> {
+        lock(self.rounds.as_ref()?).known(key, request)
     }
 
     pub(super) async fn ask(&self, request: InputRequest) -> Result<Json, AskError> {

@@ -392,7 +392,7 @@ macro_rules! lists {
 
 lists! {
     ListToolsResult: tools, ListPromptsResult: prompts, ListResourcesResult: resources,
-    ListResourceTemplatesResult: resource_templates
+    ListResourceTemplatesResult: resource_templates, ReadDirectoryResult: resources
 }
 
 macro_rules! same_everywhere {
@@ -405,8 +405,8 @@ macro_rules! same_everywhere {
 
 same_everywhere! {
     AcknowledgedParams, CancelledParams, CompleteResult, ElicitResult, ElicitationCompleteParams,
-    EmptyResult, GetPromptParams, InputResponses, ListParams, ListenParams, LogMessage,
-    ReadResourceParams, ResourceUpdatedParams, SetLevelParams, SubscribeParams, TaskParams,
+    EmptyResult, GetPromptParams, GetSkillParams, GetSkillResult, InputResponses, ListParams,
+    ListSkillsResult, ListenParams, LogMessage, ReadDirectoryParams, ReadResourceParams, ResourceUpdatedParams, SetLevelParams, SubscribeParams, TaskParams,
     UpdateTaskParams
 }
 
@@ -425,7 +425,8 @@ macro_rules! results {
 results! {
     CompleteResult, EmptyResult, GetPromptResult, InitializeResult, CreateMessageResult,
     DiscoverResult: true, ListToolsResult: true, ListPromptsResult: true,
-    ListResourcesResult: true, ListResourceTemplatesResult: true, ReadResourceResult: true
+    ListResourcesResult: true, ListResourceTemplatesResult: true, ReadResourceResult: true,
+    ListSkillsResult: true, GetSkillResult: true, ReadDirectoryResult: true
 }
 
 impl ResultBody for CallToolResult {

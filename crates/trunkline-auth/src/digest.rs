@@ -1,0 +1,29 @@
+//! Bytes → the digest that names them.
+
+use std::fmt::Write;
+
+use ring::digest::{SHA256, digest};
+
+/// `sha256:` and 64 lowercase hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    let mut out = "sha256:".to_owned();
+    for byte in digest(&SHA256, bytes).as_ref() {
+        write!(out, "{byte:02x}").expect("writing to a string cannot fail");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sha256;
+
+    #[test]
+    fn the_digests_are_those_of_fips_180() {
+        for (text, expected) in [
+            ("", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            ("abc", "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        ] {
+            assert_eq!(sha256(text.as_bytes()), expected);
+        }
+    }
+}

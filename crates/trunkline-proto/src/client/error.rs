@@ -1,0 +1,102 @@
+//! Why a handshake failed, and what an HTTP status says about it.
+
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::revision::{Revision, Revisions};
+
+use crate::CallError;
+
+/// Why the handshake failed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The server answered with an error.
+    Refused(ErrorObject),
+    /// The server speaks none of our revisions.
+    NoCommonRevision {
+        /// What we were willing to speak.
+        ours: Revisions,
+        /// What it said it speaks, if it said so.
+        theirs: Vec<String>,
+    },
+    /// It did not answer in time.
+    TimedOut,
+    /// Its answer breaks the protocol.
+    Invalid(String),
+    /// The server refused it with an HTTP status.
+    Http(HttpError),
+    /// The server could not be reached, or was lost on the way; in words.
+    Unreachable(String),
+    /// The connection ended.
+    Closed {
+        /// Whether that was in answer to `server/discover`, which some old servers do not survive.
+        probing: bool,
+    },
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(error) => write!(f, "The server refused the handshake: {error}"),
+            Self::NoCommonRevision { ours, theirs } => {
+                let ours: Vec<_> = ours.iter().map(Revision::as_str).collect();
+                let ours = ours.join(", ");
+                match theirs.is_empty() {
+                    true => write!(f, "The server speaks none of {ours}."),
+                    false => write!(f, "The server speaks {}, we speak {ours}.", theirs.join(", ")),
+                }
+            }
+            Self::TimedOut => f.write_str("The server did not answer the handshake in time."),
+            Self::Invalid(why) => write!(f, "The server's handshake breaks the protocol: {why}"),
+            Self::Http(error) => error.fmt(f),
+            Self::Unreachable(why) => write!(f, "The server cannot be reached: {why}"),
+            Self::Closed { .. } => f.write_str("The server hung up during the handshake."),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// What a call came to is what the handshake comes to.
+impl From<CallError> for OpenError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Peer(error) | CallError::Refused(error) => Self::Refused(error),
+            CallError::Invalid(why) => Self::Invalid(why),
+            CallError::Http(error) => Self::Http(error),
+            CallError::Unreachable(why) | CallError::Lost(why) => Self::Unreachable(why),
+            CallError::TimedOut => Self::TimedOut,
+            CallError::Cancelled | CallError::Closed => Self::Closed { probing: false },
+        }
+    }
+}
+
+/// An HTTP status that is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpError {
+    /// The status.
+    pub status: u16,
+    /// What the server says about it, if anything; one line, safe to show.
+    pub message: String,
+    /// `WWW-Authenticate`: what the server wants to see first.
+    pub challenge: Option<String>,
+}
+
+impl HttpError {
+    /// A status and what is said about it.
+    pub fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), challenge: None }
+    }
+}
+
+impl std::fmt::Display for HttpError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "The server answered with HTTP status {}", self.status)?;
+        match self.message.is_empty() {
+            true => f.write_str("."),
+            false => write!(f, ": {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for HttpError {}

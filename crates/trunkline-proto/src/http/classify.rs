@@ -1,0 +1,285 @@
+//! A POST → the conversation it belongs to, or a refusal with its status. One decision a message,
+//! top to bottom; nothing here remembers anything but the last envelope.
+
+use http::{HeaderMap, HeaderName, StatusCode};
+use trunkline_wire::code;
+use trunkline_wire::dialect::is_dialect;
+use trunkline_wire::header::{self, decode_value};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, Params,
+};
+use trunkline_wire::model::meta;
+use trunkline_wire::revision::{Era, Revision};
+
+use super::Refusal;
+use super::door::only;
+use crate::server::{Config, Memo, unsupported_revision};
+
+/// Where a POST goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Route {
+    /// It stands for itself: a request of the stateless era, or of the dialect.
+    Alone,
+    /// It wants to open a session.
+    Open,
+    /// It belongs to the session with this id.
+    Session(String),
+    /// It belongs to a session that is kept nowhere; this is the revision it speaks.
+    Nowhere(Revision),
+    /// It is a notification that the stateless era has no use for.
+    Drop,
+}
+
+/// What [`classify`] needs to know about the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// What the server speaks.
+    pub config: &'a Config,
+    /// Whether it keeps sessions.
+    pub sessions: bool,
+}
+
+/// Decides where a POST goes.
+pub fn classify(
+    headers: &HeaderMap,
+    incoming: &Incoming,
+    rules: Rules<'_>,
+    memo: &mut Memo,
+) -> Result<Route, Refusal> {
+    let asking = Asking { headers, rules, version: version(headers)? };
+    match incoming {
+        Incoming::Bad(malformed) => Err(asking.malformed(malformed)),
+        Incoming::Batch(items) => {
+            let is_claim = |it: &Result<Message, Malformed>| match it {
+                Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => {
+                    asking.is_claim(params, memo)
+                }
+                _ => false,
+            };
+            if items.is_empty() || asking.is_modern() || items.iter().any(is_claim) {
+                return Err(asking.malformed(&Malformed::new(MalformedKind::Batch)));
+            }
+            asking.session(None)
+        }
+        Incoming::One(Message::Response { .. }) if asking.is_modern() => {
+            let message = "Nobody asked: this revision has no responses of clients.";
+            Err(Refusal::bad_request(ErrorObject::invalid_request(message), None))
+        }
+        Incoming::One(Message::Response { .. }) => asking.session(None),
+        Incoming::One(Message::Notification { method, params }) => {
+            if asking.is_modern() || asking.is_claim(params, memo) {
+                asking.notification(method, params)
+            } else {
+                asking.session(None)
+            }
+        }
+        Incoming::One(Message::Request { id, method, params }) => {
+            asking.request(id, method, params, memo)
+        }
+    }
+}
+
+struct Asking<'a> {
+    headers: &'a HeaderMap,
+    rules: Rules<'a>,
+    version: Option<&'a str>,
+}
+
+impl Asking<'_> {
+    fn request(
+        &self,
+        id: &Id,
+        method: &str,
+        params: &Params,
+        memo: &mut Memo,
+    ) -> Result<Route, Refusal> {
+        let dialect = self.rules.config.dialect && is_dialect(method);
+        if *id == Id::Null && !dialect {
+            return Err(self.malformed(&Malformed::new(MalformedKind::NullId)));
+        }
+        let bad = |error| Err(Refusal::bad_request(error, Some(id.clone())));
+        if self.is_claim(params, memo) {
+            return match self.claim(method, params, memo) {
+                Ok(()) => Ok(Route::Alone),
+                Err(error) => bad(error),
+            };
+        }
+        if method == "initialize" {
+            return match self.version.map(Revision::parse) {
+                None => Ok(Route::Open),
+                Some(Some(revision)) if revision.era() == Era::Stateful => Ok(Route::Open),
+                Some(Some(_)) => bad(mismatch(
+                    "The MCP-Protocol-Version header names a revision without `initialize`.",
+                )),
+                Some(None) => bad(self.unsupported()),
+            };
+        }
+        // A method of the new era that forgot its envelope is told what it forgot, and so is every
+        // request whose header claims the new era: it is never served as one of the old.
+        if self.is_modern() || (method == "server/discover" && self.speaks(Era::Stateless)) {
+            return match memo.know(params.get("_meta")) {
+                Err(error) => bad(error),
+                // An envelope that is in order would have been a claim.
+                Ok(_) => bad(ErrorObject::invalid_params("`_meta` is not in order.")),
+            };
+        }
+        if dialect {
+            return Ok(Route::Alone);
+        }
+        self.session(Some(id))
+    }
+
+    /// A request of the stateless era: its headers must say what its body says.
+    fn claim(&self, method: &str, params: &Params, memo: &mut Memo) -> Result<(), ErrorObject> {
+        let known = memo.know(params.get("_meta"))?;
+        match self.version {
+            None => return Err(mismatch("The MCP-Protocol-Version header is missing.")),
+            Some(version) if version != known.revision => {
+                return Err(mismatch("The MCP-Protocol-Version header and `_meta` disagree."));
+            }
+            Some(_) => {}
+        }
+        let speaks = |it: &Revision| {
+            it.era() == Era::Stateless && self.rules.config.revisions.contains(*it)
+        };
+        if Revision::parse(&known.revision).filter(speaks).is_none() {
+            return Err(unsupported_revision(self.rules.config, Some(known.revision.clone())));
+        }
+        self.same(&METHOD, "Mcp-Method", Some(method), true)?;
+        let Some(member) = header::name_member(method) else { return Ok(()) };
+        let name = params.get(member).and_then(|it| it.read::<std::borrow::Cow<'_, str>>().ok());
+        // Without the member there is nothing to compare with; what is missing is told further on.
+        match name {
+            Some(name) => self.same(&NAME, "Mcp-Name", Some(&name), true),
+            None => Ok(()),
+        }
+    }
+
+    /// A notification of the stateless era: there is none that a server acts on over HTTP. Headers
+    /// are not asked for, but if they are there they must be right.
+    fn notification(&self, method: &str, params: &Params) -> Result<Route, Refusal> {
+        let version = params.get("_meta").and_then(|it| version_in(it));
+        let checked = match (self.version, version) {
+            (Some(header), Some(body)) if *header != body => {
+                Err(mismatch("The MCP-Protocol-Version header and `_meta` disagree."))
+            }
+            _ => self.same(&METHOD, "Mcp-Method", Some(method), false),
+        };
+        checked.map(|()| Route::Drop).map_err(|error| Refusal::bad_request(error, None))
+    }
+
+    /// Compares a header with what the body says.
+    fn same(
+        &self,
+        header: &HeaderName,
+        shown: &str,
+        body: Option<&str>,
+        required: bool,
+    ) -> Result<(), ErrorObject> {
+        let value = only(self.headers, header)
+            .map_err(|_| mismatch(format!("There is more than one {shown} header.")))?;
+        let Some(value) = value else {
+            return match required {
+                true => Err(mismatch(format!("The {shown} header is missing."))),
+                false => Ok(()),
+            };
+        };
+        let value = decode_value(value)
+            .map_err(|_| mismatch(format!("The {shown} header cannot be decoded.")))?;
+        match body {
+            Some(body) if body == value => Ok(()),
+            _ => Err(mismatch(format!("The {shown} header and the body disagree."))),
+        }
+    }
+
+    /// Whatever remains belongs to a session of the stateful era.
+    fn session(&self, id: Option<&Id>) -> Result<Route, Refusal> {
+        let bad = |error| Err(Refusal::bad_request(error, id.cloned()));
+        let revision = match self.version {
+            // Before 2025-06-18 clients do not say.
+            None => Revision::V2025_03_26,
+            Some(version) => match Revision::parse(version) {
+                Some(it) if self.rules.config.revisions.of_era(Era::Stateful).contains(it) => it,
+                _ => return bad(self.unsupported()),
+            },
+        };
+        if !self.rules.sessions {
+            return Ok(Route::Nowhere(revision));
+        }
+        match session_id(self.headers) {
+            Ok(Some(session)) => Ok(Route::Session(session.to_owned())),
+            Ok(None) => bad(ErrorObject::invalid_request(
+                "The Mcp-Session-Id header is missing; open a session with `initialize`.",
+            )),
+            Err(refusal) => Err(Refusal { id: id.cloned(), ..refusal }),
+        }
+    }
+
+    fn malformed(&self, malformed: &Malformed) -> Refusal {
+        let revision = self.version.and_then(Revision::parse);
+        let null = revision.is_some_and(|it| it.profile().unreadable_id_is_null);
+        let id = malformed.id.clone().filter(|_| !malformed.is_response);
+        Refusal::bad_request(malformed.to_error(), id.or(null.then_some(Id::Null)))
+    }
+
+    fn unsupported(&self) -> ErrorObject {
+        unsupported_revision(self.rules.config, self.version.map(str::to_owned))
+    }
+
+    fn is_claim(&self, params: &Params, memo: &Memo) -> bool {
+        self.speaks(Era::Stateless) && params.get("_meta").is_some_and(|it| memo.is_claim(it))
+    }
+
+    /// Whether the header names a revision of the stateless era.
+    fn is_modern(&self) -> bool {
+        self.version.and_then(Revision::parse).is_some_and(|it| it.era() == Era::Stateless)
+    }
+
+    fn speaks(&self, era: Era) -> bool {
+        !self.rules.config.revisions.of_era(era).is_empty()
+    }
+}
+
+/// The session that a request names, if any.
+pub fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let bad = |message| Refusal::new(StatusCode::BAD_REQUEST, message);
+    let value = only(headers, &SESSION_ID)
+        .map_err(|_| bad("There is more than one Mcp-Session-Id header."))?;
+    value
+        .map(|it| std::str::from_utf8(it).map_err(|_| bad("This is no session id.")))
+        .transpose()
+}
+
+/// Whether the header of a request without a body names a revision of the stateless era, which has
+/// nothing but POST.
+pub fn is_stateless(headers: &HeaderMap) -> bool {
+    let version = version(headers).ok().flatten().and_then(Revision::parse);
+    version.is_some_and(|it| it.era() == Era::Stateless)
+}
+
+fn version(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mismatch = |message| Refusal::bad_request(mismatch(message), None);
+    let value = only(headers, &PROTOCOL_VERSION)
+        .map_err(|_| mismatch("There is more than one MCP-Protocol-Version header."))?;
+    let text = |it| {
+        let text = std::str::from_utf8(it).map(str::trim);
+        text.map_err(|_| mismatch("The MCP-Protocol-Version header cannot be read."))
+    };
+    value.map(text).transpose()
+}
+
+fn version_in(meta: &Json) -> Option<String> {
+    let members = trunkline_wire::jsonrpc::Object::parse(meta.get()).ok()?;
+    members.get(meta::PROTOCOL_VERSION)?.to().ok()
+}
+
+/// A header that does not say what the body says.
+pub fn mismatch(message: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(code::HEADER_MISMATCH, message)
+}
+
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(header::PROTOCOL_VERSION);
+const SESSION_ID: HeaderName = HeaderName::from_static(header::SESSION_ID);
+const METHOD: HeaderName = HeaderName::from_static(header::METHOD);
+const NAME: HeaderName = HeaderName::from_static(header::NAME);

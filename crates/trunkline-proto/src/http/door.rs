@@ -1,0 +1,180 @@
+//! A request's head → let in, or a refusal: what is decided before a byte of the body is read.
+
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use http::{HeaderMap, HeaderName, StatusCode, Uri};
+
+use super::Refusal;
+
+/// Who may come in: the names this server goes by, and the web pages that may talk to it.
+///
+/// A page that a browser fetched from elsewhere can send requests here. It cannot hide its origin,
+/// and if it tricks the browser with a name that resolves to us it cannot hide that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Door {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl Default for Door {
+    /// Only what is reached as this machine itself.
+    fn default() -> Self {
+        let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
+        Self { hosts, origins: Vec::new() }
+    }
+}
+
+impl Door {
+    /// Lets in requests for `host`: a name for every port, or a name with a port.
+    pub fn allow_host(&mut self, host: &str) {
+        self.hosts.push(host.to_ascii_lowercase());
+    }
+
+    /// Lets in the pages of `origin`, such as `https://app.example.com`.
+    pub fn allow_origin(&mut self, origin: &str) {
+        self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
+    }
+
+    /// Whether the pages of `origin` were let in by name.
+    pub fn knows_origin(&self, origin: &str) -> bool {
+        self.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
+    }
+
+    /// Checks for whom a request is meant and where it comes from.
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host = self.check_host(uri, headers)?;
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(()) };
+        let forbidden = || {
+            let message = "This origin may not talk to this server; its owner can allow it by name.";
+            Refusal::new(StatusCode::FORBIDDEN, message)
+        };
+        if origins.next().is_some() {
+            return Err(forbidden());
+        }
+        let origin = origin.to_str().map_err(|_| forbidden())?;
+        let own = ["http://", "https://"].iter().any(|scheme| {
+            origin.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme))
+                && origin[scheme.len()..].eq_ignore_ascii_case(host)
+        });
+        if own || self.knows_origin(origin) { Ok(()) } else { Err(forbidden()) }
+    }
+
+    /// The one host that the request names, if it is one of ours.
+    fn check_host<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
+        let mut named = headers.get_all(HOST).iter();
+        let header = named.next();
+        if named.next().is_some() {
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "There is more than one Host."));
+        }
+        let header = match header.map(|it| it.to_str()) {
+            None => None,
+            Some(Ok(host)) => Some(host),
+            Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "This is no Host.")),
+        };
+        // HTTP/2 and requests in absolute form name the host in the target.
+        let target = uri.authority().map(|it| it.as_str());
+        let Some(host) = target.or(header) else {
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "The request names no Host."));
+        };
+        let mut all = target.into_iter().chain(header);
+        if all.all(|it| self.is_ours(it)) {
+            return Ok(host);
+        }
+        let message = "This server does not go by that name; its owner can allow it by name.";
+        Err(Refusal::new(StatusCode::FORBIDDEN, message))
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let name = without_port(host);
+        self.hosts.iter().any(|it| it.eq_ignore_ascii_case(name) || it.eq_ignore_ascii_case(host))
+    }
+}
+
+/// Whether a POST carries what can be read, of a length that will be.
+pub fn check_body(headers: &HeaderMap, limit: usize) -> Result<(), Refusal> {
+    let plain = |it: &[u8]| it.eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).iter().any(|it| !plain(it.as_bytes())) {
+        let message = "Send the body as it is, without a Content-Encoding.";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    if !is_json(headers) {
+        let message = "The Content-Type must be `application/json`.";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let length = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|it| it > limit as u64) {
+        return Err(too_long(limit));
+    }
+    Ok(())
+}
+
+/// A body over the limit.
+pub fn too_long(limit: usize) -> Refusal {
+    let message = format!("A body may have at most {limit} bytes.");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}
+
+/// Whether the client reads both JSON and event streams, as it must be ready to.
+pub fn accepts_both(headers: &HeaderMap) -> bool {
+    accepts(headers, "application", "json") && accepts(headers, "text", "event-stream")
+}
+
+/// Whether the client reads event streams.
+pub fn accepts_events(headers: &HeaderMap) -> bool {
+    accepts(headers, "text", "event-stream")
+}
+
+/// The one value of a header; an error if it stands there more than once.
+pub(super) fn only<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a [u8]>, Twice> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next();
+    if values.next().is_some() { Err(Twice) } else { Ok(value.map(|it| it.as_bytes())) }
+}
+
+/// A header that may stand once stands twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Twice;
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Ok(Some(value)) = only(headers, &CONTENT_TYPE) else { return false };
+    // What nearly everybody sends.
+    if value == b"application/json" {
+        return true;
+    }
+    let Ok(value) = std::str::from_utf8(value) else { return false };
+    let mut parts = value.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|it| it.eq_ignore_ascii_case("application/json"));
+    let is_utf8 = |part: &str| match part.split_once('=') {
+        Some((name, value)) if name.trim_end().eq_ignore_ascii_case("charset") => {
+            value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+        }
+        _ => true,
+    };
+    is_json && parts.all(is_utf8)
+}
+
+fn accepts(headers: &HeaderMap, kind: &str, subkind: &str) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok());
+    values.flat_map(|it| it.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let Some((left, right)) = parts.next().and_then(|it| it.split_once('/')) else {
+            return false;
+        };
+        let refused = parts.any(|it| {
+            let zero = |q: &str| !q.is_empty() && q.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+            it.strip_prefix("q=").or(it.strip_prefix("Q=")).is_some_and(zero)
+        });
+        let fits = |wanted: &str, word: &str| word == "*" || word.eq_ignore_ascii_case(wanted);
+        !refused && fits(kind, left) && fits(subkind, right)
+    })
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+        _ => host,
+    }
+}

@@ -1,0 +1,60 @@
+//! A place in a stream ⇄ the id of an event, which a client carries and cannot make up.
+
+use std::fmt;
+
+/// Which event of which stream of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    /// The stream.
+    pub stream: u64,
+    /// Its place there. The first is 0 and says nothing.
+    pub place: u64,
+    /// What only the server that gave out the id can have computed for it.
+    pub tag: u64,
+}
+
+impl EventId {
+    /// Reads an id exactly as it was written: another spelling is not the same id.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '-').map(|it| u64::from_str_radix(it, 16));
+        let (Some(Ok(stream)), Some(Ok(place)), Some(Ok(tag))) =
+            (parts.next(), parts.next(), parts.next())
+        else {
+            return None;
+        };
+        let id = Self { stream, place, tag };
+        (id.to_string() == text).then_some(id)
+    }
+
+    /// What the tag is computed over, besides the session's own secret.
+    pub fn tagged(stream: u64, place: u64) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&stream.to_be_bytes());
+        bytes[8..].copy_from_slice(&place.to_be_bytes());
+        bytes
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{:x}-{:016x}", self.stream, self.place, self.tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_spelling() {
+        let id = EventId { stream: 3, place: 0x1f, tag: 7 };
+        let text = id.to_string();
+        assert_eq!(text, "3-1f-0000000000000007");
+        assert_eq!(EventId::parse(&text), Some(id));
+        for other in
+            ["3-1F-0000000000000007", "03-1f-0000000000000007", "3-1f-7", "3-1f", "+3-1f-7", ""]
+        {
+            assert_eq!(EventId::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What the conversation says → the HTTP status it goes out with.
+
+use http::StatusCode;
+use trunkline_wire::code;
+use trunkline_wire::jsonrpc::{ErrorObject, Message};
+use trunkline_wire::revision::Era;
+
+use crate::Outgoing;
+
+/// The status of an answer that goes out as one JSON body. `dispatched` says whether a handler has
+/// seen the request: what was refused before that is the request's own fault.
+pub fn status(answer: &Outgoing, era: Era, dispatched: bool) -> StatusCode {
+    match answer {
+        Outgoing::One(Message::Response { outcome: Err(error), .. }) => {
+            of_error(error, era, dispatched)
+        }
+        _ => StatusCode::OK,
+    }
+}
+
+fn of_error(error: &ErrorObject, era: Era, dispatched: bool) -> StatusCode {
+    match (error.code, era) {
+        (code::PARSE_ERROR | code::INVALID_REQUEST, _) if !dispatched => StatusCode::BAD_REQUEST,
+        (code::INTERNAL_ERROR, _) if !dispatched && is_overload(error) => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
+        // To a client of a session, 404 means that its session is gone: only the new era says it of
+        // a method.
+        (code::METHOD_NOT_FOUND, Era::Stateless) if !dispatched => StatusCode::NOT_FOUND,
+        (code::INVALID_PARAMS, Era::Stateless) if !dispatched => StatusCode::BAD_REQUEST,
+        (
+            code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_REVISION,
+            _,
+        ) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+fn is_overload(error: &ErrorObject) -> bool {
+    error.data.as_ref().is_some_and(|it| it.get().contains(r#""overloaded""#))
+}

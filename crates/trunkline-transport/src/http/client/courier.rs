@@ -1,0 +1,451 @@
+//! One message → its POST, and everything that comes back on it: an answer, a stream of events, a
+//! stream that breaks off and is taken up again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use trunkline_proto::CallError;
+use trunkline_proto::client::HttpError;
+use trunkline_proto::client::http::{Head, Reading, Sent, Verdict, answers, too_long, verdict};
+use trunkline_wire::frame::sse::{Decoder, Received};
+use trunkline_wire::header::LAST_EVENT_ID;
+use trunkline_wire::jsonrpc::{Incoming, MethodName};
+use trunkline_wire::revision::Era;
+
+use super::exchange::{Asking, Exchange};
+use super::pool::Pool;
+use super::route::{Route, SESSION, Session, Way};
+use super::target::Address;
+
+/// A message on its way.
+#[derive(Debug)]
+pub(super) struct Letter {
+    /// Of a request.
+    pub(super) id: Option<i64>,
+    /// Empty for the answer to a question.
+    pub(super) method: MethodName,
+    pub(super) body: Bytes,
+    /// What 2026-07-28 repeats of the body.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Not to be sent before.
+    pub(super) not_before: Option<Instant>,
+    /// Whether it was refused once already because its session was gone.
+    pub(super) is_second_try: bool,
+}
+
+impl Letter {
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(&*self.method, "initialize" | "server/discover")
+    }
+}
+
+/// What a courier reports.
+#[derive(Debug)]
+pub(super) struct News {
+    /// Whose.
+    pub(super) post: u64,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// The head of the answer to `initialize` named this session.
+    Session(Option<Session>),
+    /// A message came, and more will.
+    Message(Incoming),
+    /// The stream of HTTP+SSE says where to post.
+    Endpoint(Result<Address, String>),
+    /// It is over.
+    End(End),
+}
+
+/// How an exchange ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// With the answer.
+    Answer(Incoming),
+    /// `initialize` was answered with an error and a status that says so too.
+    Refused { incoming: Incoming, status: u16, letter: Box<Letter> },
+    /// With a nod, or the end of what was only listened to.
+    Accepted,
+    /// The session is gone; the message was not acted upon.
+    SessionGone(Box<Letter>),
+    /// With something that no server of the new era says.
+    Unrecognised(HttpError, Box<Letter>),
+    /// Without an answer.
+    Failed(CallError),
+}
+
+/// What every courier of one connection shares.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) pool: Arc<Pool>,
+    pub(super) news: mpsc::Sender<News>,
+    /// The longest message read.
+    pub(super) message_bytes: usize,
+    /// How long a message may take that nobody waits for.
+    pub(super) patience: Duration,
+}
+
+impl Post {
+    /// Carries one message and reports how it went.
+    pub(super) async fn carry(self: Arc<Self>, route: Arc<Route>, letter: Letter, key: u64) {
+        if let Some(when) = letter.not_before {
+            sleep_until(when).await;
+        }
+        let end = match letter.id {
+            Some(_) => self.attempt(&route, letter, key).await,
+            // A request's time is kept by the conversation; a notification's by nobody else.
+            None => match timeout(self.patience, self.attempt(&route, letter, key)).await {
+                Ok(end) => end,
+                Err(_) => End::Failed(CallError::TimedOut),
+            },
+        };
+        self.report(key, What::End(end)).await;
+    }
+
+    async fn attempt(&self, route: &Route, letter: Letter, key: u64) -> End {
+        let asking = Asking {
+            method: Method::POST,
+            address: &route.address,
+            body: letter.body.clone(),
+            headers: &letter.headers,
+        };
+        let exchange = match self.pool.exchange(route, asking).await {
+            Ok(exchange) => exchange,
+            Err(why) => return End::Failed(why),
+        };
+        if letter.method == "initialize" {
+            self.report(key, What::Session(session(&exchange))).await;
+        }
+        let sent = Sent {
+            id: letter.id.filter(|_| route.way == Way::Post),
+            in_session: route.session.is_some(),
+            is_opening: letter.is_opening(),
+        };
+        match (exchange.head().reading(sent), sent.id) {
+            (Err(why), _) => End::Failed(why),
+            (Ok(Reading::Events), Some(id)) => self.follow(route, exchange, id, key).await,
+            (Ok(_), _) => self.read(exchange, sent, letter).await,
+        }
+    }
+
+    async fn read(&self, exchange: Exchange, sent: Sent, letter: Letter) -> End {
+        let status = exchange.response.status().as_u16();
+        let limit = match status {
+            200..300 => self.message_bytes,
+            _ => self.message_bytes.min(ERROR_BYTES),
+        };
+        let headers = exchange.response.headers();
+        // The common answer needs no head that outlives the body.
+        let kept = match headers.get("content-type").map(HeaderValue::as_bytes) {
+            Some(b"application/json") if status == 200 => None,
+            _ => Some(headers.clone()),
+        };
+        let text = match exchange.text(&self.pool, limit).await {
+            Ok(Some(text)) => text,
+            Ok(None) => match sent.id {
+                Some(id) => return End::Answer(too_long(id)),
+                None => return End::Accepted,
+            },
+            Err(why) => return End::Failed(why),
+        };
+        let field = |name: &str| kept.as_ref().and_then(|it| it.get(name)?.to_str().ok());
+        let head = Head {
+            status,
+            content_type: match &kept {
+                None => "application/json",
+                Some(_) => field("content-type").unwrap_or_default(),
+            },
+            content_encoding: "",
+            challenge: field("www-authenticate"),
+        };
+        match verdict(&head, &text, sent) {
+            Verdict::Answer(incoming) if status >= 400 && letter.method == "initialize" => {
+                End::Refused { incoming, status, letter: Box::new(letter) }
+            }
+            Verdict::Answer(incoming) => End::Answer(incoming),
+            Verdict::Accepted => End::Accepted,
+            Verdict::SessionGone => End::SessionGone(Box::new(letter)),
+            Verdict::Unrecognised(error) => End::Unrecognised(error, Box::new(letter)),
+            Verdict::Failed(why) => End::Failed(why),
+        }
+    }
+
+    /// Follows a stream until the answer to `id` is there, over as many connections as it takes.
+    async fn follow(&self, route: &Route, first: Exchange, id: i64, key: u64) -> End {
+        let mut stream = Stream::default();
+        let mut exchange = Some(first);
+        let mut failures = 0;
+        loop {
+            if let Some(exchange) = exchange.take() {
+                let before = stream.last_id.clone();
+                if let Some(end) = self.events(exchange, &mut stream, Some(id), key).await {
+                    return end;
+                }
+                if stream.last_id != before {
+                    failures = 0;
+                }
+            }
+            let (Some(last), Some(Era::Stateful)) = (&stream.last_id, route.era()) else {
+                let why = "the stream ended before the answer.";
+                return End::Failed(CallError::Lost(why.to_owned()));
+            };
+            sleep(stream.pause(failures)).await;
+            match self.resume(route, last).await {
+                Ok(resumed) => {
+                    // A stream that brings nothing is taken up less and less often.
+                    failures = (failures + 1).min(PATIENCE - 1);
+                    exchange = Some(resumed);
+                }
+                Err(Refused::Now(why)) if failures + 1 < PATIENCE => {
+                    failures += 1;
+                    drop(why);
+                }
+                Err(Refused::Now(why) | Refused::Forever(why)) => {
+                    return End::Failed(CallError::Lost(why));
+                }
+            }
+        }
+    }
+
+    /// Reads a stream to its end. `Some` once the answer is there.
+    async fn events(
+        &self,
+        mut exchange: Exchange,
+        stream: &mut Stream,
+        id: Option<i64>,
+        key: u64,
+    ) -> Option<End> {
+        let mut decoder = Decoder::new(self.message_bytes);
+        let mut answer = None;
+        // A stream that breaks is a stream that ends.
+        while let Ok(Some(chunk)) = exchange.chunk().await {
+            decoder.push(&chunk);
+            while let Some(received) = decoder.next() {
+                let incoming = match received {
+                    Received::Event(event) => {
+                        stream.note(event.id, event.retry);
+                        if event.data.is_empty() || event.event.is_some_and(|it| it != "message") {
+                            continue;
+                        }
+                        Incoming::parse(event.data)
+                    }
+                    Received::TooLong(bad) => match id {
+                        Some(id) if bad.id.is_none() && !bad.is_notification => too_long(id),
+                        _ => Incoming::Bad(bad),
+                    },
+                };
+                match id {
+                    Some(id) if answers(&incoming, id) => answer = Some(incoming),
+                    _ => self.report(key, What::Message(incoming)).await,
+                }
+            }
+            if let Some(incoming) = answer.take() {
+                self.keep(exchange);
+                return Some(End::Answer(incoming));
+            }
+        }
+        None
+    }
+
+    /// Usually the end of a stream comes right after the answer; then its connection is kept.
+    fn keep(&self, mut exchange: Exchange) {
+        let pool = Arc::clone(&self.pool);
+        tokio::spawn(async move {
+            if let Ok(Ok(None)) = timeout(AFTER_ANSWER, exchange.chunk()).await {
+                pool.put(exchange.lease);
+            }
+        });
+    }
+
+    /// Takes a stream up after the event `last`.
+    async fn resume(&self, route: &Route, last: &str) -> Result<Exchange, Refused> {
+        let Ok(value) = HeaderValue::from_str(last) else {
+            let why = "the id of its last event cannot stand in a header.";
+            return Err(Refused::Forever(why.to_owned()));
+        };
+        let headers = [(LAST_EVENT, value)];
+        self.get(route, &headers).await
+    }
+
+    async fn get(
+        &self,
+        route: &Route,
+        headers: &[(HeaderName, HeaderValue)],
+    ) -> Result<Exchange, Refused> {
+        let address = if route.way == Way::Post { &route.address } else { route.home() };
+        let asking = Asking { method: Method::GET, address, body: Bytes::new(), headers };
+        let exchange = match timeout(self.patience, self.pool.exchange(route, asking)).await {
+            Ok(Ok(exchange)) => exchange,
+            Ok(Err(why)) => return Err(Refused::Now(why.to_string())),
+            Err(_) => return Err(Refused::Now("nobody answers.".to_owned())),
+        };
+        let head = exchange.head();
+        let refused =
+            |why: &str| format!("a GET was answered with HTTP status {}{why}.", head.status);
+        match head.status {
+            200..300 if head.is("text/event-stream") && head.content_encoding.is_empty() => {
+                Ok(exchange)
+            }
+            200..300 => Err(Refused::Forever(refused(", but no stream of events"))),
+            408 | 429 | 500..600 => Err(Refused::Now(refused(""))),
+            _ => Err(Refused::Forever(refused(""))),
+        }
+    }
+
+    /// Listens to what the server says of its own accord, for as long as the session lasts.
+    pub(super) async fn listen(self: Arc<Self>, route: Arc<Route>, key: u64) {
+        let mut stream = Stream::default();
+        let mut failures = 0;
+        loop {
+            let id = stream.last_id.as_deref().and_then(|it| HeaderValue::from_str(it).ok());
+            let headers: Vec<_> = id.into_iter().map(|value| (LAST_EVENT, value)).collect();
+            let opened = Instant::now();
+            match self.get(&route, &headers).await {
+                Ok(exchange) => {
+                    let before = stream.last_id.clone();
+                    self.events(exchange, &mut stream, None, key).await;
+                    let was_of_use = stream.last_id != before || opened.elapsed() > OF_USE;
+                    failures = if was_of_use { 0 } else { failures + 1 };
+                }
+                Err(Refused::Now(_)) => failures += 1,
+                // The server has nothing to say of its own accord, or no longer knows us; then the
+                // next message will tell.
+                Err(Refused::Forever(_)) => break,
+            }
+            if failures > PATIENCE {
+                break;
+            }
+            sleep(stream.pause(failures)).await;
+        }
+        self.report(key, What::End(End::Accepted)).await;
+    }
+
+    /// Opens the stream of HTTP+SSE and reads it to its end.
+    pub(super) async fn listen_sse(self: Arc<Self>, route: Arc<Route>, key: u64) {
+        let why = match self.get(&route, &[]).await {
+            Ok(exchange) => {
+                self.sse_events(exchange, key).await;
+                "the stream ended.".to_owned()
+            }
+            Err(Refused::Now(why) | Refused::Forever(why)) => why,
+        };
+        self.report(key, What::End(End::Failed(CallError::Unreachable(why)))).await;
+    }
+
+    async fn sse_events(&self, mut exchange: Exchange, key: u64) {
+        let mut decoder = Decoder::new(self.message_bytes);
+        let mut has_endpoint = false;
+        while let Ok(Some(chunk)) = exchange.chunk().await {
+            decoder.push(&chunk);
+            while let Some(received) = decoder.next() {
+                let what = match received {
+                    Received::Event(event) if event.event == Some("endpoint") => {
+                        // The first one counts: a stream cannot move elsewhere.
+                        if std::mem::replace(&mut has_endpoint, true) {
+                            continue;
+                        }
+                        What::Endpoint(endpoint(&exchange.from, event.data))
+                    }
+                    Received::Event(event) if event.data.is_empty() => continue,
+                    Received::Event(event) if event.event.is_some_and(|it| it != "message") => {
+                        continue;
+                    }
+                    Received::Event(event) => What::Message(Incoming::parse(event.data)),
+                    Received::TooLong(bad) => What::Message(Incoming::Bad(bad)),
+                };
+                self.report(key, what).await;
+            }
+        }
+    }
+
+    /// Tells the server that the session is over.
+    pub(super) async fn end_session(self: Arc<Self>, route: Arc<Route>, key: u64) {
+        let asking = Asking {
+            method: Method::DELETE,
+            address: &route.address,
+            body: Bytes::new(),
+            headers: &[],
+        };
+        // A server that does not want to know is fine.
+        let _ = self.pool.exchange(&route, asking).await;
+        self.report(key, What::End(End::Accepted)).await;
+    }
+
+    async fn report(&self, post: u64, what: What) {
+        // Nobody listens any more once the connection is closed.
+        let _ = self.news.send(News { post, what }).await;
+    }
+}
+
+/// Why a stream was not opened.
+enum Refused {
+    /// It may work later.
+    Now(String),
+    Forever(String),
+}
+
+/// Where a stream is, and when to come back to it.
+#[derive(Debug, Default)]
+struct Stream {
+    last_id: Option<String>,
+    retry: Option<Duration>,
+}
+
+impl Stream {
+    fn note(&mut self, id: Option<&str>, retry: Option<u64>) {
+        if let Some(id) = id {
+            self.last_id = Some(id.to_owned()).filter(|it| !it.is_empty());
+        }
+        if let Some(retry) = retry {
+            self.retry = Some(Duration::from_millis(retry));
+        }
+    }
+
+    /// Never earlier than the server said, and later after each failure.
+    fn pause(&self, failures: u32) -> Duration {
+        let base = self.retry.unwrap_or(RETRY);
+        let backoff = match failures {
+            0 => Duration::ZERO,
+            n => RETRY * (1 << (n - 1).min(5)),
+        };
+        base.max(backoff).max(LEAST)
+    }
+}
+
+/// The session that the answer to `initialize` names: visible ASCII, as the specification has it.
+fn session(exchange: &Exchange) -> Option<Session> {
+    let id = exchange.response.headers().get(SESSION)?;
+    let is_visible = id.as_bytes().iter().all(|byte| matches!(byte, 0x21..=0x7e));
+    let mut id = (is_visible && !id.is_empty()).then(|| id.clone())?;
+    id.set_sensitive(true);
+    Some(Session { id, origin: Arc::clone(&exchange.from.origin) })
+}
+
+/// Where to post, which must be on the server that named it.
+fn endpoint(from: &Address, data: &[u8]) -> Result<Address, String> {
+    let to = from.resolve(&String::from_utf8_lossy(data))?;
+    match *to.origin == *from.origin {
+        true => Ok(Address { origin: Arc::clone(&from.origin), path: to.path }),
+        false => Err(format!("it wants messages to be posted to `{}`, another server.", to.origin)),
+    }
+}
+
+const LAST_EVENT: HeaderName = HeaderName::from_static(LAST_EVENT_ID);
+/// The longest body of an error that is read.
+const ERROR_BYTES: usize = 64 << 10;
+/// How long to wait before a stream is taken up again, unless the server says.
+const RETRY: Duration = Duration::from_secs(1);
+/// The shortest such time, whatever the server says.
+const LEAST: Duration = Duration::from_millis(10);
+/// How often in a row a stream is taken up in vain.
+const PATIENCE: u32 = 6;
+/// A stream that lasted so long was worth opening.
+const OF_USE: Duration = Duration::from_secs(5);
+/// How long a stream may go on after the answer.
+const AFTER_ANSWER: Duration = Duration::from_millis(50);

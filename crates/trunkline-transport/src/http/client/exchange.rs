@@ -1,0 +1,154 @@
+//! One request and the head of its response, redirects followed.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use std::future::poll_fn;
+use std::pin::Pin;
+use trunkline_proto::CallError;
+use trunkline_proto::client::HttpError;
+use trunkline_proto::client::http::Head;
+
+use super::pool::{Lease, Once, Pool};
+use super::route::Route;
+use super::target::Address;
+
+/// A response whose body is still to be read, and who sent it.
+pub(super) struct Exchange {
+    pub(super) response: Response<Incoming>,
+    pub(super) lease: Lease,
+    pub(super) from: Address,
+}
+
+/// What is asked of the server.
+pub(super) struct Asking<'a> {
+    pub(super) method: Method,
+    pub(super) address: &'a Address,
+    pub(super) body: Bytes,
+    /// Beside those of the route.
+    pub(super) headers: &'a [(HeaderName, HeaderValue)],
+}
+
+impl Pool {
+    /// Sends a request along a route.
+    pub(super) async fn exchange(
+        &self,
+        route: &Route,
+        asking: Asking<'_>,
+    ) -> Result<Exchange, CallError> {
+        let mut address = asking.address.clone();
+        for _ in 0..=HOPS {
+            let request = request(route, &asking, &address);
+            let (response, lease) = self.send(&address.origin, request).await?;
+            let Some(next) = redirect(&asking.method, &response, &address)? else {
+                return Ok(Exchange { response, lease, from: address });
+            };
+            address = next;
+        }
+        let why = format!("it redirects more than {HOPS} times.");
+        Err(CallError::Http(HttpError::new(308, why)))
+    }
+}
+
+impl Exchange {
+    /// What the head says.
+    pub(super) fn head(&self) -> Head<'_> {
+        let text = |name| header(self.response.headers(), name);
+        Head {
+            status: self.response.status().as_u16(),
+            content_type: text(CONTENT_TYPE).unwrap_or_default(),
+            content_encoding: text(CONTENT_ENCODING).unwrap_or_default(),
+            challenge: text(WWW_AUTHENTICATE),
+        }
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
+        let body = self.response.body_mut();
+        loop {
+            match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+                Some(Err(error)) => return Err(CallError::Lost(format!("{error}."))),
+            }
+        }
+    }
+
+    /// The whole body; `None` if it is longer than `limit`. The connection goes back to the pool.
+    pub(super) async fn text(
+        mut self,
+        pool: &Pool,
+        limit: usize,
+    ) -> Result<Option<Bytes>, CallError> {
+        let Some(first) = self.chunk().await? else {
+            pool.put(self.lease);
+            return Ok(Some(Bytes::new()));
+        };
+        let mut more = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            if more.is_empty() {
+                more.extend_from_slice(&first);
+            }
+            if more.len() + chunk.len() > limit {
+                return Ok(None);
+            }
+            more.extend_from_slice(&chunk);
+        }
+        pool.put(self.lease);
+        let text = if more.is_empty() { first } else { more.into() };
+        Ok((text.len() <= limit).then_some(text))
+    }
+}
+
+fn request(route: &Route, asking: &Asking<'_>, address: &Address) -> Request<Once> {
+    let mut request = Request::new(Once::new(asking.body.clone()));
+    *request.headers_mut() = match asking.method {
+        Method::POST => route.post_headers(&address.origin),
+        _ => route.bare_headers(&address.origin),
+    };
+    for (name, value) in asking.headers {
+        request.headers_mut().insert(name, value.clone());
+    }
+    *request.method_mut() = asking.method.clone();
+    *request.uri_mut() = address.path.clone();
+    request
+}
+
+/// Where the response sends us, if it does.
+fn redirect(
+    method: &Method,
+    response: &Response<Incoming>,
+    from: &Address,
+) -> Result<Option<Address>, CallError> {
+    let status = response.status().as_u16();
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let refuse = |why: String| CallError::Http(HttpError::new(status, why));
+    let Some(location) = header(response.headers(), LOCATION) else {
+        return Err(refuse("it redirects without saying where.".to_owned()));
+    };
+    let to = from.resolve(location).map_err(refuse)?;
+    // The others turn a POST into a GET, which loses the message.
+    if !matches!(status, 307 | 308) && method == Method::POST {
+        let why = format!("it has moved to `{}`; use that address if you trust it.", to.origin);
+        return Err(refuse(why));
+    }
+    if from.origin.is_tls && !to.origin.is_tls {
+        return Err(refuse("it redirects from `https` to `http`.".to_owned()));
+    }
+    Ok(Some(to))
+}
+
+fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Redirects that are followed.
+const HOPS: usize = 3;

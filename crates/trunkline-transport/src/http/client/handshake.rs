@@ -1,0 +1,197 @@
+//! Sessions as they begin, are lost and end; HTTP+SSE when nothing newer is there.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use trunkline_proto::client::{Client, OpenError, Opened, Start};
+use trunkline_proto::{CallError, Conversation, Input};
+use trunkline_wire::revision::Era;
+
+use super::courier::{End, Letter, What};
+use super::route::{Route, Way};
+use super::verdicts::{Key, Known};
+use super::{Before, Carried, Handshake, HttpDriver};
+use crate::handler::Handler;
+
+impl<H: Handler> HttpDriver<H> {
+    /// `initialized` goes out, in the session that the answer to `initialize` named; everything
+    /// else follows when it is through.
+    pub(super) fn confirm(&mut self, letter: Letter) {
+        if let Some(facts) = self.core.opened() {
+            self.route = Arc::new(self.route.speaking(facts.revision));
+        }
+        let key = self.carry(letter);
+        self.handshake = Handshake::Confirming(key);
+    }
+
+    pub(super) fn on_confirmed(&mut self) {
+        self.handshake = Handshake::Done;
+        for letter in std::mem::take(&mut self.held) {
+            self.carry(letter);
+        }
+        if self.route.way == Way::Post {
+            let listening = |key: u64, driver: &Self| {
+                Arc::clone(&driver.post).listen(Arc::clone(&driver.route), key)
+            };
+            let key = self.next_key();
+            let task = tokio::spawn(listening(key, self)).abort_handle();
+            self.stream = Some(self.carried(key, task));
+        }
+    }
+
+    /// The handshake is done, in the first session or a later one.
+    pub(super) fn on_open(&mut self, facts: Arc<Opened>) {
+        let era = facts.revision.era();
+        if era == Era::Stateless {
+            self.route = Arc::new(self.route.speaking(facts.revision));
+            self.handshake = Handshake::Done;
+        }
+        let known = match (era, self.route.way) {
+            (Era::Stateless, _) => None,
+            (Era::Stateful, Way::Post) => Some(Known::Stateful),
+            (Era::Stateful, Way::Stream) => Some(Known::Sse),
+        };
+        // Whoever does not speak the new era has learnt nothing about who does.
+        if let Some(verdicts) = &self.target.verdicts
+            && !self.config.revisions.of_era(Era::Stateless).is_empty()
+        {
+            verdicts.set(Key::of(&self.target), known, Instant::now());
+        }
+        self.known = None;
+        self.tell_opened(Ok(facts));
+    }
+
+    pub(super) fn on_failed(&mut self, error: OpenError) {
+        let is_outage = matches!(error, OpenError::Unreachable(_) | OpenError::TimedOut);
+        // What was remembered may be out of date: then everything is found out anew.
+        if self.known.take().is_some() && !is_outage {
+            if let Some(verdicts) = &self.target.verdicts {
+                verdicts.set(Key::of(&self.target), None, Instant::now());
+            }
+            self.out.clear();
+            self.stream = None;
+            self.route = Arc::new(self.route.anew());
+            self.handshake = Handshake::Asking;
+            self.core = Client::over_http(Arc::clone(&self.config), Start::Probe, Instant::now());
+            return;
+        }
+        self.tell_opened(Err(error));
+        self.finish();
+    }
+
+    /// The server does not know the session of `letter`, and has not acted upon it. It goes out
+    /// once more in a new session.
+    pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, mut letter: Letter) {
+        if letter.is_second_try {
+            let why =
+                CallError::Unreachable("the server does not know its own session.".to_owned());
+            if let Some(id) = letter.id {
+                self.core.undelivered(id, why, Instant::now());
+            }
+            return;
+        }
+        letter.is_second_try = true;
+        // Answers and notifications belonged to the session that is gone.
+        if letter.id.is_some() {
+            self.held.push_back(letter);
+        }
+        let is_current = Arc::ptr_eq(route, &self.route);
+        match self.handshake {
+            Handshake::Done if is_current => {
+                self.stream = None;
+                self.route = Arc::new(self.route.anew());
+                self.handshake = Handshake::Asking;
+                self.core.renew(Instant::now());
+            }
+            Handshake::Done => {
+                for letter in std::mem::take(&mut self.held) {
+                    self.carry(letter);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn may_try_stream(&self) -> bool {
+        self.stream.is_none() && self.route.way == Way::Post && self.core.opened().is_none()
+    }
+
+    /// Opens the stream of HTTP+SSE, and keeps `initialize` until it says where to post.
+    pub(super) fn try_stream(&mut self, letter: Letter, before: Option<Before>) {
+        self.handshake = Handshake::TryingStream { letter: Box::new(letter), before };
+        let key = self.next_key();
+        let listening = Arc::clone(&self.post).listen_sse(Arc::clone(&self.route), key);
+        let task = tokio::spawn(listening).abort_handle();
+        self.stream = Some(self.carried(key, task));
+    }
+
+    /// News of the stream on which the server speaks.
+    pub(super) fn on_stream(&mut self, what: What) {
+        match what {
+            What::Message(incoming) => self.receive(incoming),
+            What::Session(_) => {}
+            What::Endpoint(Ok(endpoint)) => {
+                let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
+                if let Handshake::TryingStream { letter, .. } = handshake {
+                    self.route = Arc::new(self.route.through(endpoint));
+                    self.carry(*letter);
+                }
+            }
+            What::Endpoint(Err(why)) => self.on_stream_refused(CallError::Invalid(why)),
+            What::End(end) => {
+                self.stream = None;
+                match (&self.handshake, end) {
+                    (Handshake::TryingStream { .. }, End::Failed(why)) => {
+                        self.on_stream_refused(why);
+                    }
+                    // With its stream, an HTTP+SSE session is over.
+                    _ if self.route.way == Way::Stream => self.finish(),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// No HTTP+SSE either: what `initialize` was answered before counts.
+    fn on_stream_refused(&mut self, why: CallError) {
+        let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
+        let Handshake::TryingStream { letter, before } = handshake else { return };
+        self.stream = None;
+        let (now, id) = (Instant::now(), letter.id.unwrap_or_default());
+        match (before, why) {
+            (_, why @ CallError::Invalid(_)) => self.core.undelivered(id, why, now),
+            (Some(Before::Answer(incoming)), _) => self.receive(incoming),
+            (Some(Before::Status(error)), _) => self.core.unrecognised(id, error, now),
+            (None, why) => self.core.undelivered(id, why, now),
+        }
+    }
+
+    /// Ends in good order: the session is given back, and what is on its way without anybody
+    /// waiting for it still arrives.
+    pub(super) fn close(&mut self) {
+        self.core.handle(Input::Close, Instant::now());
+        self.stream = None;
+        self.held.clear();
+        self.out.retain(|it| it.id.is_none());
+        self.closing = Some(Instant::now() + self.limits.drain);
+        self.armed = None;
+        if self.route.session.is_some() {
+            let key = self.next_key();
+            let ending = Arc::clone(&self.post).end_session(Arc::clone(&self.route), key);
+            let task = tokio::spawn(ending).abort_handle();
+            let carried = self.carried(key, task);
+            self.out.push(carried);
+        }
+    }
+
+    /// Nothing more can come.
+    fn finish(&mut self) {
+        self.out.clear();
+        self.closing = Some(Instant::now());
+    }
+
+    fn carried(&self, key: u64, task: tokio::task::AbortHandle) -> Carried {
+        let route = Arc::clone(&self.route);
+        Carried { key, id: None, method: "".into(), since: Instant::now(), route, task }
+    }
+}

@@ -1,0 +1,92 @@
+//! A message → the body and the headers of its POST.
+
+use http::{HeaderName, HeaderValue};
+use trunkline_wire::header::{METHOD, NAME, ParamRegistry, encode_value, name_member};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
+use trunkline_wire::model::meta;
+use trunkline_wire::revision::Era;
+
+use super::courier::Letter;
+use super::route::{Route, VERSION};
+
+/// Writes a message down. What 2026-07-28 repeats in headers is taken from its parameters.
+pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) -> Letter {
+    let mut body = Vec::with_capacity(512);
+    message.write(&mut body);
+    let (id, method, params) = match message {
+        Message::Request { id, method, params } => (number(id), method.clone(), Some(params)),
+        Message::Notification { method, params } => (None, method.clone(), Some(params)),
+        Message::Response { .. } => (None, MethodName::Borrowed(""), None),
+    };
+    let is_probe = method == "server/discover" && route.revision.is_none();
+    let mut headers = Vec::new();
+    if let Some(params) = params
+        && (is_probe || route.era() == Some(Era::Stateless))
+    {
+        headers.reserve(2);
+        if let Some(version) = is_probe.then(|| version(params)).flatten() {
+            headers.push((VERSION, version));
+        }
+        repeat(&method, params, registry, &mut headers);
+    }
+    Letter { id, method, body: body.into(), headers, not_before: None, is_second_try: false }
+}
+
+/// The request that a message gives up on, if it does.
+pub(super) fn cancels(message: &Message) -> Option<i64> {
+    match message {
+        Message::Notification { method, params } if method == "notifications/cancelled" => {
+            number(&Id::from_json(params.get("requestId")?.get())?)
+        }
+        _ => None,
+    }
+}
+
+fn repeat(
+    method: &MethodName,
+    params: &Params,
+    registry: &ParamRegistry,
+    headers: &mut Vec<(HeaderName, HeaderValue)>,
+) {
+    let value = match method {
+        MethodName::Borrowed(name) => Ok(HeaderValue::from_static(name)),
+        MethodName::Owned(name) => HeaderValue::from_str(&encode_value(name)),
+    };
+    headers.extend(value.ok().map(|value| (METHOD_HEADER, value)));
+    let Some(name) = name_member(method).and_then(|member| text(params.get(member)?)) else {
+        return;
+    };
+    let value = HeaderValue::from_str(&encode_value(&name));
+    headers.extend(value.ok().map(|value| (NAME_HEADER, value)));
+    if *method == "tools/call" && !registry.is_empty() {
+        for (name, value) in registry.headers(&name, params.get("arguments")) {
+            // Both are what the annotations and the encoding allow, so neither is refused.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
+                headers.push((name, value));
+            }
+        }
+    }
+}
+
+/// The revision that the probe asks for.
+fn version(params: &Params) -> Option<HeaderValue> {
+    let meta = Object::parse(params.get("_meta")?.get()).ok()?;
+    HeaderValue::from_str(&text(meta.get(meta::PROTOCOL_VERSION)?)?).ok()
+}
+
+fn text(json: &Json) -> Option<String> {
+    json.read().ok()
+}
+
+fn number(id: &Id) -> Option<i64> {
+    match id {
+        Id::Number(number) => Some(*number),
+        _ => None,
+    }
+}
+
+const METHOD_HEADER: HeaderName = HeaderName::from_static(METHOD);
+const NAME_HEADER: HeaderName = HeaderName::from_static(NAME);

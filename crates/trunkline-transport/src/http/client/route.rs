@@ -1,0 +1,171 @@
+//! Where messages go at the moment, and the headers they carry there.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use trunkline_wire::header::{PROTOCOL_VERSION, SESSION_ID};
+use trunkline_wire::revision::{Era, Revision};
+
+use super::target::{Address, Origin};
+
+/// One way to the server. It never changes: a new session is a new route.
+#[derive(Debug)]
+pub(super) struct Route {
+    /// Where messages are posted.
+    pub(super) address: Address,
+    /// How answers come back.
+    pub(super) way: Way,
+    /// What is spoken, once that is known.
+    pub(super) revision: Option<Revision>,
+    pub(super) session: Option<Session>,
+    home: Arc<Home>,
+    /// What a POST to `address` carries.
+    headers: HeaderMap,
+}
+
+/// How answers come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// With the POST, as Streamable HTTP has it.
+    Post,
+    /// On the one stream of HTTP+SSE.
+    Stream,
+}
+
+/// A session's name, and who gave it.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) id: HeaderValue,
+    pub(super) origin: Arc<Origin>,
+}
+
+/// The URL that was given, and the headers with it.
+#[derive(Debug)]
+struct Home {
+    address: Address,
+    given: HeaderMap,
+}
+
+impl Route {
+    /// The way before anything is known.
+    pub(super) fn new(address: Address, given: HeaderMap) -> Self {
+        let home = Arc::new(Home { address: address.clone(), given });
+        Self::build(home, address, Way::Post, None, None)
+    }
+
+    /// The URL that was given.
+    pub(super) fn home(&self) -> &Address {
+        &self.home.address
+    }
+
+    /// The same way without a session.
+    pub(super) fn anew(&self) -> Self {
+        Self::build(Arc::clone(&self.home), self.address.clone(), self.way, None, None)
+    }
+
+    /// The same way in a session.
+    pub(super) fn with_session(&self, session: Option<Session>) -> Self {
+        let (home, address) = (Arc::clone(&self.home), self.address.clone());
+        Self::build(home, address, self.way, self.revision, session)
+    }
+
+    /// The same way, once it is known what is spoken.
+    pub(super) fn speaking(&self, revision: Revision) -> Self {
+        let (home, address) = (Arc::clone(&self.home), self.address.clone());
+        Self::build(home, address, self.way, Some(revision), self.session.clone())
+    }
+
+    /// The endpoint that an HTTP+SSE stream named.
+    pub(super) fn through(&self, endpoint: Address) -> Self {
+        Self::build(Arc::clone(&self.home), endpoint, Way::Stream, None, None)
+    }
+
+    pub(super) fn era(&self) -> Option<Era> {
+        self.revision.map(Revision::era)
+    }
+
+    /// What a POST to `to` carries. Other origins than the URL's see nothing that was given, and
+    /// no session but their own.
+    pub(super) fn post_headers(&self, to: &Arc<Origin>) -> HeaderMap {
+        match Arc::ptr_eq(to, &self.address.origin) {
+            true => self.headers.clone(),
+            false => self.build_headers(to),
+        }
+    }
+
+    /// What a GET or DELETE to `to` carries.
+    pub(super) fn bare_headers(&self, to: &Arc<Origin>) -> HeaderMap {
+        let mut headers = self.post_headers(to);
+        headers.remove(CONTENT_TYPE);
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers
+    }
+
+    fn build(
+        home: Arc<Home>,
+        address: Address,
+        way: Way,
+        revision: Option<Revision>,
+        session: Option<Session>,
+    ) -> Self {
+        let headers = HeaderMap::new();
+        let mut route = Self { address, way, revision, session, home, headers };
+        route.headers = route.build_headers(&route.address.origin);
+        route
+    }
+
+    fn build_headers(&self, to: &Origin) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(16);
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        if *to == *self.home.address.origin {
+            for (name, value) in &self.home.given {
+                headers.insert(name, value.clone());
+            }
+        }
+        headers.insert(HOST, to.name.clone());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(revision) = self.revision {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        if let Some(session) = self.session.as_ref().filter(|it| *it.origin == *to) {
+            headers.insert(SESSION, session.id.clone());
+        }
+        headers
+    }
+}
+
+pub(super) const VERSION: HeaderName = HeaderName::from_static(PROTOCOL_VERSION);
+pub(super) const SESSION: HeaderName = HeaderName::from_static(SESSION_ID);
+const AGENT: &str = concat!("trunkline/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_and_sessions_stay_with_their_origin() {
+        let address = Address::parse("http://a:1/mcp").unwrap();
+        let mut given = HeaderMap::new();
+        given.insert("authorization", HeaderValue::from_static("secret"));
+        let other = Address::parse("http://b:1/mcp").unwrap().origin;
+        let session = |origin: &Arc<Origin>| {
+            Some(Session { id: HeaderValue::from_static("s"), origin: Arc::clone(origin) })
+        };
+        let route = Route::new(address.clone(), given);
+        let ours = route.with_session(session(&address.origin)).speaking(Revision::V2025_11_25);
+        let at_home = ours.post_headers(&address.origin);
+        assert_eq!(at_home["authorization"], "secret");
+        assert_eq!(at_home["mcp-session-id"], "s");
+        assert_eq!(at_home["mcp-protocol-version"], "2025-11-25");
+        assert_eq!(at_home["host"], "a:1");
+        let abroad = ours.post_headers(&other);
+        assert!(!abroad.contains_key("authorization") && !abroad.contains_key("mcp-session-id"));
+        assert_eq!(abroad["host"], "b:1");
+        let theirs = route.with_session(session(&other));
+        assert!(!theirs.post_headers(&address.origin).contains_key("mcp-session-id"));
+        assert_eq!(theirs.post_headers(&other)["mcp-session-id"], "s");
+        assert!(!ours.anew().post_headers(&address.origin).contains_key("mcp-session-id"));
+    }
+}

@@ -1,0 +1,452 @@
+//! An HTTP request → its response: every revision on one URL, and the two of 2024-11-05 beside it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode, request};
+use http_body::Body;
+use trunkline_auth::tag::{Tagger, random_name};
+use trunkline_proto::http::classify::{is_stateless, session_id};
+use trunkline_proto::http::door::{self, Door};
+use trunkline_proto::http::streams::{Read, Reader, Style};
+use trunkline_proto::http::Refusal;
+use trunkline_proto::server::{Config, Memo};
+use trunkline_wire::frame::sse::Event;
+use trunkline_wire::revision::Era;
+
+use super::body::{Events, HttpBody};
+use super::serve::Answers;
+use super::session::Session;
+use super::sessions::{Full, Sessions};
+use super::sse::KeepAlive;
+use crate::handler::Handler;
+use crate::limits::Limits;
+use crate::voice::Voice;
+
+/// How a server is reached over HTTP.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The path that serves every revision with Streamable HTTP.
+    pub path: String,
+    /// The two paths of 2024-11-05, if they are served: where events come from, where messages go.
+    pub sse_paths: Option<(String, String)>,
+    /// Who is let in.
+    pub door: Door,
+    /// Whether clients before 2026-07-28 get sessions.
+    pub sessions: bool,
+    /// Whether answers go out as events even where they are one text.
+    pub always_stream: bool,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// `/mcp`, and `/sse` with `/messages`; for this machine only; with sessions.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            path: "/mcp".to_owned(),
+            sse_paths: Some(("/sse".to_owned(), "/messages".to_owned())),
+            door: Door::default(),
+            sessions: true,
+            always_stream: false,
+            limits,
+        }
+    }
+}
+
+/// A handler that is reached over HTTP.
+pub struct Endpoint<H> {
+    pub(super) settings: Settings,
+    pub(super) core: Arc<Config>,
+    /// What is spoken over the two paths of 2024-11-05: they know no other era.
+    old_core: Arc<Config>,
+    pub(super) handler: Arc<H>,
+    pub(super) sessions: Arc<Sessions<H>>,
+    pub(super) tagger: Tagger,
+    /// Requests that are being answered.
+    pub(super) busy: Arc<AtomicUsize>,
+    /// Subscriptions of the stateless era, which would never end by themselves.
+    listens: Arc<Mutex<Vec<Voice>>>,
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Serves `handler`, which is what `core` says.
+    pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
+        let limits = &settings.limits;
+        let sessions =
+            Sessions::new(limits.sessions, limits.session_idle, limits.session_sweep);
+        let mut old = Config::clone(&core);
+        old.revisions = old.revisions.of_era(Era::Stateful);
+        old.dialect = false;
+        Arc::new(Self {
+            core,
+            old_core: Arc::new(old),
+            handler,
+            sessions: Arc::new(sessions),
+            tagger: Tagger::random(),
+            busy: Arc::default(),
+            listens: Arc::default(),
+            settings,
+        })
+    }
+
+    /// Answers one request. `memo` is shared by the requests of one connection.
+    pub async fn answer<B: Body>(
+        &self,
+        request: Request<B>,
+        memo: &Mutex<Memo>,
+    ) -> Response<HttpBody> {
+        let (head, body) = request.into_parts();
+        let mut response = match self.route(&head, body, memo).await {
+            Ok(response) => response,
+            Err(refusal) => refuse(refusal),
+        };
+        self.allow_reading(&head.headers, &mut response);
+        response
+    }
+
+    /// Ends what would never end by itself: streams of sessions, and subscriptions.
+    pub fn hang_up(&self) {
+        for session in self.sessions.all() {
+            session.hang_up();
+        }
+        for voice in &*self.listens.lock().unwrap_or_else(PoisonError::into_inner) {
+            voice.close();
+        }
+    }
+
+    async fn route<B: Body>(
+        &self,
+        head: &request::Parts,
+        body: B,
+        memo: &Mutex<Memo>,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let path = head.uri.path();
+        let old = self.settings.sse_paths.as_ref().filter(|_| self.speaks_old());
+        if path == self.settings.path {
+            self.settings.door.check(&head.uri, &head.headers)?;
+            return match head.method {
+                Method::POST => self.post(head, body, memo).await,
+                Method::GET => self.get(&head.headers),
+                Method::DELETE => self.delete(&head.headers),
+                Method::OPTIONS => self.preflight(&head.headers, "GET, POST, DELETE"),
+                _ => Err(self.not_allowed()),
+            };
+        }
+        match old {
+            Some((events, _)) if path == events => {
+                self.settings.door.check(&head.uri, &head.headers)?;
+                match head.method {
+                    Method::GET => self.old_events(&head.headers),
+                    Method::OPTIONS => self.preflight(&head.headers, "GET"),
+                    _ => Err(method_refusal()),
+                }
+            }
+            Some((_, messages)) if path == messages => {
+                self.settings.door.check(&head.uri, &head.headers)?;
+                match head.method {
+                    Method::POST => self.old_message(head, body).await,
+                    Method::OPTIONS => self.preflight(&head.headers, "POST"),
+                    _ => Err(method_refusal()),
+                }
+            }
+            _ => Err(Refusal::new(StatusCode::NOT_FOUND, "There is nothing at this path.")),
+        }
+    }
+
+    /// The stream of a session: what is about no request, or the rest of one that broke off.
+    fn get(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
+        if is_stateless(headers) || !self.settings.sessions || !self.speaks_old() {
+            return Err(self.not_allowed());
+        }
+        if !door::accepts_events(headers) {
+            let message = "The Accept header must allow `text/event-stream`.";
+            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
+        }
+        let session = self.session_of(headers)?;
+        let reader = match headers.get(&LAST_EVENT_ID).map(|it| it.to_str()) {
+            None => Some(session.attach()),
+            // An id that is not ours, or too old, has nothing after it.
+            Some(id) => id.ok().and_then(|it| session.resume(it)),
+        };
+        Ok(match reader {
+            Some(reader) => self.follow(session, reader),
+            None => events(HttpBody::default()),
+        })
+    }
+
+    fn delete(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
+        if is_stateless(headers) || !self.settings.sessions || !self.speaks_old() {
+            return Err(self.not_allowed());
+        }
+        let session = self.session_of(headers)?;
+        self.sessions.remove(&session.id);
+        Ok(empty(StatusCode::NO_CONTENT))
+    }
+
+    pub(super) fn session_of(&self, headers: &HeaderMap) -> Result<Arc<Session<H>>, Refusal> {
+        let id = session_id(headers)?.ok_or_else(|| {
+            let message = "The Mcp-Session-Id header is missing.";
+            Refusal::new(StatusCode::BAD_REQUEST, message)
+        })?;
+        self.session(id)
+    }
+
+    pub(super) fn session(&self, id: &str) -> Result<Arc<Session<H>>, Refusal> {
+        self.sessions.get(id).filter(|it| !it.is_old()).ok_or_else(no_session)
+    }
+
+    pub(super) fn new_session(&self, style: Style) -> Arc<Session<H>> {
+        let core = if style == Style::Single { &self.old_core } else { &self.core };
+        Session::new(
+            random_name(),
+            Arc::clone(core),
+            Arc::clone(&self.handler),
+            style,
+            self.tagger.clone(),
+            &self.settings.limits,
+        )
+    }
+
+    pub(super) fn follow(&self, session: Arc<Session<H>>, reader: Reader) -> Response<HttpBody> {
+        let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
+        events(HttpBody::events(Following { session, reader, keep_alive, begins_with: None, of: None }))
+    }
+
+    /// The stream of 2024-11-05, which is the session: it begins with where to send messages.
+    fn old_events(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
+        if headers.contains_key(header::ACCEPT) && !door::accepts_events(headers) {
+            let message = "The Accept header must allow `text/event-stream`.";
+            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
+        }
+        let place = self.sessions.reserve().map_err(full)?;
+        let session = self.new_session(Style::Single);
+        let reader = session.attach();
+        self.sessions.add(place, &session);
+        session.begin();
+        let (_, messages) = self.settings.sse_paths.as_ref().expect("the path was found in it");
+        let mut first = Vec::new();
+        let to = format!("{messages}?sessionId={}", session.id);
+        Event { event: Some("endpoint"), data: to.as_bytes(), ..Event::default() }
+            .write(&mut first);
+        let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
+        let of = Some(Arc::clone(&self.sessions));
+        let following = Following { session, reader, keep_alive, begins_with: Some(first), of };
+        Ok(events(HttpBody::events(following)))
+    }
+
+    async fn old_message<B: Body>(
+        &self,
+        head: &request::Parts,
+        body: B,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let id = head.uri.query().unwrap_or_default().split('&');
+        let id = id.filter_map(|it| it.strip_prefix("sessionId=")).next().unwrap_or_default();
+        let session = self.sessions.get(id).filter(|it| it.is_old()).ok_or_else(no_session)?;
+        self.post_old(&session, head, body).await?;
+        Ok(accepted())
+    }
+
+    /// Keeps a subscription where [`Self::hang_up`] finds it.
+    pub(super) fn register(&self, voice: Voice) -> Listed {
+        let listed = Listed { all: Arc::clone(&self.listens), voice: voice.clone() };
+        self.listens.lock().unwrap_or_else(PoisonError::into_inner).push(voice);
+        listed
+    }
+
+    /// Counts a request that is being answered, unless there are too many.
+    pub(super) fn admit(&self) -> Option<Admitted> {
+        let admitted = Admitted(Arc::clone(&self.busy));
+        let before = self.busy.fetch_add(1, Ordering::Relaxed);
+        (before < self.settings.limits.calls).then_some(admitted)
+    }
+
+    fn speaks_old(&self) -> bool {
+        !self.old_core.revisions.is_empty()
+    }
+
+    fn not_allowed(&self) -> Refusal {
+        method_refusal()
+    }
+
+    /// A browser asks whether a page may send a request: if its origin was let in by name.
+    fn preflight(
+        &self,
+        headers: &HeaderMap,
+        methods: &'static str,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let named = headers.get(header::ORIGIN).and_then(|it| it.to_str().ok());
+        if !named.is_some_and(|it| self.settings.door.knows_origin(it)) {
+            return Err(method_refusal());
+        }
+        let mut response = empty(StatusCode::NO_CONTENT);
+        let allowed = response.headers_mut();
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+        // Every header a client may need begins with one of these, so what is asked for is allowed.
+        let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+        let asked = asked.unwrap_or(HeaderValue::from_static("content-type, accept"));
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
+        allowed.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+        Ok(response)
+    }
+
+    /// Lets the pages of an origin that was let in by name read the response.
+    fn allow_reading(&self, headers: &HeaderMap, response: &mut Response<HttpBody>) {
+        let Some(origin) = headers.get(header::ORIGIN) else { return };
+        if response.status() == StatusCode::FORBIDDEN
+            || !origin.to_str().is_ok_and(|it| self.settings.door.knows_origin(it))
+        {
+            return;
+        }
+        let allowed = response.headers_mut();
+        allowed.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        allowed.insert(header::VARY, HeaderValue::from_static("Origin"));
+        let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+        allowed.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+}
+
+impl<H: Handler> Answers for Endpoint<H> {
+    fn answer(
+        &self,
+        request: Request<hyper::body::Incoming>,
+        memo: &Mutex<Memo>,
+    ) -> impl Future<Output = Response<HttpBody>> + Send {
+        self.answer(request, memo)
+    }
+
+    fn hang_up(&self) {
+        self.hang_up();
+    }
+}
+
+/// Counts as a request that is being answered until it is dropped.
+pub(super) struct Admitted(Arc<AtomicUsize>);
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A subscription that is listed until it is dropped.
+pub(super) struct Listed {
+    all: Arc<Mutex<Vec<Voice>>>,
+    voice: Voice,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = all.iter().position(|it| it.is(&self.voice)) {
+            all.swap_remove(at);
+        }
+    }
+}
+
+/// Reads a stream of a session.
+struct Following<H: Handler> {
+    session: Arc<Session<H>>,
+    reader: Reader,
+    keep_alive: KeepAlive,
+    begins_with: Option<Vec<u8>>,
+    /// If the stream is the session itself: what to remove it from at its end.
+    of: Option<Arc<Sessions<H>>>,
+}
+
+impl<H: Handler> Events for Following<H> {
+    fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        let this = &mut *self;
+        let mut out = this.begins_with.take().unwrap_or_default();
+        let read = this.session.read(this.reader, cx, &mut out);
+        if !out.is_empty() {
+            this.keep_alive.put_off();
+            return Poll::Ready(Some(out));
+        }
+        match read {
+            Read::End => Poll::Ready(None),
+            Read::Open => this.keep_alive.poll(cx).map(Some),
+        }
+    }
+}
+
+impl<H: Handler> Drop for Following<H> {
+    fn drop(&mut self) {
+        self.session.detach(self.reader);
+        if let Some(sessions) = &self.of {
+            sessions.remove(&self.session.id);
+        }
+    }
+}
+
+pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::whole(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+pub(super) fn events(body: HttpBody) -> Response<HttpBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, EVENTS);
+    headers.insert(header::CACHE_CONTROL, NO_CACHE);
+    headers.insert(NO_BUFFERING.0, NO_BUFFERING.1);
+    response
+}
+
+pub(super) fn accepted() -> Response<HttpBody> {
+    empty(StatusCode::ACCEPTED)
+}
+
+fn empty(status: StatusCode) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::default());
+    *response.status_mut() = status;
+    response
+}
+
+fn refuse(refusal: Refusal) -> Response<HttpBody> {
+    let status = refusal.status;
+    let mut text = Vec::with_capacity(256);
+    refusal.message().write(&mut text);
+    let mut response = json(status, text);
+    let headers = response.headers_mut();
+    let mut say = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => say(header::ALLOW, "GET, POST, DELETE"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => say(header::ACCEPT_ENCODING, "identity"),
+        StatusCode::SERVICE_UNAVAILABLE => say(header::RETRY_AFTER, "30"),
+        StatusCode::TOO_MANY_REQUESTS => say(header::RETRY_AFTER, "1"),
+        // What is left of the body is not read, so nothing can follow it.
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
+            say(header::CONNECTION, "close")
+        }
+        _ => None,
+    };
+    response
+}
+
+fn method_refusal() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "This method is not served here.")
+}
+
+fn no_session() -> Refusal {
+    let message = "There is no such session; open one with `initialize`.";
+    Refusal::new(StatusCode::NOT_FOUND, message)
+}
+
+pub(super) fn full(_: Full) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try later.")
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const NO_BUFFERING: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+const LAST_EVENT_ID: HeaderName =
+    HeaderName::from_static(trunkline_wire::header::LAST_EVENT_ID);

@@ -1,0 +1,260 @@
+//! One request that is answered where it came in: no task, no channel, nothing kept. Whoever hangs
+//! up has cancelled it.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use tokio::time::Sleep;
+use trunkline_proto::server::{Memo, Server};
+use trunkline_proto::{Call, CallKey, Conversation, Input, Outgoing, Output, Ticket};
+use trunkline_wire::jsonrpc::{Incoming, Message};
+
+use super::body::Events;
+use super::sse::{KeepAlive, write_event};
+use crate::handler::{Answer, Guarded, Handler, Listening, guarded_call, guarded_heard};
+use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
+
+/// A request on its way to its answer.
+pub(super) struct Exchange<H> {
+    core: Server,
+    handler: Arc<H>,
+    voice: Voice,
+    ears: Ears,
+    running: Vec<(CallKey, Guarded)>,
+    asked: Vec<(Ticket, Reply)>,
+    out: VecDeque<Outgoing>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Whether a handler has seen it.
+    dispatched: bool,
+    /// Whether a hang-up leaves the work to be done.
+    outlives: bool,
+    listening: Listening,
+}
+
+impl<H: Handler> Exchange<H> {
+    pub(super) fn new(core: Server, handler: Arc<H>, queue: usize) -> Self {
+        let (voice, ears) = Voice::new(queue);
+        Self {
+            core,
+            handler,
+            voice,
+            ears,
+            running: Vec::new(),
+            asked: Vec::new(),
+            out: VecDeque::new(),
+            timer: None,
+            dispatched: false,
+            outlives: false,
+            listening: None,
+        }
+    }
+
+    /// What the handler has begun is finished even if the client hangs up: before 2026-07-28 a
+    /// hang-up says nothing.
+    pub(super) fn outlive(&mut self) {
+        self.outlives = true;
+    }
+
+    /// Tells this request of changes from now on, and lets it be closed from outside.
+    pub(super) fn listen(&mut self) -> Voice {
+        self.listening = self.handler.listen(&self.voice);
+        self.voice.clone()
+    }
+
+    pub(super) fn begin(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
+        self.core.handle(Input::received(incoming), Instant::now());
+        self.act(cx);
+    }
+
+    pub(super) fn dispatched(&self) -> bool {
+        self.dispatched
+    }
+
+    /// What the envelope said, for the next request of the same client.
+    pub(super) fn take_memo(&mut self) -> Memo {
+        self.core.take_memo()
+    }
+
+    /// The next thing to say; `None` when everything is said.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        loop {
+            if let Some(message) = self.out.pop_front() {
+                return Poll::Ready(Some(message));
+            }
+            if self.core.open_calls() == 0 && self.running.is_empty() {
+                return Poll::Ready(None);
+            }
+            let mut busy = self.poll_wishes(cx);
+            busy |= self.poll_running(cx);
+            if !busy && !self.poll_timer(cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut busy = false;
+        while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
+            let input = match urgent {
+                Urgent::Cancel(ticket) => Input::Cancel(ticket),
+                Urgent::Close => Input::Close,
+            };
+            self.core.handle(input, Instant::now());
+            busy = true;
+        }
+        while let Poll::Ready(wish) = self.ears.poll_wish(cx) {
+            self.grant(wish);
+            busy = true;
+        }
+        if busy {
+            self.act(cx);
+        }
+        busy
+    }
+
+    fn grant(&mut self, wish: Wish) {
+        let input = match wish {
+            Wish::Say(call, what) => Input::Said { call, what },
+            Wish::Change(change) => Input::Changed(change),
+            Wish::Notify(method, params) => Input::Notify { method, params },
+            Wish::Ask(ask, reply) => {
+                self.asked.push((ask.ticket, reply));
+                Input::Ask(ask)
+            }
+        };
+        self.core.handle(input, Instant::now());
+    }
+
+    fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
+        let finished = self.running.iter_mut().enumerate().find_map(|(at, (key, future))| {
+            match Pin::new(future).poll(cx) {
+                Poll::Ready(outcome) => Some((at, *key, outcome)),
+                Poll::Pending => None,
+            }
+        });
+        let Some((at, call, outcome)) = finished else { return false };
+        self.running.swap_remove(at);
+        self.hear_first();
+        self.core.handle(Input::Finished { call, outcome }, Instant::now());
+        self.act(cx);
+        true
+    }
+
+    /// Whether a deadline has passed.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(next) = self.core.next_timeout() else { return false };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next.into())));
+        // A timer that fires too early does no harm, so it is only ever moved forward.
+        if next < timer.deadline().into_std() || timer.is_elapsed() {
+            timer.as_mut().reset(next.into());
+        }
+        if timer.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        self.core.handle(Input::Tick, Instant::now());
+        self.act(cx);
+        true
+    }
+
+    fn act(&mut self, cx: &mut Context<'_>) {
+        while let Some(output) = self.core.poll() {
+            match output {
+                // Over HTTP a subscription ends with its result, and with nothing else.
+                Output::Send(Outgoing::One(Message::Notification { method, .. }), _)
+                    if method == "notifications/cancelled" => {}
+                Output::Send(message, _) => self.out.push_back(message),
+                Output::Call(call) => self.start(*call, cx),
+                Output::Abandon(call) => self.running.retain(|(it, _)| *it != call),
+                Output::Settled { ticket, outcome } => {
+                    if let Some(at) = self.asked.iter().position(|(it, _)| *it == ticket) {
+                        let _ = self.asked.swap_remove(at).1.outcome.send(outcome);
+                    }
+                }
+                Output::Heard(heard) => guarded_heard(&*self.handler, heard),
+                // Only the streams of a session can be left and asked for again.
+                Output::Quiet(_) | Output::Pause { .. } => {}
+                Output::Opened(_) | Output::Failed(_) => {}
+            }
+        }
+    }
+
+    fn start(&mut self, call: Call, cx: &mut Context<'_>) {
+        self.dispatched = true;
+        let key = call.key;
+        let outcome = match guarded_call(&*self.handler, call, &self.voice) {
+            Answer::Now(outcome) => outcome,
+            Answer::Later(future) => {
+                let mut future = Guarded(future);
+                match Pin::new(&mut future).poll(cx) {
+                    Poll::Ready(outcome) => outcome,
+                    Poll::Pending => return self.running.push((key, future)),
+                }
+            }
+        };
+        self.hear_first();
+        self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
+    }
+
+    /// What a handler said before it finished goes out before its answer.
+    fn hear_first(&mut self) {
+        while let Some(wish) = self.ears.try_wish() {
+            self.grant(wish);
+        }
+    }
+}
+
+impl<H> Drop for Exchange<H> {
+    fn drop(&mut self) {
+        if self.outlives {
+            for (_, future) in self.running.drain(..) {
+                tokio::spawn(future);
+            }
+        }
+    }
+}
+
+/// The rest of an exchange that began with something other than its answer.
+pub(super) struct Rest<H> {
+    exchange: Exchange<H>,
+    first: Option<Outgoing>,
+    keep_alive: KeepAlive,
+    /// Dropped with the stream.
+    _guard: Option<Box<dyn Send>>,
+}
+
+impl<H: Handler> Rest<H> {
+    pub(super) fn new(
+        exchange: Exchange<H>,
+        first: Outgoing,
+        keep_alive: KeepAlive,
+        guard: Option<Box<dyn Send>>,
+    ) -> Self {
+        Self { exchange, first: Some(first), keep_alive, _guard: guard }
+    }
+}
+
+impl<H: Handler> Events for Rest<H> {
+    fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        let this = &mut *self;
+        let mut out = Vec::new();
+        if let Some(first) = this.first.take() {
+            write_event(&first, &mut out);
+        }
+        // All that is ready goes out at once.
+        loop {
+            match this.exchange.poll_next(cx) {
+                Poll::Ready(Some(message)) => write_event(&message, &mut out),
+                Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
+                Poll::Pending if out.is_empty() => return this.keep_alive.poll(cx).map(Some),
+                Poll::Ready(None) | Poll::Pending => {
+                    this.keep_alive.put_off();
+                    return Poll::Ready(Some(out));
+                }
+            }
+        }
+    }
+}

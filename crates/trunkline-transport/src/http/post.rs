@@ -1,0 +1,250 @@
+//! A POST → the conversation it belongs to, and the answer → JSON or events.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use http::header::{ACCEPT, HeaderName, HeaderValue};
+use http::{HeaderMap, Response, StatusCode, request};
+use http_body::Body;
+use trunkline_proto::http::classify::{Route, Rules, classify};
+use trunkline_proto::http::streams::Style;
+use trunkline_proto::http::{Refusal, door, reply};
+use trunkline_proto::server::{Memo, Server};
+use trunkline_proto::Outgoing;
+use trunkline_wire::header::SESSION_ID;
+use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message};
+use trunkline_wire::revision::Era;
+
+use super::body::{HttpBody, read};
+use super::endpoint::{Admitted, Endpoint, accepted, events, full, json};
+use super::exchange::{Exchange, Rest};
+use super::session::{Posted, Session};
+use super::sse::{KeepAlive, write_event};
+use crate::handler::Handler;
+
+impl<H: Handler> Endpoint<H> {
+    pub(super) async fn post<B: Body>(
+        &self,
+        head: &request::Parts,
+        body: B,
+        memo: &Mutex<Memo>,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let headers = &head.headers;
+        let accepts = door::accepts_both(headers);
+        if !accepts && headers.contains_key(ACCEPT) {
+            return Err(unacceptable());
+        }
+        let incoming = self.read(headers, body).await?;
+        let route = {
+            let rules = Rules { config: &self.core, sessions: self.settings.sessions };
+            classify(headers, &incoming, rules, &mut lock(memo))?
+        };
+        // Clients of the dialect were never told to name what they read.
+        if !accepts && !is_dialect(&incoming) {
+            return Err(unacceptable());
+        }
+        let admitted = self.admit().ok_or_else(|| overloaded(&incoming))?;
+        match route {
+            Route::Drop => Ok(accepted()),
+            Route::Alone => {
+                self.check_params(headers, &incoming)?;
+                let known = std::mem::take(&mut *lock(memo));
+                let core = Server::with_memo(Arc::clone(&self.core), known);
+                self.exchange(core, incoming, Era::Stateless, admitted, memo).await
+            }
+            Route::Nowhere(revision) => {
+                let core = Server::midway(Arc::clone(&self.core), revision);
+                self.exchange(core, incoming, Era::Stateful, admitted, memo).await
+            }
+            Route::Open if !self.settings.sessions => {
+                let core = Server::new(Arc::clone(&self.core));
+                self.exchange(core, incoming, Era::Stateful, admitted, memo).await
+            }
+            Route::Open => self.open(incoming).await,
+            Route::Session(id) => {
+                let session = self.session(&id).map_err(|refusal| {
+                    // Which request it was that found no session is told where it can be.
+                    Refusal { id: id_of(&incoming), ..refusal }
+                })?;
+                let expects = expects_answer(&incoming);
+                let posted = session.post(incoming, expects).await;
+                Ok(self.respond(session, posted))
+            }
+        }
+    }
+
+    /// A message over the two paths of 2024-11-05: what comes of it goes out over the stream.
+    pub(super) async fn post_old<B: Body>(
+        &self,
+        session: &Arc<Session<H>>,
+        head: &request::Parts,
+        body: B,
+    ) -> Result<(), Refusal> {
+        let incoming = self.read(&head.headers, body).await?;
+        if let Incoming::Bad(malformed) = &incoming {
+            return Err(Refusal::bad_request(malformed.to_error(), malformed.id.clone()));
+        }
+        if session.is_stuffed() {
+            return Err(overloaded(&incoming));
+        }
+        session.post(incoming, false).await;
+        Ok(())
+    }
+
+    async fn read<B: Body>(&self, headers: &HeaderMap, body: B) -> Result<Incoming, Refusal> {
+        let limits = &self.settings.limits;
+        door::check_body(headers, limits.body_bytes)?;
+        let text = read(body, limits.body_bytes, limits.body_read).await?;
+        Ok(Incoming::parse(text.bytes()))
+    }
+
+    /// Opens a session, if there is room for one more and `initialize` comes to something.
+    async fn open(&self, incoming: Incoming) -> Result<Response<HttpBody>, Refusal> {
+        let place = self.sessions.reserve().map_err(full)?;
+        let session = self.new_session(Style::Resumable { primed: false });
+        let posted = session.post(incoming, true).await;
+        let is_open = session.is_open();
+        if is_open {
+            self.sessions.add(place, &session);
+            session.begin();
+        }
+        let id = HeaderValue::from_str(&session.id);
+        let mut response = self.respond(session, posted);
+        if is_open && let Ok(id) = id {
+            response.headers_mut().insert(SESSION, id);
+        }
+        Ok(response)
+    }
+
+    fn respond(&self, session: Arc<Session<H>>, posted: Posted) -> Response<HttpBody> {
+        match posted {
+            Posted::Accepted => accepted(),
+            Posted::Whole(StatusCode::OK, text) if self.settings.always_stream => {
+                let mut out = Vec::with_capacity(text.len() + 16);
+                out.extend_from_slice(b"data: ");
+                out.extend_from_slice(&text);
+                out.extend_from_slice(b"\n\n");
+                events(HttpBody::whole(out))
+            }
+            Posted::Whole(status, text) => json(status, text),
+            Posted::Events(reader) => self.follow(session, reader),
+            Posted::Silence => events(HttpBody::default()),
+        }
+    }
+
+    /// Answers a request where it came in: JSON if its answer is the first thing said.
+    async fn exchange(
+        &self,
+        core: Server,
+        incoming: Incoming,
+        era: Era,
+        admitted: Admitted,
+        memo: &Mutex<Memo>,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let expects = expects_answer(&incoming);
+        let listens = is_listen(&incoming);
+        let handler = Arc::clone(&self.handler);
+        let mut exchange = Exchange::new(core, handler, self.settings.limits.queue);
+        if era == Era::Stateful {
+            exchange.outlive();
+        }
+        // A change that happens from now on is told.
+        let listed = listens.then(|| self.register(exchange.listen()));
+        let mut incoming = Some(incoming);
+        let first = poll_fn(|cx| {
+            if let Some(incoming) = incoming.take() {
+                exchange.begin(incoming, cx);
+                if era == Era::Stateless {
+                    *lock(memo) = exchange.take_memo();
+                }
+            }
+            match expects {
+                true => exchange.poll_next(cx),
+                false => Poll::Ready(None),
+            }
+        })
+        .await;
+        let Some(first) = first else {
+            return Ok(if expects { events(HttpBody::default()) } else { accepted() });
+        };
+        let is_answer =
+            matches!(first, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
+        if !is_answer {
+            let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
+            let guard: Box<dyn Send> = Box::new((admitted, listed));
+            let rest = Rest::new(exchange, first, keep_alive, Some(guard));
+            return Ok(events(HttpBody::events(rest)));
+        }
+        let status = reply::status(&first, era, exchange.dispatched());
+        let mut text = Vec::with_capacity(512);
+        if self.settings.always_stream && status == StatusCode::OK {
+            write_event(&first, &mut text);
+            return Ok(events(HttpBody::whole(text)));
+        }
+        first.write(&mut text);
+        Ok(json(status, text))
+    }
+
+    /// The arguments that a tool wants repeated in headers must be there, and be the same.
+    fn check_params(&self, headers: &HeaderMap, incoming: &Incoming) -> Result<(), Refusal> {
+        let Incoming::One(Message::Request { id, method, params }) = incoming else {
+            return Ok(());
+        };
+        if method != "tools/call" {
+            return Ok(());
+        }
+        let Some(name) = params.get("name") else { return Ok(()) };
+        let Ok(name) = name.read::<std::borrow::Cow<'_, str>>() else { return Ok(()) };
+        let Some(wanted) = self.handler.param_headers(&name) else { return Ok(()) };
+        wanted
+            .check(params.get("arguments"), |header| {
+                headers.get_all(header).iter().map(HeaderValue::as_bytes)
+            })
+            .map_err(|wrong| Refusal::bad_request(wrong.to_error(), Some(id.clone())))
+    }
+}
+
+fn lock(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
+    memo.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn expects_answer(incoming: &Incoming) -> bool {
+    let is_request = |it: &Message| matches!(it, Message::Request { .. });
+    match incoming {
+        Incoming::One(message) => is_request(message),
+        Incoming::Batch(items) => items.iter().any(|it| it.as_ref().map_or(true, is_request)),
+        Incoming::Bad(_) => true,
+    }
+}
+
+fn is_listen(incoming: &Incoming) -> bool {
+    matches!(incoming, Incoming::One(Message::Request { method, .. }) if method == "subscriptions/listen")
+}
+
+fn is_dialect(incoming: &Incoming) -> bool {
+    matches!(incoming, Incoming::One(Message::Request { method, .. })
+        if trunkline_wire::dialect::is_dialect(method))
+}
+
+fn id_of(incoming: &Incoming) -> Option<trunkline_wire::jsonrpc::Id> {
+    match incoming {
+        Incoming::One(Message::Request { id, .. }) => Some(id.clone()),
+        _ => None,
+    }
+}
+
+fn unacceptable() -> Refusal {
+    let message = "The Accept header must allow `application/json` and `text/event-stream`.";
+    Refusal::new(StatusCode::NOT_ACCEPTABLE, message)
+}
+
+fn overloaded(incoming: &Incoming) -> Refusal {
+    Refusal {
+        status: StatusCode::TOO_MANY_REQUESTS,
+        error: ErrorObject::internal("overloaded", "Too many calls are open; try later."),
+        id: id_of(incoming),
+    }
+}
+
+const SESSION: HeaderName = HeaderName::from_static(SESSION_ID);

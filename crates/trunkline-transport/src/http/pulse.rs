@@ -1,0 +1,169 @@
+//! What a connection is doing, and since when: so that one that does not move can be closed
+//! without a timer for each request.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::limits::Limits;
+
+/// The life signs of one connection.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    start: Instant,
+    /// Requests being answered.
+    busy: AtomicU32,
+    /// When the connection last became idle, in milliseconds since its start.
+    idle_since: AtomicU64,
+    /// When the head that is being read began, likewise; 0 if none is.
+    head_since: AtomicU64,
+    /// Whether it speaks HTTP/2, which looks after its own heads.
+    h2: AtomicBool,
+    expired: AtomicBool,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            start: Instant::now(),
+            busy: AtomicU32::new(0),
+            idle_since: AtomicU64::new(0),
+            head_since: AtomicU64::new(0),
+            h2: AtomicBool::new(false),
+            expired: AtomicBool::new(false),
+        })
+    }
+
+    /// A request has come in; it is over when what is returned is dropped.
+    pub(super) fn request(self: &Arc<Self>) -> Beat {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        self.head_since.store(0, Ordering::Relaxed);
+        Beat(Arc::clone(self))
+    }
+
+    /// When to look again; `None` if the connection has done nothing for too long.
+    pub(super) fn check(&self, limits: &Limits) -> Option<Instant> {
+        let now = self.now();
+        if self.busy.load(Ordering::Relaxed) > 0 {
+            // It cannot be idle before that.
+            return Some(Instant::now() + limits.keep_alive.min(limits.header_read));
+        }
+        let head = self.head_since.load(Ordering::Relaxed);
+        let (since, limit) = match head {
+            0 => (self.idle_since.load(Ordering::Relaxed), limits.keep_alive),
+            since => (since, limits.header_read),
+        };
+        let due = since + u64::try_from(limit.as_millis()).unwrap_or(u64::MAX / 2);
+        if due <= now {
+            return None;
+        }
+        // A head may begin at any time, and then has less time than the connection.
+        let next = due.min(now + u64::try_from(limits.header_read.as_millis()).unwrap_or(due));
+        Some(self.start + Duration::from_millis(next))
+    }
+
+    /// Has the next read fail.
+    pub(super) fn expire(&self) {
+        self.expired.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_h2(&self) -> bool {
+        self.h2.load(Ordering::Relaxed)
+    }
+
+    fn heard(&self, bytes: &[u8]) {
+        if self.busy.load(Ordering::Relaxed) > 0 || self.head_since.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        let first = self.idle_since.load(Ordering::Relaxed) == 0;
+        if first && bytes.starts_with(b"PRI") {
+            self.h2.store(true, Ordering::Relaxed);
+        }
+        if !self.is_h2() {
+            self.head_since.store(self.now().max(1), Ordering::Relaxed);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A request that is being answered.
+pub(super) struct Beat(Arc<Pulse>);
+
+impl Drop for Beat {
+    fn drop(&mut self) {
+        self.0.idle_since.store(self.0.now().max(1), Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A byte stream whose life signs are felt.
+pub(super) struct Felt<S> {
+    pub(super) stream: S,
+    pub(super) pulse: Arc<Pulse>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.pulse.expired.load(Ordering::Relaxed) {
+            if this.pulse.head_since.load(Ordering::Relaxed) > 0 {
+                // As much of it as there is room for: whoever is this slow is hardly listening.
+                let _ = Pin::new(&mut this.stream).poll_write(cx, TIMED_OUT);
+            }
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
+        if let Poll::Ready(Ok(())) = polled
+            && buf.filled().len() > before
+        {
+            this.pulse.heard(&buf.filled()[before..]);
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+const TIMED_OUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";

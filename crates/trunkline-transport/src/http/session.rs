@@ -1,0 +1,487 @@
+//! One session of the stateful era: a conversation that many requests take part in.
+//!
+//! There is no task for a session and no queue: whoever has something to tell it (a POST, a handler
+//! that has finished, somebody who speaks up) locks it, tells the conversation, and puts what that
+//! says into the streams. Handlers never run under the lock.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use http::StatusCode;
+use tokio::task::AbortHandle;
+use tokio::time::sleep_until;
+use trunkline_auth::tag::Tagger;
+use trunkline_proto::http::event::EventId;
+use trunkline_proto::http::reply;
+use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
+use trunkline_proto::server::{Config, Server};
+use trunkline_proto::{Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Ticket, Via};
+use trunkline_wire::frame::flatten;
+use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
+use trunkline_wire::revision::Era;
+
+use crate::handler::{Answer, Guarded, Handler, Listening, guarded_call, guarded_heard};
+use crate::limits::Limits;
+use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
+
+/// A session.
+pub(super) struct Session<H> {
+    pub(super) id: String,
+    handler: Arc<H>,
+    voice: Voice,
+    tagger: Tagger,
+    is_old: bool,
+    state: Mutex<State>,
+    me: Weak<Self>,
+    /// Wakes the session itself: whoever speaks up has it hear that at once.
+    pump: Waker,
+}
+
+struct State {
+    core: Server,
+    ears: Ears,
+    streams: Streams,
+    /// Handlers at work; those that are polled where they were called have no handle yet.
+    calls: Vec<(CallKey, Option<AbortHandle>)>,
+    asked: Vec<(Ticket, Reply)>,
+    readers: Vec<(Via, Waker)>,
+    used: Instant,
+    listening: Listening,
+}
+
+/// What is left to be done once the session is unlocked.
+#[derive(Default)]
+struct Todo {
+    calls: Vec<Call>,
+    heard: Vec<Heard>,
+}
+
+/// How a POST is answered.
+pub(super) enum Posted {
+    /// There is nothing to answer.
+    Accepted,
+    /// With one text.
+    Whole(StatusCode, Vec<u8>),
+    /// With events.
+    Events(Reader),
+    /// Not at all: it was cancelled.
+    Silence,
+}
+
+impl<H: Handler> Session<H> {
+    pub(super) fn new(
+        id: String,
+        core: Arc<Config>,
+        handler: Arc<H>,
+        style: Style,
+        tagger: Tagger,
+        limits: &Limits,
+    ) -> Arc<Self> {
+        let (voice, ears) = Voice::new(limits.queue);
+        let bounds = Bounds {
+            events: limits.replay_events,
+            bytes: limits.replay_bytes,
+            keep: limits.replay_keep,
+            unread: limits.unsent_bytes,
+        };
+        let state = State {
+            core: Server::new(core),
+            ears,
+            streams: Streams::new(style, bounds),
+            calls: Vec::new(),
+            asked: Vec::new(),
+            readers: Vec::new(),
+            used: Instant::now(),
+            listening: None,
+        };
+        Arc::new_cyclic(|me| Self {
+            id,
+            handler,
+            voice,
+            tagger,
+            is_old: style == Style::Single,
+            state: Mutex::new(state),
+            me: me.clone(),
+            pump: Waker::from(Arc::new(Pump(me.clone()))),
+        })
+    }
+
+    /// Begins to hear of changes and of what handlers say.
+    pub(super) fn begin(&self) {
+        let listening = self.handler.listen(&self.voice);
+        self.lock().listening = listening;
+        self.hear();
+    }
+
+    /// Whether `initialize` has been answered; its revision then decides how events are written.
+    pub(super) fn is_open(&self) -> bool {
+        let mut state = self.lock();
+        let Some(revision) = state.core.session_revision() else { return false };
+        state.streams.set_style(Style::Resumable { primed: revision.profile().polling });
+        true
+    }
+
+    /// Takes a message in, and works on it until it is known how it is answered.
+    pub(super) async fn post(&self, incoming: Incoming, expects_answer: bool) -> Posted {
+        let (reader, todo) = {
+            let mut state = self.lock();
+            let now = Instant::now();
+            state.used = now;
+            let via = state.streams.next_via();
+            let reader = expects_answer.then(|| state.streams.open(via));
+            state.core.handle(Input::Received(incoming, via), now);
+            (reader, state.act(false, now))
+        };
+        let waiting = reader.map(|reader| Waiting { session: self, reader: Some(reader) });
+        self.perform(todo);
+        match waiting {
+            None => Posted::Accepted,
+            Some(mut waiting) => poll_fn(|cx| waiting.poll(cx)).await,
+        }
+    }
+
+    /// Whether it is one of 2024-11-05, with a single stream.
+    pub(super) fn is_old(&self) -> bool {
+        self.is_old
+    }
+
+    /// Whether its readers are so far behind that no more should be asked of it.
+    pub(super) fn is_stuffed(&self) -> bool {
+        self.lock().streams.is_stuffed()
+    }
+
+    /// A reader for what is about no request.
+    pub(super) fn attach(&self) -> Reader {
+        let mut state = self.lock();
+        state.used = Instant::now();
+        let reader = state.streams.attach();
+        // Whoever read this until now finds out that it does no more.
+        state.wake(reader.via);
+        reader
+    }
+
+    /// A reader for what came after an event, if the id is one that this session gave out.
+    pub(super) fn resume(&self, last_event: &str) -> Option<Reader> {
+        let id = EventId::parse(last_event)?;
+        if self.tag(id.stream, id.place) != id.tag {
+            return None;
+        }
+        let mut state = self.lock();
+        state.used = Instant::now();
+        let reader = state.streams.resume(id)?;
+        state.wake(reader.via);
+        Some(reader)
+    }
+
+    /// Appends what the reader has not had. If there is nothing, it is woken when there is.
+    pub(super) fn read(&self, reader: Reader, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Read {
+        let mut state = self.lock();
+        let was_stuffed = state.streams.is_stuffed();
+        let tag = |stream, place| self.tag(stream, place);
+        let read = state.streams.read(reader, Instant::now(), tag, out);
+        if read == Read::Open && out.is_empty() {
+            state.wake_later(reader.via, cx.waker());
+        }
+        drop(state);
+        if was_stuffed {
+            self.hear();
+        }
+        read
+    }
+
+    pub(super) fn detach(&self, reader: Reader) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.used = now;
+        state.streams.detach(reader, now);
+    }
+
+    /// Ends the streams that have nothing more to say to anybody: the server goes.
+    pub(super) fn hang_up(&self) {
+        let mut state = self.lock();
+        state.streams.end_general(Instant::now());
+        state.wake(Via(0));
+    }
+
+    /// Ends the session: handlers stop, readers find the end.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        for (_, stop) in state.calls.drain(..) {
+            stop.iter().for_each(AbortHandle::abort);
+        }
+        state.streams.end(Instant::now());
+        for (_, reader) in std::mem::take(&mut state.readers) {
+            reader.wake();
+        }
+        let listening = state.listening.take();
+        drop(state);
+        // Others may hold the register of listeners and wait for this session.
+        drop(listening);
+    }
+
+    /// Whether nothing has happened since `since`, and nobody waits.
+    pub(super) fn is_idle(&self, since: Instant, now: Instant) -> bool {
+        let mut state = self.lock();
+        state.streams.sweep(now);
+        state.used <= since && state.calls.is_empty() && !state.streams.is_read()
+    }
+
+    fn perform(&self, todo: Todo) {
+        for heard in todo.heard {
+            guarded_heard(&*self.handler, heard);
+        }
+        for call in todo.calls {
+            self.start(call);
+        }
+    }
+
+    fn start(&self, call: Call) {
+        let key = call.key;
+        let outcome = match guarded_call(&*self.handler, call, &self.voice) {
+            Answer::Now(outcome) => outcome,
+            Answer::Later(future) => {
+                let mut future = Guarded(future);
+                // Most handlers are done at once. Those that are not get a task, which asks again.
+                let mut cx = Context::from_waker(Waker::noop());
+                match Pin::new(&mut future).poll(&mut cx) {
+                    Poll::Ready(outcome) => outcome,
+                    Poll::Pending => return self.work_on(key, future),
+                }
+            }
+        };
+        self.finish(key, outcome);
+    }
+
+    /// Lets a handler work for as long as it takes, whoever hangs up meanwhile.
+    fn work_on(&self, key: CallKey, mut future: Guarded) {
+        let Some(session) = self.me.upgrade() else { return };
+        let task = tokio::spawn(async move {
+            let mut timer = Box::pin(sleep_until(tokio::time::Instant::now()));
+            let mut armed = None;
+            let outcome = poll_fn(|cx| {
+                loop {
+                    if let Poll::Ready(outcome) = Pin::new(&mut future).poll(cx) {
+                        return Poll::Ready(outcome);
+                    }
+                    let Some(next) = session.next_timeout() else { return Poll::Pending };
+                    if armed.is_none_or(|armed| next < armed) {
+                        timer.as_mut().reset(next.into());
+                        armed = Some(next);
+                    }
+                    if timer.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    armed = None;
+                    session.tick();
+                }
+            })
+            .await;
+            session.finish(key, outcome);
+        });
+        let stop = task.abort_handle();
+        match self.lock().calls.iter_mut().find(|(it, _)| *it == key) {
+            Some((_, handle)) => *handle = Some(stop),
+            // It was cancelled while it was polled for the first time, or is done already.
+            None => stop.abort(),
+        }
+    }
+
+    fn finish(&self, call: CallKey, outcome: Outcome) {
+        let todo = {
+            let mut state = self.lock();
+            let now = Instant::now();
+            state.used = now;
+            state.calls.retain(|(it, _)| *it != call);
+            // What a handler said before it finished goes out before its answer.
+            while let Some(wish) = state.ears.try_wish() {
+                state.grant(wish, now);
+            }
+            state.core.handle(Input::Finished { call, outcome }, now);
+            state.act(true, now)
+        };
+        self.perform(todo);
+    }
+
+    fn tick(&self) {
+        let todo = {
+            let mut state = self.lock();
+            let now = Instant::now();
+            state.core.handle(Input::Tick, now);
+            state.act(true, now)
+        };
+        self.perform(todo);
+    }
+
+    /// Takes in what was said, unless a reader is so far behind that it has to wait.
+    fn hear(&self) {
+        let mut cx = Context::from_waker(&self.pump);
+        let todo = {
+            let mut state = self.lock();
+            let now = Instant::now();
+            while let Poll::Ready(urgent) = state.ears.poll_urgent(&mut cx) {
+                if let Urgent::Cancel(ticket) = urgent {
+                    state.core.handle(Input::Cancel(ticket), now);
+                }
+            }
+            let mut todo = state.act(true, now);
+            while !state.streams.is_stuffed()
+                && let Poll::Ready(wish) = state.ears.poll_wish(&mut cx)
+            {
+                state.grant(wish, now);
+                let more = state.act(true, now);
+                todo.calls.extend(more.calls);
+                todo.heard.extend(more.heard);
+            }
+            todo
+        };
+        self.perform(todo);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.lock().core.next_timeout()
+    }
+
+    fn tag(&self, stream: u64, place: u64) -> u64 {
+        self.tagger.tag(&self.id, &EventId::tagged(stream, place))
+    }
+}
+
+impl<H> Session<H> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn grant(&mut self, wish: Wish, now: Instant) {
+        let input = match wish {
+            // Whoever asked has given up before the question was out.
+            Wish::Ask(_, reply) if reply.outcome.is_closed() => return,
+            Wish::Say(call, what) => Input::Said { call, what },
+            Wish::Change(change) => Input::Changed(change),
+            Wish::Notify(method, params) => Input::Notify { method, params },
+            Wish::Ask(ask, reply) => {
+                self.asked.push((ask.ticket, reply));
+                Input::Ask(ask)
+            }
+        };
+        self.core.handle(input, now);
+    }
+
+    /// Does everything the conversation wants done, but for what must wait for the lock.
+    /// `dispatched` says whether a handler has seen what is answered.
+    fn act(&mut self, dispatched: bool, now: Instant) -> Todo {
+        let mut todo = Todo::default();
+        while let Some(output) = self.core.poll() {
+            match output {
+                Output::Send(message, via) => self.send(&message, via, dispatched, now),
+                Output::Quiet(via) => {
+                    let changed = self.streams.quiet(via, now);
+                    self.wake_any(changed);
+                }
+                Output::Pause { via, retry } => {
+                    let changed = self.streams.pause(via, retry);
+                    self.wake_any(changed);
+                }
+                Output::Call(call) => {
+                    self.calls.push((call.key, None));
+                    todo.calls.push(*call);
+                }
+                Output::Abandon(call) => {
+                    if let Some(at) = self.calls.iter().position(|(it, _)| *it == call)
+                        && let (_, Some(stop)) = self.calls.swap_remove(at)
+                    {
+                        stop.abort();
+                    }
+                }
+                Output::Settled { ticket, outcome } => {
+                    if let Some(at) = self.asked.iter().position(|(it, _)| *it == ticket) {
+                        let _ = self.asked.swap_remove(at).1.outcome.send(outcome);
+                    }
+                }
+                Output::Heard(heard) => todo.heard.push(heard),
+                Output::Opened(_) | Output::Failed(_) => {}
+            }
+        }
+        todo
+    }
+
+    fn send(&mut self, message: &Outgoing, via: Option<Via>, dispatched: bool, now: Instant) {
+        let mut text = Vec::with_capacity(256);
+        message.write(&mut text);
+        flatten(&mut text);
+        let is_answer = matches!(
+            message,
+            Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_)
+        );
+        let last = is_answer.then(|| reply::status(message, Era::Stateful, dispatched));
+        let changed = self.streams.say(via, text, last, now);
+        self.wake_any(changed);
+    }
+
+    fn wake_any(&mut self, via: Option<Via>) {
+        if let Some(via) = via {
+            self.wake(via);
+        }
+    }
+
+    fn wake(&mut self, via: Via) {
+        if let Some(at) = self.readers.iter().position(|(it, _)| *it == via) {
+            self.readers.swap_remove(at).1.wake();
+        }
+    }
+
+    fn wake_later(&mut self, via: Via, waker: &Waker) {
+        match self.readers.iter_mut().find(|(it, _)| *it == via) {
+            Some((_, reader)) => reader.clone_from(waker),
+            None => self.readers.push((via, waker.clone())),
+        }
+    }
+}
+
+/// A POST that waits until it is known how it is answered.
+struct Waiting<'a, H: Handler> {
+    session: &'a Session<H>,
+    reader: Option<Reader>,
+}
+
+impl<H: Handler> Waiting<'_, H> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
+        let Some(reader) = self.reader else { return Poll::Ready(Posted::Silence) };
+        let mut state = self.session.lock();
+        let posted = match state.streams.beginning(reader) {
+            Beginning::Unknown => {
+                state.wake_later(reader.via, cx.waker());
+                return Poll::Pending;
+            }
+            Beginning::Whole(status, text) => Posted::Whole(status, text),
+            Beginning::Events => Posted::Events(reader),
+            Beginning::Silence => Posted::Silence,
+        };
+        drop(state);
+        self.reader = None;
+        Poll::Ready(posted)
+    }
+}
+
+impl<H: Handler> Drop for Waiting<'_, H> {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader {
+            self.session.detach(reader);
+        }
+    }
+}
+
+/// Has a session hear what was said, right where it was said.
+struct Pump<H>(Weak<Session<H>>);
+
+impl<H: Handler> Wake for Pump<H> {
+    fn wake(self: Arc<Self>) {
+        if let Some(session) = self.0.upgrade() {
+            session.hear();
+        }
+    }
+}

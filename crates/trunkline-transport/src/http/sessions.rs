@@ -1,0 +1,111 @@
+//! Every session by its id, bounded in number and in idleness.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::session::Session;
+use crate::handler::Handler;
+
+/// The sessions of one endpoint.
+pub(super) struct Sessions<H> {
+    known: Mutex<Known<H>>,
+    limit: usize,
+    idle: Duration,
+    sweep: Duration,
+}
+
+struct Known<H> {
+    by_id: HashMap<String, Arc<Session<H>>>,
+    /// Sessions that are being opened.
+    coming: usize,
+    is_swept: bool,
+}
+
+/// There are as many sessions as there may be.
+pub(super) struct Full;
+
+/// A place for a session that is being opened.
+pub(super) struct Place<'a, H>(&'a Sessions<H>);
+
+impl<H: Handler> Sessions<H> {
+    pub(super) fn new(limit: usize, idle: Duration, sweep: Duration) -> Self {
+        let known = Known { by_id: HashMap::new(), coming: 0, is_swept: false };
+        Self { known: Mutex::new(known), limit, idle, sweep }
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Session<H>>> {
+        self.lock().by_id.get(id).cloned()
+    }
+
+    /// Keeps a place for one more.
+    pub(super) fn reserve(&self) -> Result<Place<'_, H>, Full> {
+        let mut known = self.lock();
+        if known.by_id.len() + known.coming >= self.limit {
+            return Err(Full);
+        }
+        known.coming += 1;
+        Ok(Place(self))
+    }
+
+    /// Adds a session. The first has idle ones looked for from then on.
+    pub(super) fn add(self: &Arc<Self>, place: Place<'_, H>, session: &Arc<Session<H>>) {
+        let mut known = self.lock();
+        known.by_id.insert(session.id.clone(), Arc::clone(session));
+        let first = !std::mem::replace(&mut known.is_swept, true);
+        drop(known);
+        drop(place);
+        if first {
+            tokio::spawn(sweep(Arc::downgrade(self), self.sweep));
+        }
+    }
+
+    /// Ends a session.
+    pub(super) fn remove(&self, id: &str) -> bool {
+        let session = self.lock().by_id.remove(id);
+        match session {
+            Some(session) => {
+                session.end();
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Session<H>>> {
+        self.lock().by_id.values().cloned().collect()
+    }
+
+    fn end_idle(&self, now: Instant) {
+        let Some(since) = now.checked_sub(self.idle) else { return };
+        // Asking takes a lock of each, so it is not done under ours.
+        for session in self.all() {
+            if session.is_idle(since, now) {
+                self.remove(&session.id);
+            }
+        }
+        let mut known = self.lock();
+        if known.by_id.len() * 4 < known.by_id.capacity() {
+            known.by_id.shrink_to_fit();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known<H>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<H> Drop for Place<'_, H> {
+    fn drop(&mut self) {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner).coming -= 1;
+    }
+}
+
+/// Ends idle sessions for as long as there is an endpoint.
+async fn sweep<H: Handler>(sessions: Weak<Sessions<H>>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        sessions.end_idle(Instant::now());
+    }
+}

@@ -1,0 +1,95 @@
+//! What makes a skill a skill (SEP-2640): its name, where its files are, and its frontmatter.
+
+use serde_json::{Map, Value};
+
+use super::frontmatter;
+pub use super::frontmatter::BadFrontmatter;
+
+/// The file that every skill has at its root.
+pub const SKILL_FILE: &str = "SKILL.md";
+/// The scheme of the URIs that servers should use.
+pub const SKILL_SCHEME: &str = "skill://";
+/// The type of a directory among resources.
+pub const DIRECTORY_TYPE: &str = "inode/directory";
+/// The most files that a skill should have.
+pub const MAX_FILES: usize = 512;
+/// The most bytes that a skill's files should have together.
+pub const MAX_BYTES: u64 = 16 << 20;
+
+/// Whether `name` is 1 to 64 of `a–z 0–9 -`, without a hyphen at either end or two in a row.
+pub fn is_skill_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
+}
+
+/// The directory of a skill, by the URI of its `SKILL.md`.
+pub fn directory(uri: &str) -> Option<&str> {
+    uri.strip_suffix(SKILL_FILE)?.strip_suffix('/').filter(|it| !it.ends_with('/'))
+}
+
+/// The name that the URI of a `SKILL.md` gives the skill.
+pub fn name_of(uri: &str) -> Option<&str> {
+    let directory = directory(uri)?;
+    let (_, path) = directory.split_once("://")?;
+    path.rsplit('/').next().filter(|it| !it.is_empty())
+}
+
+/// Whether `uri` is a file within `directory`: below it, and by no detour.
+pub fn is_within(uri: &str, directory: &str) -> bool {
+    let inside = uri.strip_prefix(directory).and_then(|it| it.strip_prefix('/'));
+    inside.is_some_and(|path| path.split('/').all(|it| !matches!(it, "" | "." | "..")))
+}
+
+/// The frontmatter of a `SKILL.md`: what stands between two lines of `---` at its beginning.
+pub fn read_frontmatter(text: &str) -> Result<Map<String, Value>, BadFrontmatter> {
+    frontmatter::read(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_lowercase_words_with_single_hyphens() {
+        for name in ["a", "pdf-processing", "a1-2b", "9", &"x".repeat(64)] {
+            assert!(is_skill_name(name), "{name}");
+        }
+        for name in ["", "-a", "a-", "a--b", "A", "a_b", "a/b", "ä", &"x".repeat(65)] {
+            assert!(!is_skill_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_uri_tells_directory_and_name() {
+        for (uri, directory_of, name) in [
+            ("skill://pdf/SKILL.md", Some("skill://pdf"), Some("pdf")),
+            ("skill://acme/billing/pdf/SKILL.md", Some("skill://acme/billing/pdf"), Some("pdf")),
+            ("skill://pdf/notes.md", None, None),
+            ("skill://pdf/xSKILL.md", None, None),
+            ("skill:///SKILL.md", None, None),
+            ("SKILL.md", None, None),
+        ] {
+            assert_eq!((directory(uri), name_of(uri)), (directory_of, name), "{uri}");
+        }
+    }
+
+    #[test]
+    fn files_are_below_their_directory() {
+        for uri in ["skill://pdf/SKILL.md", "skill://pdf/references/FORMS.md"] {
+            assert!(is_within(uri, "skill://pdf"), "{uri}");
+        }
+        for uri in [
+            "skill://pdf",
+            "skill://pdf/",
+            "skill://pdfs/a.md",
+            "skill://pdf/../other/a.md",
+            "skill://pdf/a//b",
+            "file:///etc/passwd",
+        ] {
+            assert!(!is_within(uri, "skill://pdf"), "{uri}");
+        }
+    }
+}

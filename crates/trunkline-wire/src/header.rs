@@ -1,0 +1,59 @@
+//! What a message says in its body → what HTTP repeats in its head, so that whoever stands between
+//! can route without reading the body; and the checks that both say the same.
+
+mod param;
+mod registry;
+mod value;
+
+pub use param::{Fault, InvalidAnnotation, Mismatch, ParamHeaders, Why};
+pub use registry::ParamRegistry;
+pub use value::{BadValue, decode_value, encode_value};
+
+/// The revision of the message.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The session, up to 2025-11-25.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// The last event that a client has of a stream, up to 2025-11-25.
+pub const LAST_EVENT_ID: &str = "last-event-id";
+/// The method, from 2026-07-28.
+pub const METHOD: &str = "mcp-method";
+/// What the method is about, from 2026-07-28; see [`name_member`].
+pub const NAME: &str = "mcp-name";
+/// Begins the name of a header that repeats an argument of a tool; see [`ParamHeaders`].
+pub const PARAM_PREFIX: &str = "mcp-param-";
+
+/// The member of the parameters that `Mcp-Name` repeats, for the methods that have that header.
+pub fn name_member(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method;
+
+    #[test]
+    fn every_method_that_is_about_something_names_it() {
+        let named: Vec<_> = method::TABLE
+            .iter()
+            .filter_map(|row| name_member(row.name).map(|member| (row.name, member)))
+            .collect();
+        for expected in [
+            ("tools/call", "name"),
+            ("prompts/get", "name"),
+            ("resources/read", "uri"),
+            ("tasks/get", "taskId"),
+            ("tasks/update", "taskId"),
+            ("tasks/cancel", "taskId"),
+        ] {
+            assert!(named.contains(&expected), "{expected:?}");
+        }
+        assert_eq!(name_member("tools/list"), None);
+        assert_eq!(name_member("tasks/result"), None);
+    }
+}

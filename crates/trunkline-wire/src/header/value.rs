@@ -1,0 +1,204 @@
+//! A text ⇄ the value of an `Mcp-Name` or `Mcp-Param-…` header.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A header value that no text was written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadValue {
+    /// It holds bytes that header values must not have.
+    Characters,
+    /// It is marked as base64 and is none: a foreign character, or wrong padding.
+    Base64,
+    /// Its base64 does not hold UTF-8.
+    Utf8,
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Characters => "it has characters that a header must not have",
+            Self::Base64 => "it is marked as base64 and is none",
+            Self::Utf8 => "its base64 does not hold UTF-8",
+        })
+    }
+}
+
+impl std::error::Error for BadValue {}
+
+/// Writes a text as a header value: as it is if it survives that, else as `=?base64?…?=`.
+pub fn encode_value(text: &str) -> Cow<'_, str> {
+    // A tab within is allowed, but not every reader keeps it.
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_plain && !text.starts_with(' ') && !text.ends_with(' ') && !is_marked(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(PREFIX.len() + text.len().div_ceil(3) * 4 + SUFFIX.len());
+    out.push_str(PREFIX);
+    encode_base64(text.as_bytes(), &mut out);
+    out.push_str(SUFFIX);
+    Cow::Owned(out)
+}
+
+/// Reads a header value. One that is not wholly marked as base64 is taken as it is, without the
+/// blanks around it.
+pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, BadValue> {
+    let value = trim(value);
+    if !value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
+        return Err(BadValue::Characters);
+    }
+    let text = std::str::from_utf8(value).map_err(|_| BadValue::Characters)?;
+    if !is_marked(text) {
+        return Ok(Cow::Borrowed(text));
+    }
+    // Prefix and suffix must not share a character: such a text fits both and means neither.
+    let inner = text.strip_prefix(PREFIX).and_then(|it| it.strip_suffix(SUFFIX));
+    let bytes = inner.and_then(|it| decode_base64(it.as_bytes())).ok_or(BadValue::Base64)?;
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| BadValue::Utf8)
+}
+
+fn is_marked(text: &str) -> bool {
+    text.starts_with(PREFIX) && text.ends_with(SUFFIX)
+}
+
+/// The value without the optional white space that may stand around it.
+fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+fn encode_base64(bytes: &[u8], out: &mut String) {
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            out.push(match digit <= chunk.len() {
+                true => char::from(ALPHABET[(bits >> (18 - 6 * digit) & 63) as usize]),
+                false => '=',
+            });
+        }
+    }
+}
+
+/// Standard base64 in its one spelling: padded, and nothing hidden in the bits that padding leaves.
+fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    let digits = &text[..text.len() - padding];
+    if padding > 2 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    for chunk in digits.chunks(4) {
+        let mut bits = 0;
+        for byte in chunk {
+            bits = bits << 6 | sextet(*byte)?;
+        }
+        bits <<= 6 * (4 - chunk.len());
+        let [_, whole @ ..] = bits.to_be_bytes();
+        let (kept, cut) = whole.split_at(chunk.len() - 1);
+        if cut.iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        out.extend_from_slice(kept);
+    }
+    Some(out)
+}
+
+fn sextet(byte: u8) -> Option<u32> {
+    Some(u32::from(match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const PREFIX: &str = "=?base64?";
+const SUFFIX: &str = "?=";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_survives_in_a_header_goes_as_it_is() {
+        for text in
+            ["us-west1", "", "two words", "42", "SGVsbG8=", "=?base64?x", "x?=", "=?BASE64?x?="]
+        {
+            assert_eq!(encode_value(text), text);
+            assert_eq!(decode_value(text.as_bytes()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn the_rest_goes_as_base64() {
+        for (text, value) in [
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("a\tb", "=?base64?YQli?="),
+            ("\t", "=?base64?CQ==?="),
+            ("a\r\nSet-Cookie: x", "=?base64?YQ0KU2V0LUNvb2tpZTogeA==?="),
+            ("\u{7f}", "=?base64?fw==?="),
+            ("=?base64?=", "=?base64?PT9iYXNlNjQ/PQ==?="),
+        ] {
+            assert_eq!(encode_value(text), value);
+            assert_eq!(decode_value(value.as_bytes()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn every_length_comes_back() {
+        let text: String = ('\u{0}'..='\u{ff}').collect();
+        for end in text.char_indices().map(|(at, _)| at) {
+            let value = encode_value(&text[..end]);
+            assert_eq!(decode_value(value.as_bytes()).unwrap(), &text[..end]);
+        }
+    }
+
+    #[test]
+    fn blanks_around_a_value_do_not_count() {
+        assert_eq!(decode_value(b" \t x y\t ").unwrap(), "x y");
+        assert_eq!(decode_value(b" =?base64?SGVsbG8=?=\t").unwrap(), "Hello");
+        assert_eq!(decode_value(b" \t ").unwrap(), "");
+        assert_eq!(decode_value(b"=?base64??=").unwrap(), "");
+    }
+
+    #[test]
+    fn only_a_whole_marker_marks() {
+        for text in ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?Base64?SGVsbG8=?="] {
+            assert_eq!(decode_value(text.as_bytes()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn broken_values_are_told_apart() {
+        for value in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs!!!bG8=?=",
+            "=?base64?SGVsbG8==?=",
+            "=?base64?SGVsbG9=?=",
+            "=?base64?SGVs=bG8?=",
+            "=?base64?====?=",
+            "=?base64?A===?=",
+            "=?base64?SGVs\tbG8=?=",
+            "=?base64?_-__?=",
+            "=?base64?=",
+        ] {
+            assert_eq!(decode_value(value.as_bytes()), Err(BadValue::Base64), "{value}");
+        }
+        assert_eq!(decode_value(b"=?base64?/w==?="), Err(BadValue::Utf8));
+        for value in [&b"caf\xc3\xa9"[..], b"a\x00b", b"a\rb", b"a\nb", b"\x7f"] {
+            assert_eq!(decode_value(value), Err(BadValue::Characters));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Skills (SEP-2640): folders of instructions for a model, served as resources.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::spelling::is_false;
+use crate::json::Json;
+
+/// A skill in a server's list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Skill {
+    /// Where its `SKILL.md` is.
+    pub uri: String,
+    /// The frontmatter of the `SKILL.md`, as an object.
+    pub frontmatter: Json,
+    /// Its files.
+    pub resources: SkillFiles,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The files of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SkillFiles {
+    /// All of them, the `SKILL.md` included.
+    Listed(Vec<SkillFile>),
+    /// They are made when they are read, so nothing can be said beforehand.
+    Dynamic,
+}
+
+/// One file of a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SkillFile {
+    /// Where it is.
+    pub uri: String,
+    /// `sha256:` and the hash of its bytes in lowercase hexadecimal digits.
+    pub digest: String,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// The parameters of `skills/get`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GetSkillParams {
+    /// The `SKILL.md` of the skill.
+    pub uri: String,
+}
+
+/// The answer to `skills/get`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GetSkillResult {
+    /// The skill.
+    pub skill: Skill,
+    /// Anything else.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Json>,
+}
+
+/// The parameters of `resources/directory/read`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReadDirectoryParams {
+    /// The directory.
+    pub uri: String,
+    /// Where to go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// What a server says with the extension.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SkillsSettings {
+    /// It answers `resources/directory/read`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub directory_read: bool,
+}
+
+impl Skill {
+    /// A skill.
+    pub fn new(uri: impl Into<String>, frontmatter: Json, resources: SkillFiles) -> Self {
+        Self { uri: uri.into(), frontmatter, resources, meta: None }
+    }
+
+    /// The name in its frontmatter.
+    pub fn name(&self) -> Option<String> {
+        self.field("name")
+    }
+
+    /// The description in its frontmatter.
+    pub fn description(&self) -> Option<String> {
+        self.field("description")
+    }
+
+    fn field(&self, name: &str) -> Option<String> {
+        let fields: serde_json::Map<String, serde_json::Value> = self.frontmatter.to().ok()?;
+        fields.get(name)?.as_str().map(str::to_owned)
+    }
+}
+
+setters! { Skill:
+    /// Adds anything else.
+    meta(Json);
+}
+
+impl SkillFile {
+    /// A file.
+    pub fn new(uri: impl Into<String>, digest: impl Into<String>, size: u64) -> Self {
+        Self { uri: uri.into(), digest: digest.into(), size }
+    }
+}
+
+impl GetSkillParams {
+    /// Asks for one skill.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into() }
+    }
+}
+
+impl GetSkillResult {
+    /// One skill.
+    pub fn new(skill: Skill) -> Self {
+        Self { skill, meta: None }
+    }
+}
+
+impl ReadDirectoryParams {
+    /// Reads one directory.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), cursor: None }
+    }
+}
+
+setters! { ReadDirectoryParams:
+    /// Goes on from here.
+    cursor(String);
+}
+
+impl SkillsSettings {
+    /// Skills whose directories can be read, or not.
+    pub fn new(directory_read: bool) -> Self {
+        Self { directory_read }
+    }
+
+    /// Whether `settings`, as they came, let directories be read.
+    pub(super) fn reads_directories(settings: &Json) -> bool {
+        settings.to::<Self>().is_ok_and(|it| it.directory_read)
+    }
+}
+
+impl Serialize for SkillFiles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Listed(files) => files.serialize(serializer),
+            Self::Dynamic => serializer.serialize_str(DYNAMIC),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SkillFiles {
+    fn deserialize<D: Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+        let raw = Json::deserialize(de)?;
+        if raw.to::<String>().is_ok_and(|it| it == DYNAMIC) {
+            return Ok(Self::Dynamic);
+        }
+        raw.to().map(Self::Listed).map_err(D::Error::custom)
+    }
+}
+
+/// What stands in place of a list that cannot be given.
+const DYNAMIC: &str = "dynamic";

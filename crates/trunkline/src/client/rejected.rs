@@ -1,0 +1,49 @@
+//! Tools that a server offers and that must not be used → a note of why.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use trunkline_wire::header::ParamHeaders;
+use trunkline_wire::model::Tool;
+
+/// A tool that was left out of the lists: in 2026-07-28 a tool whose `x-mcp-header` annotations
+/// are wrong must not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RejectedTool {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it, as a sentence.
+    pub why: String,
+}
+
+/// The tools that were left out, as far as the last lists tell.
+#[derive(Default)]
+pub(super) struct Rejected(Mutex<Vec<RejectedTool>>);
+
+impl Rejected {
+    /// Leaves out the tools that must not be used, and notes why.
+    pub(super) fn sift(&self, tools: &mut Vec<Tool>) {
+        let mut noted = self.lock();
+        tools.retain(|tool| {
+            let verdict = ParamHeaders::read(&tool.input_schema);
+            noted.retain(|it| it.name != tool.name);
+            if let Err(invalid) = &verdict
+                && noted.len() < MOST
+            {
+                noted.push(RejectedTool { name: tool.name.clone(), why: invalid.to_string() });
+            }
+            verdict.is_ok()
+        });
+    }
+
+    pub(super) fn list(&self) -> Vec<RejectedTool> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<RejectedTool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes that are kept; tools beyond are left out without one.
+const MOST: usize = 100;

@@ -1,0 +1,166 @@
+//! A server over HTTP: every revision on one URL, as a listener or as a service for axum and hyper.
+
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Buf;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::net::{TcpListener, ToSocketAddrs};
+use tower_service::Service;
+use trunkline_proto::server::Memo;
+use trunkline_transport::http::{Endpoint, Settings, serve};
+
+pub use trunkline_transport::http::HttpBody;
+
+use super::Server;
+use super::router::Router;
+
+/// How a server is reached over HTTP. [`Server::http`] begins one.
+///
+/// Only clients on this machine are let in, until [`Self::allow_host`] says by which other names
+/// the server is known.
+#[derive(Clone, Debug)]
+#[must_use = "it does nothing until it serves"]
+pub struct Http {
+    server: Server,
+    settings: Settings,
+}
+
+impl Http {
+    pub(super) fn new(server: Server) -> Self {
+        let settings = Settings::new(server.0.0.limits.clone());
+        Self { server, settings }
+    }
+
+    /// Where it is served; `/mcp`, unless said.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.settings.path = path.into();
+        self
+    }
+
+    /// Where clients of 2024-11-05 find their events and send their messages; `/sse` and
+    /// `/messages`, unless said.
+    pub fn sse_paths(mut self, events: impl Into<String>, messages: impl Into<String>) -> Self {
+        self.settings.sse_paths = Some((events.into(), messages.into()));
+        self
+    }
+
+    /// Does not serve the two paths of 2024-11-05.
+    pub fn without_sse(mut self) -> Self {
+        self.settings.sse_paths = None;
+        self
+    }
+
+    /// Lets in requests for this host: a name for every port, or a name with a port.
+    pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
+        self.settings.door.allow_host(host.as_ref());
+        self
+    }
+
+    /// Lets in the web pages of this origin, such as `https://app.example.com`. The server's own
+    /// origin is always let in.
+    pub fn allow_origin(mut self, origin: impl AsRef<str>) -> Self {
+        self.settings.door.allow_origin(origin.as_ref());
+        self
+    }
+
+    /// Gives clients before 2026-07-28 no session: any replica can answer any request, and nothing
+    /// can be asked of such a client or told to it unasked.
+    pub fn stateless(mut self) -> Self {
+        self.settings.sessions = false;
+        self
+    }
+
+    /// Answers with events even where one JSON text would do.
+    pub fn always_stream(mut self) -> Self {
+        self.settings.always_stream = true;
+        self
+    }
+
+    /// Serves connections until `shutdown`, then answers what is in flight and returns.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let limits = self.settings.limits.clone();
+        let service = self.service();
+        serve(listener, service.endpoint, limits, shutdown).await
+    }
+
+    /// The same as a service, to be mounted into axum or served by hyper. Whoever serves it sets
+    /// the limits of its connections. Paths that are not the server's get 404.
+    pub fn service(self) -> HttpService {
+        let Self { server, settings } = self;
+        let core = Arc::clone(&server.0.0.core);
+        let router = Arc::new(Router(Arc::clone(&server.0.0)));
+        HttpService {
+            endpoint: Endpoint::new(core, router, settings),
+            memo: Arc::default(),
+            _server: server,
+        }
+    }
+}
+
+impl Server {
+    /// This server, to be reached over HTTP.
+    pub fn http(&self) -> Http {
+        Http::new(self.clone())
+    }
+
+    /// Serves HTTP at an address, with all defaults, until the future is dropped.
+    pub async fn serve_http(&self, address: impl ToSocketAddrs) -> io::Result<()> {
+        self.http().serve(TcpListener::bind(address).await?, pending()).await
+    }
+}
+
+/// A server as a service: a function from requests to responses. Clones share everything.
+#[derive(Clone)]
+pub struct HttpService {
+    endpoint: Arc<Endpoint<Router>>,
+    memo: Arc<Mutex<Memo>>,
+    /// The work of tasks goes on as long as the server is reachable.
+    _server: Server,
+}
+
+impl HttpService {
+    /// Answers one request.
+    pub async fn answer<B: Body<Data: Buf>>(&self, request: Request<B>) -> Response<HttpBody> {
+        self.endpoint.answer(request, &self.memo).await
+    }
+
+    /// Ends the streams and subscriptions that would never end by themselves, so that whoever
+    /// serves this can wait for the last request.
+    pub fn hang_up(&self) {
+        self.endpoint.hang_up();
+    }
+}
+
+impl<B> Service<Request<B>> for HttpService
+where
+    B: Body<Data: Buf + Send> + Send + 'static,
+{
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+impl std::fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpService").finish_non_exhaustive()
+    }
+}

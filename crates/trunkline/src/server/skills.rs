@@ -1,0 +1,259 @@
+//! Skills (SEP-2640): a `SKILL.md` and its files → a list, resources and directories.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::future::ready;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use trunkline_auth::digest;
+use trunkline_proto::Call;
+use trunkline_wire::ext::skills::{
+    BadFrontmatter, DIRECTORY_TYPE, MAX_BYTES, MAX_FILES, SKILL_FILE, SKILL_SCHEME, is_skill_name,
+    name_of, read_frontmatter,
+};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::model::{
+    GetSkillParams, GetSkillResult, ListSkillsResult, ReadDirectoryParams, ReadDirectoryResult,
+    Resource, ResourceContents, Skill, SkillFile, SkillFiles,
+};
+
+use super::Inner;
+use trunkline_wire::text::percent_encode;
+
+use super::lists::{Entry, Named, page};
+use super::resource::{ResourceEntry, resource};
+
+/// A skill, ready to be registered.
+#[derive(Clone)]
+pub struct SkillEntry {
+    skill: Skill,
+    directory: String,
+    /// Its files, the `SKILL.md` first.
+    files: Vec<File>,
+    bytes: u64,
+}
+
+#[derive(Clone)]
+struct File {
+    resource: Resource,
+    content: Arc<[u8]>,
+}
+
+/// Makes a skill of the text of a `SKILL.md`, which begins with its frontmatter. The last part of
+/// `path` is the skill's name; parts before it, as in `acme/billing/pdf`, tell it from others.
+pub fn skill(path: &str, text: impl Into<String>) -> Result<SkillEntry, BadSkill> {
+    let text = text.into();
+    let directory = below(SKILL_SCHEME, path).ok_or_else(|| BadSkill::Name(path.to_owned()))?;
+    let uri = format!("{directory}/{SKILL_FILE}");
+    let name = name_of(&uri).filter(|it| is_skill_name(it));
+    let name = name.ok_or_else(|| BadSkill::Name(path.to_owned()))?;
+    let frontmatter = read_frontmatter(&text).map_err(BadSkill::Frontmatter)?;
+    let field = |name: &str| frontmatter.get(name).and_then(|it| it.as_str());
+    if field("name") != Some(name) {
+        return Err(BadSkill::OtherName(name.to_owned()));
+    }
+    let description = field("description").filter(|it| !it.is_empty());
+    let description = description.ok_or(BadSkill::NoDescription)?;
+    let resource = Resource::new(&*uri, name).description(description).mime_type("text/markdown");
+    let skill = Skill::new(uri, Json::of(&frontmatter), SkillFiles::Listed(Vec::new()));
+    SkillEntry { skill, directory, files: Vec::new(), bytes: 0 }.add(resource, text.into_bytes())
+}
+
+impl SkillEntry {
+    /// Adds a file, by its path below the skill's directory.
+    pub fn file(
+        self,
+        path: &str,
+        mime_type: impl Into<String>,
+        content: impl Into<Vec<u8>>,
+    ) -> Result<Self, BadSkill> {
+        let is_new = |uri: &String| self.files.iter().all(|it| it.resource.uri != *uri);
+        let uri = below(&format!("{}/", self.directory), path).filter(is_new);
+        let uri = uri.ok_or_else(|| BadSkill::Path(path.to_owned()))?;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.add(Resource::new(&*uri, name).mime_type(mime_type), content.into())
+    }
+
+    /// The `SKILL.md` as one of the server's resources.
+    pub(super) fn resource(&self) -> ResourceEntry {
+        let File { resource: about, content } = self.files[0].clone();
+        let text = move || ready(String::from_utf8_lossy(&content).into_owned());
+        resource(about.uri, about.name, text)
+            .about(about.description.unwrap_or_default())
+            .mime_type(about.mime_type.unwrap_or_default())
+    }
+
+    fn add(mut self, resource: Resource, content: Vec<u8>) -> Result<Self, BadSkill> {
+        let size = content.len() as u64;
+        self.bytes += size;
+        if self.files.len() >= MAX_FILES || self.bytes > MAX_BYTES {
+            return Err(BadSkill::TooLarge);
+        }
+        let file = SkillFile::new(&*resource.uri, digest::sha256(&content), size);
+        if let SkillFiles::Listed(files) = &mut self.skill.resources {
+            files.push(file);
+        }
+        self.files.push(File { resource: resource.size(size), content: content.into() });
+        Ok(self)
+    }
+}
+
+impl Entry for SkillEntry {
+    fn key(&self) -> &str {
+        &self.skill.uri
+    }
+}
+
+/// Why something is no skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BadSkill {
+    /// The path does not end in a skill's name.
+    Name(String),
+    /// The frontmatter cannot be read.
+    Frontmatter(BadFrontmatter),
+    /// The frontmatter does not have the name that the path has.
+    OtherName(String),
+    /// The frontmatter has no description.
+    NoDescription,
+    /// A file is outside of the skill, or there twice.
+    Path(String),
+    /// There are too many files, or they are too long.
+    TooLarge,
+}
+
+impl fmt::Display for BadSkill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(path) => write!(
+                f,
+                "`{path}` does not end in a skill's name: use 1 to 64 lowercase letters, digits \
+                 and single hyphens."
+            ),
+            Self::Frontmatter(why) => why.fmt(f),
+            Self::OtherName(name) => {
+                write!(f, "The frontmatter must say `name: {name}`, as the path does.")
+            }
+            Self::NoDescription => f.write_str("The frontmatter must have a `description`."),
+            Self::Path(path) => {
+                write!(f, "`{path}` is no file below the skill, or it is there already.")
+            }
+            Self::TooLarge => {
+                write!(f, "A skill has at most {MAX_FILES} files and 16 MiB; split it.")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadSkill {}
+
+/// The skills of a server, and the directories that their files make.
+#[derive(Default)]
+pub(crate) struct Skills {
+    skills: Named<SkillEntry>,
+    /// Where each file but the `SKILL.md` is: which skill, which of its files.
+    files: HashMap<String, (usize, usize)>,
+    /// The direct children of each directory, in order of registration.
+    directories: BTreeMap<String, Vec<Resource>>,
+}
+
+impl Skills {
+    pub(super) fn add(&mut self, skill: SkillEntry) {
+        self.skills.add(skill);
+        // One that replaces another takes its files and directories away, so all are found anew.
+        self.files.clear();
+        self.directories.clear();
+        for (at, skill) in self.skills.as_slice().iter().enumerate() {
+            for (which, file) in skill.files.iter().enumerate() {
+                hang(&mut self.directories, file.resource.clone());
+                // The `SKILL.md` is a resource like any other.
+                if which > 0 {
+                    self.files.insert(file.resource.uri.clone(), (at, which));
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.skills.len() == 0
+    }
+
+    /// What a file of a skill holds, other than its `SKILL.md`.
+    pub(super) fn file(&self, uri: &str) -> Option<ResourceContents> {
+        let (skill, file) = self.files.get(uri)?;
+        let File { resource, content } = &self.skills.get(*skill).files[*file];
+        let contents = match str::from_utf8(content) {
+            Ok(text) => ResourceContents::text(uri, text),
+            Err(_) => ResourceContents::blob(uri, STANDARD.encode(content)),
+        };
+        Some(contents.mime_type(resource.mime_type.clone().unwrap_or_default()))
+    }
+}
+
+/// The URI of `path` below `root`; `None` if the path has detours.
+fn below(root: &str, path: &str) -> Option<String> {
+    let mut uri = root.to_owned();
+    for (at, part) in path.split('/').enumerate() {
+        if matches!(part, "" | "." | "..") {
+            return None;
+        }
+        if at > 0 {
+            uri.push('/');
+        }
+        percent_encode(part, &mut uri);
+    }
+    Some(uri)
+}
+
+/// Puts a file or directory into the one above it, and that one into the next.
+fn hang(directories: &mut BTreeMap<String, Vec<Resource>>, child: Resource) {
+    let Some((parent, _)) = child.uri.rsplit_once('/') else { return };
+    if !parent.strip_prefix(SKILL_SCHEME).is_some_and(|it| !it.is_empty()) {
+        return;
+    }
+    let parent = parent.to_owned();
+    let is_new = !directories.contains_key(&parent);
+    let children = directories.entry(parent.clone()).or_default();
+    if children.iter().all(|it| it.uri != child.uri) {
+        children.push(child);
+    }
+    if is_new {
+        let name = parent.rsplit('/').next().unwrap_or_default().to_owned();
+        hang(directories, Resource::new(parent, name).mime_type(DIRECTORY_TYPE));
+    }
+}
+
+impl Inner {
+    pub(super) fn list_skills(&self, call: &Call) -> Outcome {
+        let (skills, next) = self.page(self.skills.skills.as_slice(), call)?;
+        let mut result = ListSkillsResult::new(skills.iter().map(|it| it.skill.clone()).collect());
+        result.next_cursor = next;
+        Ok(self.encode(result, call.revision))
+    }
+
+    pub(super) fn get_skill(&self, call: &Call) -> Outcome {
+        let params: GetSkillParams =
+            call.params.to().map_err(|_| ErrorObject::invalid_params("`uri` must be a string."))?;
+        let entry = self.skills.skills.find(&params.uri).ok_or_else(|| {
+            ErrorObject::invalid_params(format!("There is no skill `{}`.", params.uri))
+        })?;
+        Ok(self.encode(GetSkillResult::new(entry.skill.clone()), call.revision))
+    }
+
+    pub(super) fn read_directory(&self, call: &Call) -> Outcome {
+        let params: ReadDirectoryParams = call.params.to().map_err(|_| {
+            ErrorObject::invalid_params("`uri` must be a string, and `cursor` too if it is there.")
+        })?;
+        let uri = params.uri.strip_suffix('/').unwrap_or(&params.uri);
+        let children = self.skills.directories.get(uri).ok_or_else(|| {
+            ErrorObject::invalid_params(format!("There is no directory `{}`.", params.uri))
+        })?;
+        let (children, next) = page(children, params.cursor.as_deref(), self.page)?;
+        let mut result = ReadDirectoryResult::new(children.to_vec());
+        result.next_cursor = next;
+        Ok(self.encode(result, call.revision))
+    }
+}
