@@ -33,47 +33,67 @@ pub struct Calls {
     /// The text as JSON, quotes included.
     encoded: Vec<u8>,
     line: Vec<u8>,
-    /// Where the ten digits of the id begin in `line`.
-    id_at: usize,
+    /// Where the ten digits of the id begin in `line`, and those of the progress token, which are the same.
+    ids_at: Vec<usize>,
     next_id: u64,
 }
 
 impl Calls {
-    pub fn new(revision: Revision, payload: usize) -> Calls {
+    /// Calls of `echo`, or of `progress`, which are given a token.
+    pub fn new(revision: Revision, tool: &str, payload: usize) -> Calls {
         let text: String = "a stitch in time saves nine, said the tailor to his mice; "
             .chars()
             .cycle()
             .take(payload)
             .collect();
         let encoded = json!(text).to_string();
-        let meta = match revision {
-            Revision::V2025_11_25 => String::new(),
-            Revision::V2026_07_28 => format!(r#","_meta":{}"#, meta()),
+        let mut meta = match revision {
+            Revision::V2025_11_25 => json!({}),
+            Revision::V2026_07_28 => meta(),
         };
-        let head = r#"{"jsonrpc":"2.0","id":"#;
-        let line = format!(
-            r#"{head}{FIRST_ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":{encoded}}}{meta}}}}}"#
-        ) + "\n";
-        Calls {
-            revision,
-            text,
-            encoded: encoded.into(),
-            line: line.into(),
-            id_at: head.len(),
-            next_id: FIRST_ID,
+        if tool == PROGRESS {
+            meta["progressToken"] = json!(FIRST_ID);
         }
+        let meta = match meta.as_object().is_some_and(|meta| meta.is_empty()) {
+            true => String::new(),
+            false => format!(r#","_meta":{meta}"#),
+        };
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":{FIRST_ID},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":{encoded}}}{meta}}}}}"#
+        ) + "\n";
+        let line = line.into_bytes();
+        let ids_at = memmem::find_iter(&line, &FIRST_ID.to_string()).collect();
+        Calls { revision, text, encoded: encoded.into(), line, ids_at, next_id: FIRST_ID }
     }
 
     /// The next call's id and line.
     pub fn next(&mut self) -> (u64, &[u8]) {
         let id = self.next_id;
         self.next_id += 1;
-        let mut rest = id;
-        for digit in self.line[self.id_at..self.id_at + ID_DIGITS].iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
+        for at in &self.ids_at {
+            patch(&mut self.line[*at..][..ID_DIGITS], id);
         }
         (id, &self.line)
+    }
+
+    /// The next call's id alone, for those who keep the line elsewhere.
+    pub fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// A call, and where the digits of its id stand in it.
+    pub fn template(&self) -> (&[u8], &[usize]) {
+        (&self.line[..self.line.len() - 1], &self.ids_at)
+    }
+
+    /// Whether `message` is the progress of the call with this id.
+    pub fn is_progress(&self, message: &[u8], id: u64) -> bool {
+        let mut token = *br#""progressToken":0000000000"#;
+        let digits = token.len() - ID_DIGITS;
+        patch(&mut token[digits..], id);
+        memmem::find(message, br#""method":"notifications/progress""#).is_some()
+            && memmem::find(message, &token).is_some()
     }
 
     /// The id that `line` answers with our text; `None` for a message without an id, which is no answer.
@@ -147,6 +167,15 @@ impl Calls {
     }
 }
 
+/// Writes the id over its digits.
+pub fn patch(digits: &mut [u8], id: u64) {
+    let mut rest = id;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+}
+
 fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": Revision::V2026_07_28.name(),
@@ -159,10 +188,12 @@ fn client_info() -> Value {
     json!({"name": "trunkline-bench", "version": env!("CARGO_PKG_VERSION")})
 }
 
+/// The tool that speaks before it answers.
+pub const PROGRESS: &str = "progress";
 pub const HANDSHAKE_ID: u64 = 1;
 /// Ten digits from the first call to the last, so that every call has the same length.
 const FIRST_ID: u64 = 1_000_000_000;
-const ID_DIGITS: usize = 10;
+pub const ID_DIGITS: usize = 10;
 const ID_KEY: &[u8] = br#""id":"#;
 const TEXT_KEY: &[u8] = br#""text":"#;
 /// An id is looked for this close to either end of a line.

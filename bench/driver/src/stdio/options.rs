@@ -1,9 +1,10 @@
-//! Command-line words → what to measure.
+//! Command-line words → what to measure over stdio.
 
 use std::time::Duration;
 
+use crate::amount::Amount;
 use crate::calls::Revision;
-use crate::measure::Amount;
+use crate::words::{self, number};
 
 /// What one run of the driver does.
 pub struct Options {
@@ -34,7 +35,7 @@ impl Mode {
 }
 
 impl Options {
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+    pub fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
         let mut options = Options {
             label: "server".into(),
             revision: Revision::V2025_11_25,
@@ -45,30 +46,23 @@ impl Options {
             command: Vec::new(),
             mode: None,
         };
-        while let Some(word) = words.next() {
-            if word == "--" {
-                options.command = words.collect();
-                break;
-            }
-            let value = words.next().ok_or_else(|| format!("`{word}` needs a value."))?;
-            match word.as_str() {
+        let command = words::options(words, |word, value| {
+            match word {
                 "--label" => options.label = value,
                 "--revision" => options.revision = Revision::named(&value)?,
                 "--mode" => options.mode = Some(mode(&value)?),
-                "--payload" => options.payload = number(&word, &value)?,
-                "--depth" => options.depth = number(&word, &value)?,
-                "--calls" => options.amount = Amount::Calls(number(&word, &value)?),
+                "--payload" => options.payload = number(word, &value)?,
+                "--depth" => options.depth = number(word, &value)?,
+                "--calls" => options.amount = Amount::Calls(number(word, &value)?),
                 "--milliseconds" => {
-                    options.amount = Amount::Time(Duration::from_millis(number(&word, &value)?))
+                    options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
                 }
-                "--deadline" => options.deadline = Duration::from_secs(number(&word, &value)?),
-                _ => return Err(format!("`{word}` is no option of the driver.")),
+                "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
+                _ => return words::unknown(word),
             }
-        }
-        if options.command.is_empty() {
-            return Err("There is no server command; put it after `--`.".into());
-        }
-        Ok(options)
+            Ok(())
+        })?;
+        Ok(Options { command, ..options })
     }
 
     pub fn modes(&self) -> Vec<Mode> {
@@ -83,19 +77,8 @@ fn mode(value: &str) -> Result<Mode, String> {
         .ok_or_else(|| format!("`{value}` is no mode; say `sequential` or `pipelined`."))
 }
 
-/// Every count here is at least one: no calls, no depth and no time measure nothing.
-fn number<N: std::str::FromStr + PartialOrd + From<u8>>(
-    option: &str,
-    value: &str,
-) -> Result<N, String> {
-    match value.parse::<N>() {
-        Ok(number) if number >= N::from(1) => Ok(number),
-        _ => Err(format!("`{option} {value}`: give a whole number above zero.")),
-    }
-}
-
 pub const USAGE: &str = "\
-driver [OPTIONS] -- SERVER [ARGUMENT…]
+driver stdio [OPTIONS] -- SERVER [ARGUMENT…]
   --label NAME          printed with the figures
   --revision REVISION   2025-11-25 (default) or 2026-07-28
   --mode MODE           sequential or pipelined; both unless told

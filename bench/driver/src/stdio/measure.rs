@@ -5,17 +5,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::time::{ClockId, clock_gettime};
 
+use super::options::Mode;
+use super::server::Server;
+use crate::amount::Amount;
 use crate::calls::Calls;
-use crate::options::Mode;
-use crate::server::Server;
-
-#[derive(Clone, Copy)]
-pub enum Amount {
-    Time(Duration),
-    Calls(u64),
-}
+use crate::process::own_cpu;
 
 pub struct Measured {
     pub calls: u64,
@@ -34,7 +29,7 @@ pub fn run(
     amount: Amount,
 ) -> Result<Measured, String> {
     let mut latencies = Vec::with_capacity(if mode == Mode::Sequential { 1 << 16 } else { 0 });
-    let (server_before, driver_before, start) = (server.cpu()?, own_cpu(), Instant::now());
+    let (server_before, driver_before, start) = (server.process.cpu()?, own_cpu(), Instant::now());
     let answered = match mode {
         Mode::Sequential => sequential(server, calls, start, amount, &mut latencies)?,
         Mode::Pipelined => {
@@ -49,7 +44,7 @@ pub fn run(
     Ok(Measured {
         calls: answered,
         wall,
-        server_cpu: server.cpu()?.saturating_sub(server_before),
+        server_cpu: server.process.cpu()?.saturating_sub(server_before),
         driver_cpu: own_cpu().saturating_sub(driver_before),
         latencies,
     })
@@ -64,7 +59,7 @@ fn sequential(
 ) -> Result<u64, String> {
     let mut done = 0;
     let mut now = start;
-    while wants_more(amount, done, now - start) {
+    while amount.wants_more(done, now - start) {
         let sent = Instant::now();
         let (id, line) = calls.next();
         server.stdin.write_all(line).map_err(unwritable)?;
@@ -103,7 +98,7 @@ fn pipelined(
             if unsent.is_empty() {
                 while unsent.len() < BATCH
                     && sent - done < depth as u64
-                    && wants_more(amount, sent, start.elapsed())
+                    && amount.wants_more(sent, start.elapsed())
                 {
                     let (id, line) = calls.next();
                     first_id.get_or_insert(id);
@@ -142,14 +137,6 @@ fn pipelined(
     }
 }
 
-fn wants_more(amount: Amount, begun: u64, elapsed: Duration) -> bool {
-    match amount {
-        Amount::Calls(calls) => begun < calls,
-        // At least one call, so that a figure exists.
-        Amount::Time(time) => begun == 0 || elapsed < time,
-    }
-}
-
 fn write_some(server: &mut Server, bytes: &[u8]) -> Result<usize, String> {
     if bytes.is_empty() {
         return Ok(0);
@@ -179,11 +166,6 @@ fn set_nonblocking(server: &Server, nonblocking: bool) -> Result<(), String> {
         fcntl_setfl(&server.stdin, flags)
     };
     set().map_err(|error| format!("its stdin cannot be switched: {error}."))
-}
-
-fn own_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn unwritable(error: std::io::Error) -> String {

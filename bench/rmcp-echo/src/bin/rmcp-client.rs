@@ -1,0 +1,67 @@
+//! Calls → rmcp's Streamable HTTP client, one for each task.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use client_loop::{Caller, Mode, Options};
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion,
+};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::json;
+
+fn main() -> ExitCode {
+    match client_loop::run(connect) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn connect(options: Options) -> Result<Vec<Client>, String> {
+    let mut clients: Vec<Client> = Vec::new();
+    for _ in 0..options.tasks {
+        clients.push(match clients.first() {
+            Some(Client(first)) if options.mode == Mode::Shared => Client(first.clone()),
+            _ => Client(Arc::new(open(&options).await?)),
+        });
+    }
+    Ok(clients)
+}
+
+async fn open(options: &Options) -> Result<RunningService<RoleClient, ClientConfig>, String> {
+    let transport = StreamableHttpClientTransport::from_uri(options.url.as_str());
+    let own = Implementation::new("trunkline-bench", env!("CARGO_PKG_VERSION"));
+    let info = ClientConfig::new(ClientCapabilities::default(), own);
+    let client = match options.mode {
+        Mode::Session => info.serve(transport).await,
+        Mode::Stateless | Mode::Shared => {
+            let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+            info.serve_with_lifecycle(
+                transport,
+                ClientLifecycleMode::Discover { preferred_versions },
+            )
+            .await
+        }
+    };
+    client.map_err(|error| format!("The client does not connect: {error}."))
+}
+
+struct Client(Arc<RunningService<RoleClient, ClientConfig>>);
+
+impl Caller for Client {
+    async fn call(&mut self, text: &str) -> Result<(), String> {
+        let arguments = json!({"text": text}).as_object().cloned().unwrap_or_default();
+        let params = CallToolRequestParams::new("echo").with_arguments(arguments);
+        let result = self.0.call_tool(params).await;
+        let result = result.map_err(|error| format!("The call failed: {error}."))?;
+        match result.content.first().and_then(|content| content.as_text()) {
+            Some(content) if content.text == text => Ok(()),
+            _ => Err("The server did not echo the text.".into()),
+        }
+    }
+}

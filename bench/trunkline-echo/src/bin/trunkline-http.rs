@@ -1,0 +1,39 @@
+//! `tools/call` of `echo` and `progress` over Streamable HTTP, as a user of trunkline writes it.
+
+use std::error::Error;
+use std::future::pending;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use trunkline::{Args, Context, Server, tool};
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+async fn echo(Args(it): Args<Echo>) -> String {
+    it.text
+}
+
+async fn progress(cx: Context, Args(it): Args<Echo>) -> String {
+    cx.progress(1.0, 2.0).await;
+    it.text
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let extra: usize = match std::env::args().nth(1) {
+        Some(count) => count.parse()?,
+        None => 0,
+    };
+    let mut server = Server::builder("echo", "0.1.0")
+        .tool(tool("echo", echo).about("Returns the text"))
+        .tool(tool("progress", progress).about("Reports progress once and returns the text"));
+    for number in 0..extra {
+        server = server.tool(tool(format!("extra_{number}"), echo).about("Never called"));
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    Ok(server.build().http().serve(listener, pending()).await?)
+}

@@ -1,0 +1,205 @@
+//! The HTTP servers and clients → what a call costs here, on bare hyper and in rmcp, and whether the targets are met.
+
+mod cases;
+mod report;
+mod results;
+mod targets;
+
+use self::cases::{Case, LABELS};
+use self::results::{Results, Sample};
+use super::programs::{self, Programs};
+use super::{load_average, write_result};
+
+/// Runs the benchmark. A missed target is a figure, not an error; a program that fails is one.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let options = Options::parse(args)?;
+    let labels = options.labels.clone();
+    let used = labels.iter().flat_map(|label| cases::programs(label));
+    // The clients call the bare server.
+    let programs = Programs::build(used.chain([&programs::BARE_HTTP, &programs::DRIVER]))?;
+    let bench = Bench { options, programs };
+    let mut results = Results::new(labels, bench.options.rounds, load_average());
+    bench.measure(&mut results);
+    if !bench.options.quick {
+        bench.count(&mut results);
+    }
+    let text = report::text(&results);
+    print!("{text}");
+    if !bench.options.quick && bench.options.labels.len() == LABELS.len() {
+        write_result("http.md", &text)?;
+        for (name, svg) in report::charts(&results) {
+            write_result(name, &svg)?;
+        }
+    }
+    match results.failures.as_slice() {
+        [] => Ok(()),
+        failures => Err(failures.join("\n")),
+    }
+}
+
+struct Options {
+    rounds: usize,
+    quick: bool,
+    labels: Vec<&'static str>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Options, String> {
+        let mut options = Options { rounds: 3, quick: false, labels: LABELS.to_vec() };
+        let mut words = args.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            let mut value =
+                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+            match word {
+                "--quick" => options.quick = true,
+                "--rounds" => {
+                    options.rounds = value()?.parse().ok().filter(|rounds| *rounds >= 3).ok_or_else(|| {
+                        format!("`--rounds` takes a number from 3 on; a median of fewer says little.\n\n{USAGE}")
+                    })?;
+                }
+                "--only" => {
+                    let wanted: Vec<&str> = value()?.split(',').collect();
+                    if let Some(unknown) = wanted.iter().find(|label| !LABELS.contains(label)) {
+                        return Err(format!("`{unknown}` is not measured here.\n\n{USAGE}"));
+                    }
+                    options.labels.retain(|label| wanted.contains(label));
+                }
+                _ => return Err(format!("`{word}` is no option of `bench http`.\n\n{USAGE}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+struct Bench {
+    options: Options,
+    programs: Programs,
+}
+
+impl Bench {
+    /// Every program once per case and round, in turn, so that a slow minute of the machine hits them all.
+    fn measure(&self, results: &mut Results) {
+        let cases = if self.options.quick { cases::quick() } else { cases::all() };
+        let milliseconds = if self.options.quick { "200" } else { "800" };
+        for round in 0..self.options.rounds {
+            eprintln!("round {} of {}", round + 1, self.options.rounds);
+            for case in &cases {
+                for turn in 0..self.options.labels.len() {
+                    let label = self.options.labels[(turn + round) % self.options.labels.len()];
+                    if !case.is_for(label) || results.has_failed(case, label) {
+                        continue;
+                    }
+                    eprintln!("  {}, {label}", case.name);
+                    let amount = ["--milliseconds", milliseconds];
+                    let report = self.drive(case, label, &amount, &[]);
+                    match report.and_then(|report| Sample::read(case, &report)) {
+                        Ok(sample) => results.add(case, label, sample),
+                        Err(sentence) => results.fail(case, label, &sentence),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Instructions and system calls of 2 N calls less those of N: start and end cancel out.
+    fn count(&self, results: &mut Results) {
+        for tool in ["valgrind", "strace"] {
+            if let Err(sentence) = programs::ensure(tool) {
+                results.failures.push(sentence);
+                return;
+            }
+        }
+        for case in cases::counted() {
+            for label in self.options.labels.clone() {
+                if results.has_failed(&case, label) {
+                    continue;
+                }
+                eprintln!("counting: {}, {label}", case.name);
+                match self.count_one(&case, label) {
+                    Ok(counts) => results.counts.push((case.name.clone(), label, counts)),
+                    Err(sentence) => results.fail(&case, label, &sentence),
+                }
+            }
+        }
+    }
+
+    fn count_one(&self, case: &Case, label: &str) -> Result<results::Counts, String> {
+        let callgrind = self.programs.callgrind(label);
+        let instructions = |calls| {
+            self.drive_counted(case, label, calls, &callgrind.command)?;
+            callgrind.instructions()
+        };
+        let (once, twice) = (instructions(CALLS)?, instructions(2 * CALLS)?);
+        let strace = self.programs.strace(label);
+        let system_calls = |calls| {
+            self.drive_counted(case, label, calls, &strace.command)?;
+            strace.system_calls()
+        };
+        let (few, many) = (system_calls(CALLS)?, system_calls(2 * CALLS)?);
+        let per_call = |count: u64, of: u64| of.saturating_sub(count) as f64 / CALLS as f64;
+        Ok(results::Counts {
+            instructions: per_call(once, twice),
+            system_calls: many
+                .iter()
+                .map(|(name, count)| {
+                    (name.clone(), per_call(few.get(name).copied().unwrap_or(0), *count))
+                })
+                .filter(|(_, count)| *count >= 0.005)
+                .collect(),
+        })
+    }
+
+    fn drive_counted(
+        &self,
+        case: &Case,
+        label: &str,
+        calls: u64,
+        under: &[String],
+    ) -> Result<(), String> {
+        let under: Vec<&str> = under.iter().map(String::as_str).collect();
+        let calls = calls.to_string();
+        self.drive(case, label, &["--deadline", "300", "--calls", &calls], &under).map(drop)
+    }
+
+    /// One run of the driver against one program, perhaps `under` another; the driver's JSON.
+    fn drive(
+        &self,
+        case: &Case,
+        label: &str,
+        amount: &[&str],
+        under: &[&str],
+    ) -> Result<String, String> {
+        let program = self.programs.path(case.program(label));
+        let server = self.programs.path(&programs::BARE_HTTP);
+        let mut words = case.words(&server);
+        words.extend(amount.iter().map(|word| (*word).to_owned()));
+        words.push("--".into());
+        words.extend(under.iter().map(|word| (*word).to_owned()));
+        words.push(program);
+        words.extend(case.arguments());
+        self.programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+pub const USAGE: &str = "\
+cargo xtask bench http [OPTIONS]
+  --rounds N            interleaved rounds, 3 or more (3)
+  --quick               a minute instead of ten: fewer cases, shorter, nothing counted, nothing written
+  --only LABEL,…        of `bare`, `trunkline` and `rmcp`; nothing is written";
+
+const CALLS: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_measure_nothing_are_refused() {
+        let parse = |words: &[&str]| {
+            Options::parse(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>())
+        };
+        assert!(parse(&["--rounds", "2"]).is_err());
+        assert!(parse(&["--only", "bare,nobody"]).is_err());
+        assert_eq!(parse(&["--only", "rmcp,bare"]).map(|o| o.labels), Ok(vec!["bare", "rmcp"]));
+    }
+}

@@ -1,0 +1,163 @@
+//! The programs of `bench/` → built, and run by the driver, alone or under a tool that watches them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::read;
+use crate::run;
+
+/// One binary of a package of `bench/`, with the features it needs.
+#[derive(PartialEq)]
+pub struct Program {
+    pub bin: &'static str,
+    package: &'static str,
+    features: &'static str,
+}
+
+pub static DRIVER: Program = Program { bin: "driver", package: "driver", features: "" };
+pub static BARE: Program = Program { bin: "bare", package: "bare", features: "" };
+pub static BARE_HTTP: Program = Program { bin: "bare-http", package: "bare", features: "http" };
+pub static BARE_CLIENT: Program =
+    Program { bin: "bare-client", package: "bare", features: "client" };
+pub static TRUNKLINE: Program =
+    Program { bin: "trunkline-echo", package: "trunkline-echo", features: "" };
+pub static TRUNKLINE_HTTP: Program =
+    Program { bin: "trunkline-http", package: "trunkline-echo", features: "http" };
+pub static TRUNKLINE_CLIENT: Program =
+    Program { bin: "trunkline-client", package: "trunkline-echo", features: "client" };
+pub static RMCP: Program = Program { bin: "rmcp-echo", package: "rmcp-echo", features: "" };
+pub static RMCP_HTTP: Program =
+    Program { bin: "rmcp-http", package: "rmcp-echo", features: "http" };
+pub static RMCP_CLIENT: Program =
+    Program { bin: "rmcp-client", package: "rmcp-echo", features: "client" };
+
+/// The programs, built and ready to run.
+pub struct Programs {
+    /// Where they are, and where tools may write.
+    release: PathBuf,
+}
+
+impl Programs {
+    pub fn build(programs: impl IntoIterator<Item = &'static Program>) -> Result<Programs, String> {
+        let target = run::target().join("bench");
+        let mut built: Vec<&Program> = Vec::new();
+        // One by one: built together, the packages would share the features that any of them asks for.
+        for program in programs {
+            if built.contains(&program) {
+                continue;
+            }
+            eprintln!("building {}", program.bin);
+            let mut cargo = run::cargo(["build", "--quiet", "--release"]);
+            cargo.current_dir(run::root().join("bench"));
+            cargo.args(["--package", program.package, "--bin", program.bin]);
+            cargo.args(["--features", program.features, "--target-dir"]).arg(&target);
+            run::run(&mut cargo)
+                .map_err(|_| format!("`{}` does not build; see above.", program.bin))?;
+            built.push(program);
+        }
+        Ok(Programs { release: target.join("release") })
+    }
+
+    pub fn path(&self, program: &Program) -> String {
+        self.release.join(program.bin).to_string_lossy().into_owned()
+    }
+
+    /// One run of the driver; its JSON.
+    pub fn drive(&self, words: &[&str]) -> Result<String, String> {
+        let output = Command::new(self.path(&DRIVER))
+            .args(words)
+            .output()
+            .map_err(|error| format!("the driver does not start: {error}."))?;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        }
+    }
+
+    /// What to put before a command to have its instructions counted.
+    pub fn callgrind(&self, name: &str) -> Watched {
+        let out = self.release.join(format!("callgrind.{name}.out"));
+        let out_option = format!("--callgrind-out-file={}", out.display());
+        let command = ["valgrind", "--quiet", "--tool=callgrind", &out_option];
+        Watched { command: command.map(str::to_owned).into(), out }
+    }
+
+    /// What to put before a command to have its system calls counted.
+    pub fn strace(&self, name: &str) -> Watched {
+        let out = self.release.join(format!("strace.{name}.out"));
+        // `-I 2`: the driver ends it with a signal, which must not be blocked.
+        let command = ["strace", "-f", "-c", "-I", "2", "-o", &out.to_string_lossy()];
+        Watched { command: command.map(str::to_owned).into(), out }
+    }
+}
+
+/// A tool that watches a program and writes down what it saw.
+pub struct Watched {
+    pub command: Vec<String>,
+    out: PathBuf,
+}
+
+impl Watched {
+    /// All instructions of a run under callgrind.
+    pub fn instructions(&self) -> Result<u64, String> {
+        let profile = read(&self.out)?;
+        profile
+            .lines()
+            .find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
+            .ok_or_else(|| format!("`{}` has no line of totals.", self.out.display()))
+    }
+
+    /// The system calls of a run under strace, by name.
+    pub fn system_calls(&self) -> Result<BTreeMap<String, u64>, String> {
+        Ok(summary(&read(&self.out)?))
+    }
+}
+
+/// The table of `strace -c`: the fourth column counts, the last one names.
+fn summary(table: &str) -> BTreeMap<String, u64> {
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let count = words.get(3)?.parse().ok()?;
+        let name = words.last().filter(|name| **name != "total")?;
+        Some(((*name).to_owned(), count))
+    };
+    table.lines().filter_map(row).collect()
+}
+
+/// Makes sure that a tool is there, installing it when it is not.
+pub fn ensure(tool: &str) -> Result<(), String> {
+    let answers = |program: &str, args: &[&str]| {
+        Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
+    };
+    if answers(tool, &["--version"]) {
+        return Ok(());
+    }
+    eprintln!("installing {tool}");
+    if answers("apt-get", &["install", "--yes", tool]) && answers(tool, &["--version"]) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{tool}` is missing and `apt-get` cannot install it; install it to count with it."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_system_calls_is_read_by_name() {
+        let table = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.000600           1       600           writev
+ 40.00    0.000400           1       400        12 recvfrom
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.001000           1      1000        12 total
+";
+        let expected = [("recvfrom".to_owned(), 400), ("writev".to_owned(), 600)];
+        assert_eq!(summary(table), BTreeMap::from(expected));
+    }
+}
