@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub)]
 
 mod bench;
+mod conformance;
 mod edges;
 mod json;
 mod peers;
@@ -33,7 +34,7 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
     (
         "test",
         "test [--no-peers]",
-        "run every check; `--no-peers` leaves out the npm and PyPI peers",
+        "run every check; `--no-peers` leaves out the npm and PyPI peers and the official suite",
         test::run,
     ),
     (
@@ -43,6 +44,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         tidy::run,
     ),
     ("peers", "peers [NAME…]", "run the npm and PyPI peers alone: ts1, ts2, py, cli", peers::run),
+    (
+        "conformance",
+        "conformance [ROLE…]",
+        "run the official suite on `server`, `client` or both; `--strict`, `--auth`, `--scenario NAME`",
+        conformance::run,
+    ),
     ("bench", "bench NAME…", "measure; `cargo xtask bench` lists what", bench::run),
     ("soak", "soak", "run the stress tests with far larger counts", soak::run),
 ];

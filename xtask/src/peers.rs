@@ -5,37 +5,49 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Each run of a peer: its name, what it shows, its script.
+/// Each run of a peer: its name, what it shows, its script and what that is told first.
 pub const PEERS: &[(&str, &str, &str)] = &[
     ("ts1", "the npm client @modelcontextprotocol/sdk against `trunkline demo`", "ts1.mjs"),
+    ("ts1-http", "the same over HTTP, its streams cut and resumed", "ts1.mjs --http"),
+    ("ts1-bridge", "the same over the npm bridge mcp-remote", "ts1.mjs --bridge"),
     ("ts2", "the npm client @modelcontextprotocol/client against `trunkline demo`", "ts2.mjs"),
+    ("ts2-http", "the same over HTTP, its streams cut and resumed", "ts2.mjs --http"),
+    ("ts2-bridge", "the same over the npm bridge mcp-remote", "ts2.mjs --bridge"),
     ("py", "the PyPI client mcp against `trunkline demo`", "py.py"),
+    ("py-http", "the same over HTTP", "py.py --http"),
+    ("fast-http", "the PyPI client fastmcp against `trunkline demo` over HTTP", "fast.py"),
     ("cli", "`trunkline` against the everything, filesystem and time servers", "cli.mjs"),
+    (
+        "cli-http",
+        "`trunkline` against the everything and FastMCP servers over HTTP",
+        "cli.mjs --http",
+    ),
 ];
 
 /// The chore: install, build, and run the peers named (all when none is).
 pub fn run(args: &[String]) -> Result<(), String> {
     for name in args {
         if !PEERS.iter().any(|(known, ..)| known == name) {
-            return Err(format!("There is no peer `{name}`; there are ts1, ts2, py and cli."));
+            let known: Vec<_> = PEERS.iter().map(|(known, ..)| format!("`{known}`")).collect();
+            return Err(format!("There is no peer `{name}`; there are {}.", known.join(", ")));
         }
     }
     install()?;
     run::run(&mut readme::build(["--quiet"]))?;
-    for (name, _, script) in PEERS {
-        if args.is_empty() || args.iter().any(|wanted| wanted == name) {
-            one(script)?;
-        }
-    }
-    Ok(())
+    let wanted =
+        PEERS.iter().filter(|(name, ..)| args.is_empty() || args.iter().any(|it| it == name));
+    let failed: Vec<_> = wanted.filter_map(|(_, _, script)| one(script).err()).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
 /// Runs one script; it prints a line per check and its own count.
 pub fn one(script: &str) -> Result<(), String> {
+    let (script, told) = script.split_once(' ').unwrap_or((script, ""));
     let interpreter =
         if script.ends_with(".py") { venv().join("bin/python") } else { "node".into() };
     let mut command = Command::new(interpreter);
-    command.arg(folder().join(script)).arg(run::trunkline()).current_dir(run::root());
+    command.arg(folder().join(script)).args(told.split_whitespace());
+    command.arg(run::trunkline()).current_dir(run::root());
     if script != "cli.mjs" {
         command.arg("demo");
     }
@@ -65,7 +77,7 @@ pub fn install() -> Result<(), String> {
 }
 
 /// Node, npm and a Python that can make a venv: from Debian when one is missing.
-fn tools() -> Result<(), String> {
+pub fn tools() -> Result<(), String> {
     let missing: Vec<&str> = [
         ("nodejs", "node", &["--version"][..]),
         ("npm", "npm", &["--version"]),
@@ -100,11 +112,13 @@ fn works(program: &str, args: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn is_stamped(folder: &Path, text: &str) -> bool {
+/// Whether a folder was installed from this list.
+pub fn is_stamped(folder: &Path, text: &str) -> bool {
     std::fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == text)
 }
 
-fn stamp(folder: &Path, text: &str) -> Result<(), String> {
+/// Notes in a folder which list it was installed from.
+pub fn stamp(folder: &Path, text: &str) -> Result<(), String> {
     std::fs::write(folder.join(STAMP), text)
         .map_err(|error| format!("Cannot write `{}`: {error}.", folder.join(STAMP).display()))
 }

@@ -1,7 +1,7 @@
 //! Commands into their outcome: run one, read one, wait for one no longer than a deadline.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The root of the repository.
@@ -41,19 +41,26 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 
 /// Runs a command, killing it when the deadline passes.
 pub fn run_within(command: &mut Command, limit: Duration) -> Result<(), String> {
+    match status_within(command, limit)? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(format!("`{}` ended with {status}.", line(command))),
+        None => Err(format!("`{}` did not end within {} s.", line(command), limit.as_secs())),
+    }
+}
+
+/// How a command ended; none when the deadline passed and it was killed.
+pub fn status_within(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>, String> {
     let mut child =
         command.stdin(Stdio::null()).spawn().map_err(|error| not_started(command, &error))?;
     let end = Instant::now() + limit;
     loop {
         match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("`{}` ended with {status}.", line(command))),
+            Ok(Some(status)) => return Ok(Some(status)),
             Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                let limit = limit.as_secs();
-                return Err(format!("`{}` did not end within {limit} s.", line(command)));
+                return Ok(None);
             }
             Err(error) => return Err(format!("Cannot wait for `{}`: {error}.", line(command))),
         }

@@ -1,6 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::{peers, readme, run, tidy};
+use crate::{conformance, peers, readme, run, tidy};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
         for (_, what, script) in peers::PEERS {
             report.step(what, || peers::one(script));
         }
+        for (what, args) in CONFORMANCE {
+            let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            report.step(what, || conformance::run(&args));
+        }
     } else {
-        println!("\nleft out by `--no-peers`: the npm and PyPI peers");
+        println!("\nleft out by `--no-peers`: the npm and PyPI peers, the official suite");
     }
     report.end()
 }
@@ -46,6 +50,11 @@ pub fn shared(command: &mut Command) -> &mut Command {
     command
 }
 
+/// The two halves of the official suite.
+const CONFORMANCE: &[(&str, &[&str])] = &[
+    ("the official suite against `conformance-server`", &["server"]),
+    ("the official suite against `conformance-client`", &["client", "--strict"]),
+];
 const SHARED: &str = "TRUNKLINE_SHARED";
 
 struct Report {

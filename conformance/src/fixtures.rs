@@ -1,0 +1,33 @@
+//! What the suite wants to find on a server: every name, text and schema here is the suite's.
+
+mod asking;
+mod prompts;
+mod resources;
+mod rounds;
+mod skills;
+mod tasks;
+mod tools;
+
+use trunkline::Server;
+
+/// The server.
+///
+/// # Panics
+/// If a fixture is not what it should be, such as a template that cannot be read.
+pub fn server() -> Server {
+    let server = Server::builder("trunkline-conformance", env!("CARGO_PKG_VERSION"))
+        .title("trunkline for the conformance suite")
+        .instructions("Run the official conformance suite against this server.")
+        // The suite looks at the first page of a list only.
+        .page_size(200);
+    // The suite calls the first tool of the list without arguments.
+    let server = asking::add(tools::add(server));
+    let server = tasks::add(rounds::add(server));
+    skills::add(prompts::add(resources::add(server))).build()
+}
+
+/// A red pixel.
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
+/// A millisecond of silence.
+const WAV: &str = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";

@@ -1,0 +1,98 @@
+//! The official conformance suite against our server and client: installed once, run, and judged
+//! more strictly than it judges itself. Warnings count, and so does what it skips or only notes.
+
+mod checks;
+mod client;
+mod report;
+mod server;
+mod suite;
+
+use report::Report;
+
+/// The chore: install, build, run, and print a table.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let options = Options::parse(args)?;
+    suite::install()?;
+    suite::build()?;
+    let mut report = Report::new(options.scenario.is_some());
+    if let Some(name) = &options.scenario {
+        let served = options.server && server::one(name, &mut report)?;
+        let called = options.client && client::alone(&mut report, options.auth, Some(name))?;
+        if !served && !called {
+            return Err(format!("The suite has no scenario `{name}` for that."));
+        }
+        return report.end();
+    }
+    if options.server {
+        server::run(&mut report)?;
+    }
+    if options.client {
+        client::run(&mut report, options.auth)?;
+        if options.strict {
+            client::alone(&mut report, options.auth, None)?;
+        }
+    }
+    report.end()
+}
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq)]
+struct Options {
+    server: bool,
+    client: bool,
+    strict: bool,
+    auth: bool,
+    scenario: Option<String>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Options, String> {
+        let mut options = Options::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "server" => options.server = true,
+                "client" => options.client = true,
+                "--strict" => options.strict = true,
+                "--auth" => options.auth = true,
+                "--scenario" => {
+                    let name = args.next().ok_or("`--scenario` needs a name.")?;
+                    options.scenario = Some(name.clone());
+                }
+                other => return Err(format!("`conformance` does not know `{other}`. {USAGE}")),
+            }
+        }
+        if !options.server && !options.client {
+            (options.server, options.client) = (true, true);
+        }
+        Ok(options)
+    }
+}
+
+const USAGE: &str = "It takes `server` or `client` (both when neither is named), `--strict` to run each \
+    client scenario alone as well, `--auth` to count `auth/*`, and `--scenario NAME` to run just one.";
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&args)
+    }
+
+    #[test]
+    fn nothing_named_means_both_roles() {
+        let both = Options { server: true, client: true, ..Options::default() };
+        assert_eq!(parse(""), Ok(both));
+        let client = Options { client: true, strict: true, ..Options::default() };
+        assert_eq!(parse("client --strict"), Ok(client));
+    }
+
+    #[test]
+    fn what_is_unknown_or_half_said_is_refused() {
+        for line in ["servers", "--scenario", "--quick"] {
+            assert!(parse(line).is_err(), "`{line}` was taken");
+        }
+    }
+}

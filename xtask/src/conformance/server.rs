@@ -1,0 +1,183 @@
+//! `conformance-server` started, shown to the suite and to bad inputs, and stopped.
+
+use super::report::Report;
+use super::suite::{self, Required, Role};
+use crate::run;
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Every run of the suite, then the bad inputs.
+pub fn run(report: &mut Report) -> Result<(), String> {
+    let mut server = Server::start()?;
+    for (name, args, count) in RUNS {
+        let wanted = wanted(args)?;
+        let listed = (wanted.scored.len(), wanted.unscored.len());
+        if listed != *count {
+            report.complain(format!("{name}: the suite lists {listed:?} scenarios, not {count:?}"));
+        }
+        let url = server.url();
+        let args = [&["--url", &url], *args].concat();
+        let folder = format!("server {name}").replace(' ', "-");
+        let ran = suite::run(Role::Server, &folder, &args, LIMIT)?;
+        let ok = report.add(&format!("server {name}"), &wanted, &ran);
+        if *name == ALL && ok < ALL_CHECKS {
+            report.complain(format!("server {name}: {ok} checks succeeded, not {ALL_CHECKS}"));
+        }
+        server.still_runs()?;
+    }
+    bad_inputs(&server, report)
+}
+
+/// One scenario at every revision it is meant for; whether there is one of that name.
+pub fn one(scenario: &str, report: &mut Report) -> Result<bool, String> {
+    let Some(offer) = suite::offers(Role::Server)?.into_iter().find(|o| o.name == scenario) else {
+        return Ok(false);
+    };
+    let mut server = Server::start()?;
+    let revisions =
+        if offer.revisions.is_empty() { vec![NEWEST.to_owned()] } else { offer.revisions };
+    for revision in revisions {
+        let url = server.url();
+        let args = ["--url", &url, "--scenario", scenario, "--spec-version", &revision, "--force"];
+        let folder = format!("server-{scenario}-{revision}");
+        let ran = suite::run(Role::Server, &folder, &args, LIMIT)?;
+        let wanted = Required { scored: vec![scenario.to_owned()], unscored: Vec::new() };
+        report.add(&format!("server {scenario} {revision}"), &wanted, &ran);
+        server.still_runs()?;
+    }
+    Ok(true)
+}
+
+/// The scenarios a run should hold.
+fn wanted(args: &[&str]) -> Result<Required, String> {
+    match args {
+        ["--requirements", revision] => suite::required(Role::Server, revision),
+        [.., "--spec-version", revision] => {
+            let offers = suite::offers(Role::Server)?.into_iter();
+            let names = offers.filter(|offer| offer.revisions.iter().any(|r| r == revision));
+            Ok(Required { scored: names.map(|offer| offer.name).collect(), unscored: Vec::new() })
+        }
+        _ => {
+            let names = suite::offers(Role::Server)?.into_iter().map(|offer| offer.name);
+            Ok(Required { scored: names.collect(), unscored: Vec::new() })
+        }
+    }
+}
+
+/// Requests that must be refused without a tool being called.
+fn bad_inputs(server: &Server, report: &mut Report) -> Result<(), String> {
+    let script = shared()?.join("checks/bad_inputs.py");
+    if !script.is_file() {
+        return Err(format!(
+            "There is no `{}`. Set `TRUNKLINE_SHARED` to the folder that holds it.",
+            script.display()
+        ));
+    }
+    let port = server.port.to_string();
+    let counter = format!("http://127.0.0.1:{port}/calls");
+    let mut python = Command::new("python3");
+    python.arg(script).args(["--port", &port, "--counter", &counter]);
+    let output = python
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("`python3` did not start: {error}."))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("bad inputs: {}", said.lines().last().unwrap_or("the script said nothing"));
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        let lines = said.lines().chain(error.lines().last());
+        lines.for_each(|line| report.complain(format!("bad inputs: {line}")));
+    }
+    Ok(())
+}
+
+fn shared() -> Result<PathBuf, String> {
+    let beside = run::root().join("../shared");
+    match std::env::var_os("TRUNKLINE_SHARED") {
+        Some(folder) => Ok(folder.into()),
+        None if beside.is_dir() => Ok(beside),
+        None => Err("`TRUNKLINE_SHARED` is not set. Set it to the folder that holds \
+                     `checks/bad_inputs.py`."
+            .to_owned()),
+    }
+}
+
+/// The server while it runs; dropped, it is stopped.
+struct Server {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+impl Server {
+    fn start() -> Result<Server, String> {
+        let wrong = |error| format!("Cannot start `conformance-server`: {error}.");
+        std::fs::create_dir_all(suite::results()).map_err(wrong)?;
+        let log = suite::results().join("server.log");
+        let out = File::create(&log).map_err(wrong)?;
+        let port = free_port().map_err(wrong)?;
+        let mut command = Command::new(suite::binaries().join("conformance-server"));
+        command.args(["--port", &port.to_string()]).stdin(Stdio::null());
+        command.stderr(out.try_clone().map_err(wrong)?).stdout(out);
+        let mut server = Server { child: command.spawn().map_err(wrong)?, port, log };
+
+        let end = Instant::now() + START;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            server.still_runs()?;
+            if Instant::now() > end {
+                let seconds = START.as_secs();
+                return Err(format!(
+                    "`conformance-server` did not listen on port {port} within {seconds} s; see `{}`.",
+                    server.log.display()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+
+    fn still_runs(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!(
+                "`conformance-server` ended with {status}; see `{}`.",
+                self.log.display()
+            )),
+            Err(error) => Err(format!("Cannot wait for `conformance-server`: {error}.")),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// Each run: its name, what the suite is told, and how many scenarios are scored and not scored.
+const RUNS: &[(&str, &[&str], (usize, usize))] = &[
+    ("requirements 2025-11-25", &["--requirements", "2025-11-25"], (30, 3)),
+    ("requirements 2026-07-28", &["--requirements", "2026-07-28"], (37, 13)),
+    (ALL, &["--suite", "all"], (65, 0)),
+    ("all at 2025-06-18", &["--suite", "all", "--spec-version", "2025-06-18"], (27, 0)),
+    ("all at 2025-03-26", &["--suite", "all", "--spec-version", "2025-03-26"], (1, 0)),
+];
+const ALL: &str = "all";
+
+/// So many checks can succeed in the run of all.
+const ALL_CHECKS: usize = 276;
+const NEWEST: &str = "2026-07-28";
+const LIMIT: Duration = Duration::from_secs(180);
+const START: Duration = Duration::from_secs(20);
