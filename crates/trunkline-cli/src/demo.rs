@@ -15,7 +15,8 @@ use trunkline::model::{
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::{Deserialize, Serialize};
 use trunkline::{
-    Args as Given, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template, tool,
+    Args as Given, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template,
+    tool,
 };
 
 /// What the demo is told.

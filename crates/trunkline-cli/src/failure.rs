@@ -80,6 +80,15 @@ impl Failure {
             CallError::Closed => {
                 (CONNECT, Some("Run the command in a terminal to see why it ends."))
             }
+            CallError::Unreachable(_) => {
+                (CONNECT, Some("Check the address, and that the server is running."))
+            }
+            CallError::Lost(_) => {
+                (CONNECT, Some("See whether it was carried out before you call again."))
+            }
+            CallError::Http(error) if error.status == 401 => {
+                (PEER, Some("Give credentials: `--header 'Authorization: Bearer …'`."))
+            }
             // Not offered; a question that the host refused has another code.
             CallError::Refused(error) if error.code == -32600 => {
                 (PEER, Some("See what it offers with `trunkline list -- COMMAND`."))
@@ -136,7 +145,10 @@ impl From<ConnectError> for Failure {
             ConnectCause::Handshake(cause) => match (&error.command, error.exit) {
                 (Some(command), Some(exit)) => format!("{cause} `{command}` {exit}."),
                 (Some(command), None) => format!("{cause} It was started as `{command}`."),
-                _ => cause.to_string(),
+                _ => match &error.url {
+                    Some(url) => format!("{cause} This was `{url}`."),
+                    None => cause.to_string(),
+                },
             },
             ConnectCause::Spawn(cause) => cause.to_string(),
             cause => format!("{cause:?}"),

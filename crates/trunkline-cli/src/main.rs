@@ -65,7 +65,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(target::with_url(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => return usage::explain(&error),
     };
@@ -73,9 +73,9 @@ fn main() -> ExitCode {
     let is_json = cli.command.as_ref().is_some_and(Command::is_json);
     let outcome = match cli.command {
         // The demo has a runtime of its own, and starts nothing that could be left behind.
-        Some(Command::Demo(args)) => {
-            demo::run(args).map(|()| ExitCode::SUCCESS).map_err(|error| Failure::serving(&error).into())
-        }
+        Some(Command::Demo(args)) => demo::run(args)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| Failure::serving(&error).into()),
         command => {
             let screen = screen.clone();
             interrupt::until_signal(move || async move { run(command, &screen).await })

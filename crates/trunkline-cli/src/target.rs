@@ -27,6 +27,9 @@ pub(crate) struct Target {
     /// How messages are separated.
     #[arg(long, value_enum, default_value_t)]
     framing: FramingChoice,
+    /// Send a header with every request to a server at a URL, such as 'Authorization: Bearer …'.
+    #[arg(long, value_name = "'NAME: VALUE'", value_parser = header)]
+    header: Vec<(String, String)>,
     /// Set a variable for the server, or hand on one of ours by its name alone.
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     env: Vec<String>,
@@ -38,7 +41,7 @@ pub(crate) struct Target {
     verbose: bool,
     #[command(flatten)]
     answering: Answering,
-    /// The server: a program and its arguments.
+    /// The server: a program and its arguments, or a URL, which needs no `--` before it.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -53,8 +56,42 @@ enum FramingChoice {
 }
 
 impl Target {
-    /// Starts the server and shakes hands with it.
+    /// Starts or reaches the server and shakes hands with it.
     pub(crate) async fn connect(&self, screen: &Screen) -> Result<Client, Failure> {
+        let host = Host::new(&self.answering, screen, self.log.is_some())?;
+        let mut builder = Client::builder("trunkline", env!("CARGO_PKG_VERSION"))
+            .limits(self.limits())
+            .host(host);
+        if let Some(revision) = self.protocol {
+            builder = builder.protocol(revision);
+        }
+        if let Some(level) = self.log {
+            builder = builder.log_level(level);
+        }
+        if let Some(url) = self.url() {
+            for (name, value) in &self.header {
+                builder = builder.header(name, value);
+            }
+            return Ok(builder.connect_http(url).await?);
+        }
+        if !self.header.is_empty() {
+            return Err(Failure::usage(
+                "`--header` is for servers at a URL, and this is a command.",
+            )
+            .advice("Set variables of the server with `--env NAME=VALUE`."));
+        }
+        Ok(builder.framing(self.framing()).connect(self.command(screen)).await?)
+    }
+
+    /// The server's URL, if it is no program.
+    fn url(&self) -> Option<&str> {
+        match &*self.command {
+            [only] => only.to_str().filter(|it| is_url(it)),
+            _ => None,
+        }
+    }
+
+    fn command(&self, screen: &Screen) -> Command {
         let (program, args) = self.command.split_first().expect("clap requires a command");
         let mut command = Command::new(program).args(args);
         for variable in &self.env {
@@ -67,22 +104,14 @@ impl Target {
             let screen = screen.clone();
             command = command.on_stderr(move |line| screen.aside("stderr", line));
         }
-        let framing = match self.framing {
+        command
+    }
+
+    fn framing(&self) -> Framing {
+        match self.framing {
             FramingChoice::Newline => Framing::Newline,
             FramingChoice::ContentLength => Framing::ContentLength,
-        };
-        let host = Host::new(&self.answering, screen, self.log.is_some())?;
-        let mut builder = Client::builder("trunkline", env!("CARGO_PKG_VERSION"))
-            .limits(self.limits())
-            .framing(framing)
-            .host(host);
-        if let Some(revision) = self.protocol {
-            builder = builder.protocol(revision);
         }
-        if let Some(level) = self.log {
-            builder = builder.log_level(level);
-        }
-        Ok(builder.connect(command).await?)
     }
 
     fn limits(&self) -> Limits {
@@ -91,6 +120,36 @@ impl Target {
             Some(timeout) => limits.call_deadline(timeout).init_deadline(timeout),
             None => limits,
         }
+    }
+}
+
+/// A command line in which the server's URL stands where a command would: without a `--`, the last
+/// word that is a URL is the server.
+pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
+    let is_about_servers = line.get(1).is_some_and(|it| it != "demo");
+    if !is_about_servers || line.iter().any(|word| word == "--") {
+        return line;
+    }
+    if let Some(at) = line.iter().rposition(|word| word.to_str().is_some_and(is_url)) {
+        let url = line.remove(at);
+        line.extend(["--".into(), url]);
+    }
+    line
+}
+
+fn is_url(word: &str) -> bool {
+    let begins =
+        |scheme: &str| word.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
+    begins("http://") || begins("https://")
+}
+
+/// `Name: value`.
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write it as 'Name: value'".to_owned()),
     }
 }
 
@@ -115,5 +174,29 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write it as KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let line = line.split(' ').map(Into::into).collect();
+        let found: Vec<_> =
+            with_url(line).into_iter().map(|word| word.into_string().unwrap()).collect();
+        assert_eq!(found.join(" "), expected);
+    }
+
+    #[test]
+    fn a_url_is_a_server_without_dashes() {
+        check("x list http://a/mcp", "x list -- http://a/mcp");
+        check("x call sum a=1 HTTPS://a --json", "x call sum a=1 --json -- HTTPS://a");
+        check("x read http://page http://a", "x read http://page -- http://a");
+        check("x read http://page -- srv", "x read http://page -- srv");
+        check("x call get url=http://page -- srv", "x call get url=http://page -- srv");
+        check("x demo --http http://a", "x demo --http http://a");
+        check("x list srv", "x list srv");
     }
 }

@@ -9,6 +9,7 @@ use clap::{Parser, ValueEnum};
 use crate::cmd::list::What;
 use crate::failure::{Failure, USAGE};
 use crate::output::{ColorWhen, Screen};
+use crate::target::with_url;
 use crate::{Cli, Command};
 
 /// Says what is wrong with our own command line, or shows the help or version it asks for.
@@ -17,7 +18,7 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let line: Vec<OsString> = std::env::args_os().collect();
+    let line = with_url(std::env::args_os().collect());
     let screen = Screen::new(ColorWhen::Auto);
     let failure = match with_dashes(&line, error) {
         Some(corrected) => {

@@ -20,17 +20,26 @@ pub struct Refusal {
     pub error: ErrorObject,
     /// The id of the request, if it could be read.
     pub id: Option<Id>,
+    /// The methods that are served, if this one is not.
+    pub allow: Option<&'static str>,
 }
 
 impl Refusal {
     /// A refusal of something that is no JSON-RPC request, or whose id nobody has read.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, error: ErrorObject::new(code::INVALID_REQUEST, message), id: None }
+        let error = ErrorObject::new(code::INVALID_REQUEST, message);
+        Self { status, error, id: None, allow: None }
     }
 
     /// A 400 that answers a request.
     pub fn bad_request(error: ErrorObject, id: Option<Id>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, error, id }
+        Self { status: StatusCode::BAD_REQUEST, error, id, allow: None }
+    }
+
+    /// A method that is not served; these are.
+    pub fn method(allow: &'static str) -> Self {
+        let refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "This method is not served here.");
+        Self { allow: Some(allow), ..refusal }
     }
 
     /// The body.

@@ -65,7 +65,7 @@ pub struct Journal {
     logs: u64,
     /// How many rounds there have been.
     rounds: u32,
-    /// Answers that came without any state, by key: whoever asks first gets them.
+    /// Answers that came without any state, by key.
     #[serde(skip)]
     offered: BTreeMap<String, Json>,
 }
@@ -81,19 +81,23 @@ impl Journal {
         }
     }
 
-    /// Takes in answers of a client that sent no state along: it knows what will be asked, from
-    /// an earlier call or from the tool's description. No state is no promise either, so there is
-    /// no question that they could be held against; they are the client's own words in any case.
+    /// Takes in answers of a client that sent no state along: it says that it knows what will be
+    /// asked. Nothing was promised to it, so there is no question to hold them against.
     pub fn offer(&mut self, responses: Object) {
         let offers = responses.iter().map(|(key, answer)| (key.to_owned(), answer.clone()));
         self.offered.extend(offers);
     }
 
-    /// The answer to `question`, if it was given to exactly that question, or offered without any.
-    pub fn answer(&mut self, key: &str, question: &Json) -> Option<&Json> {
+    /// Lets an answer that was offered count as one to `question`. Only for a key that a client
+    /// can know: one that the handler's author chose.
+    pub fn take_offer(&mut self, key: &str, question: &Json) {
         if let Some(offered) = self.offered.remove(key) {
             self.answers.insert(key.to_owned(), (question.clone(), offered));
         }
+    }
+
+    /// The answer to `question`, if it was given to exactly that question.
+    pub fn answer(&self, key: &str, question: &Json) -> Option<&Json> {
         self.answers.get(key).filter(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 

@@ -5,6 +5,7 @@
 
 mod batch;
 mod dialect;
+mod memo;
 mod reply;
 mod shared;
 mod stateful;
@@ -31,7 +32,7 @@ use crate::{
 };
 use shared::{Asking, From, Shared};
 
-pub use stateless::{Known, Memo};
+pub use memo::{Known, Memo};
 
 /// What a server is, as far as the conversation needs to know.
 #[derive(Clone, Debug)]

@@ -1,12 +1,14 @@
 //! What trunkline's own tests share.
 //!
 //! [`transcript`] reads a conversation written as text, [`oracle`] says whether a message is one
-//! that its revision's JSON Schema allows, [`fault`] runs a server that misbehaves on purpose, and
-//! `peer` (a feature) is a client that follows a script.
+//! that its revision's JSON Schema allows, [`fault`] runs a server that misbehaves on purpose,
+//! `peer` (a feature) is a client that follows a script, and `http` (another) one that knows HTTP.
 
 #![forbid(unsafe_code)]
 
 pub mod fault;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod oracle;
 #[cfg(feature = "peer")]
 pub mod peer;

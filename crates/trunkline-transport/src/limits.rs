@@ -76,6 +76,10 @@ limits! {
     state_bytes: usize = 32 << 10;
     /// Subscriptions of one peer: 1024.
     subscriptions: usize = 1024;
+    /// Answers that a client keeps for as long as their server allows: 1,000; 0 keeps none.
+    cache_entries: usize = 1000;
+    /// What those answers may have in bytes, all together: 8 MiB.
+    cache_bytes: usize = 8 << 20;
     /// HTTP: the longest body of a request, counted as it comes: 4 MiB. A longer one gets 413.
     body_bytes: usize = 4 << 20;
     /// HTTP: all headers of a request together: 64 KiB. More get 431.

@@ -35,9 +35,9 @@ use trunkline_wire::model::CacheHint;
 pub use ask::{Answer, Ask, AskError, AskModel, AskRoots, AskUrl, Declined};
 pub use builder::ServerBuilder;
 pub use context::Context;
+pub use function::{Args, FromCall, Function, Input};
 #[cfg(feature = "http")]
 pub use http::{Http, HttpBody, HttpService};
-pub use function::{Args, FromCall, Function, Input};
 pub use prompt::{IntoPrompt, PromptEntry, prompt};
 pub use resource::{Bytes, IntoContents, ResourceEntry, TemplateEntry, resource, template};
 pub use skills::{BadSkill, SkillEntry, skill};

@@ -73,7 +73,7 @@ fn line(screen: &Screen, command: &str, outcome: &str) -> Result<()> {
 const CAN: &str =
     "  demo                                   serves a server that shows every feature
   list | call | read | prompt            uses any server over stdio: trunkline list -- COMMAND…
-  complete | ping
+  complete | ping                        or over HTTP: trunkline list URL
 ";
 
 const NEXT: &str = "

@@ -6,5 +6,6 @@ mod demo;
 mod dialect;
 mod failures;
 mod faults;
+mod http_stress;
 mod run;
 mod stdio;

@@ -204,3 +204,131 @@ fn line(text: &str) -> String {
 
 /// How much of a server's words is shown.
 const LINE: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: Sent = Sent { id: Some(7), in_session: false, is_opening: false };
+    const ERROR: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no"}}"#;
+    const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+
+    /// What an answer comes to, in a word.
+    fn judged(status: u16, content_type: &str, body: &str, sent: Sent) -> String {
+        let head = Head { status, content_type, ..Head::default() };
+        match verdict(&head, body.as_bytes(), sent) {
+            Verdict::Answer(Incoming::One(Message::Response { outcome: Ok(_), .. })) => "result",
+            Verdict::Answer(Incoming::One(Message::Response { id, outcome: Err(_) })) => {
+                assert_eq!(id, Some(Id::Number(7)));
+                "error"
+            }
+            Verdict::Answer(Incoming::Bad(bad)) => {
+                assert_eq!((bad.id, bad.is_response), (Some(Id::Number(7)), true));
+                "broken"
+            }
+            Verdict::Answer(other) => panic!("{other:?}"),
+            Verdict::Accepted => "accepted",
+            Verdict::SessionGone => "session gone",
+            Verdict::Unrecognised(_) => "unrecognised",
+            Verdict::Failed(_) => "failed",
+        }
+        .to_owned()
+    }
+
+    #[test]
+    fn an_answer_is_judged_by_status_type_and_body() {
+        let json = "application/json";
+        let without_id = r#"{"jsonrpc":"2.0","error":{"code":-32020,"message":"no"}}"#;
+        let other_id = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":1,"message":"no"}}"#;
+        for (status, content_type, body, expected) in [
+            (200, json, RESULT, "result"),
+            (200, "Application/JSON; charset=utf-8", RESULT, "result"),
+            (200, json, ERROR, "error"),
+            (200, json, without_id, "error"),
+            (200, json, "{", "broken"),
+            (200, json, r#"{"jsonrpc":"2.0","id":8,"result":{}}"#, "unrecognised"),
+            (200, json, r#"{"jsonrpc":"2.0","method":"x"}"#, "unrecognised"),
+            (200, "text/html", RESULT, "unrecognised"),
+            (202, "", "", "unrecognised"),
+            (400, json, ERROR, "error"),
+            (400, json, without_id, "error"),
+            (400, json, other_id, "error"),
+            (400, "text/plain", ERROR, "error"),
+            (400, json, RESULT, "unrecognised"),
+            (400, json, "{}", "unrecognised"),
+            (404, "text/html", "<h1>Not Found</h1>", "unrecognised"),
+            (404, json, ERROR, "error"),
+            (405, "", "", "unrecognised"),
+            (401, json, ERROR, "failed"),
+            (403, json, ERROR, "failed"),
+            (408, "", "", "failed"),
+            (429, json, ERROR, "failed"),
+            (500, json, ERROR, "error"),
+            (500, "", "", "failed"),
+            (503, "text/plain", "later", "failed"),
+            (302, "", "", "failed"),
+            (100, "", "", "failed"),
+        ] {
+            assert_eq!(judged(status, content_type, body, OURS), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_handshake_learns_nothing_from_a_server_in_trouble() {
+        let opening = Sent { is_opening: true, ..OURS };
+        assert_eq!(judged(500, "application/json", ERROR, opening), "failed");
+        assert_eq!(judged(400, "application/json", ERROR, opening), "error");
+    }
+
+    #[test]
+    fn only_a_named_session_can_be_gone() {
+        let within = Sent { in_session: true, ..OURS };
+        assert_eq!(judged(404, "application/json", ERROR, within), "session gone");
+        assert_eq!(judged(404, "", "", Sent { id: None, ..within }), "session gone");
+        assert_eq!(judged(400, "application/json", ERROR, within), "error");
+    }
+
+    #[test]
+    fn what_expects_no_answer_wants_a_nod() {
+        let notice = Sent::default();
+        for (status, expected) in [
+            (200, "accepted"),
+            (202, "accepted"),
+            (204, "accepted"),
+            (400, "failed"),
+            (500, "failed"),
+        ] {
+            assert_eq!(judged(status, "", "", notice), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_read_event_by_event() {
+        let reading = |status, content_type, content_encoding, sent| {
+            Head { status, content_type, content_encoding, challenge: None }.reading(sent).ok()
+        };
+        let stream = "text/event-stream;charset=utf-8";
+        assert_eq!(reading(200, stream, "", OURS), Some(Reading::Events));
+        assert_eq!(reading(200, stream, "identity", OURS), Some(Reading::Events));
+        assert_eq!(reading(200, stream, "", Sent::default()), Some(Reading::Text));
+        assert_eq!(reading(400, stream, "", OURS), Some(Reading::Text));
+        assert_eq!(reading(200, "application/json", "", OURS), Some(Reading::Text));
+        assert_eq!(reading(200, "application/json", "gzip", OURS), None);
+    }
+
+    #[test]
+    fn what_a_server_says_is_shown_in_one_harmless_line() {
+        let head = Head { status: 503, content_type: "text/plain", ..Head::default() };
+        let body = format!("a\u{1b}[31m\nb{}", "x".repeat(1000));
+        let Verdict::Failed(CallError::Http(error)) = verdict(&head, body.as_bytes(), OURS) else {
+            panic!("it is a failure");
+        };
+        assert!(error.message.starts_with("a [31m bxx") && error.message.ends_with('…'));
+        assert_eq!(error.message.chars().count(), LINE + 1);
+        let page = Head { status: 503, content_type: "text/html", ..Head::default() };
+        let Verdict::Failed(error) = verdict(&page, b"<html>", OURS) else {
+            panic!("it is a failure");
+        };
+        assert_eq!(error.to_string(), "The server answered with HTTP status 503.");
+    }
+}

@@ -18,6 +18,10 @@ impl Client {
         let ticket = sent.ticket;
         let raw = result.clone();
         let outcome = match stateless::decode_result(result) {
+            // What came of questions depends on their answers: it must not be kept.
+            Ok(Decoded::Complete(result)) if sent.with.rounds > 0 => {
+                Ok(stateless::never_kept(result))
+            }
             Ok(Decoded::Complete(result)) => Ok(result),
             // The task's life is the business of whoever made the call.
             Ok(Decoded::Task(_)) if sent.method == "tools/call" => Ok(raw),

@@ -129,3 +129,212 @@ const LISTEN: &str = "subscriptions/listen";
 const PACE: Duration = Duration::from_millis(500);
 /// How often in a row a subscription is opened again without anything heard.
 const PATIENCE: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use trunkline_wire::jsonrpc::{Incoming, Message, Object};
+    use trunkline_wire::model::Implementation;
+    use trunkline_wire::revision::{Revision, Revisions};
+
+    use super::*;
+    use crate::client::{Config, OpenError, Start};
+    use crate::{Ask, Conversation, Input, Outgoing};
+
+    struct Play {
+        core: Client,
+        now: Instant,
+    }
+
+    impl Play {
+        fn new(revisions: Revisions, start: Start) -> Self {
+            let mut config = Config::new(Implementation::new("t", "1"));
+            config.revisions = revisions;
+            #[allow(clippy::disallowed_methods)] // A test has to begin somewhere.
+            let now = Instant::now();
+            Self { core: Client::over_http(Arc::new(config), start, now), now }
+        }
+
+        fn stateless() -> Self {
+            let mut play = Self::new(Revisions::ALL, Start::Probe);
+            play.says("server/discover 1");
+            play.hears(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}},"ttlMs":0,"cacheScope":"public"}}"#);
+            play.says("opened 2026-07-28");
+            play
+        }
+
+        fn hears(&mut self, text: &str) {
+            self.core.handle(Input::received(Incoming::parse(text.as_bytes())), self.now);
+        }
+
+        fn ask(&mut self, ticket: u64, method: &'static str) {
+            self.core.handle(
+                Input::Ask(Ask {
+                    ticket: Ticket(ticket),
+                    during: None,
+                    method: method.into(),
+                    params: Object::default(),
+                    wants_progress: false,
+                    timing: None,
+                }),
+                self.now,
+            );
+        }
+
+        fn lost(&mut self, id: i64) {
+            self.core.undelivered(id, CallError::Lost("cut.".to_owned()), self.now);
+        }
+
+        fn wait(&mut self, milliseconds: u64) {
+            self.now += Duration::from_millis(milliseconds);
+            self.core.handle(Input::Tick, self.now);
+        }
+
+        /// Everything said since, in words.
+        #[track_caller]
+        fn says(&mut self, expected: &str) {
+            let mut words = Vec::new();
+            while let Some(output) = self.core.poll() {
+                words.push(match output {
+                    Output::Send(Outgoing::One(Message::Request { id, method, .. }), _) => {
+                        format!("{method} {id}")
+                    }
+                    Output::Send(Outgoing::One(Message::Notification { method, .. }), _) => {
+                        method.into_owned()
+                    }
+                    Output::Opened(facts) => format!("opened {}", facts.revision),
+                    Output::Failed(error) => format!("failed {error}"),
+                    Output::Settled { ticket, outcome } => match outcome {
+                        Ok(_) => format!("settled {}", ticket.0),
+                        Err(error) => format!("settled {}: {error}", ticket.0),
+                    },
+                    other => format!("{other:?}"),
+                });
+            }
+            assert_eq!(words.join(", "), expected);
+        }
+    }
+
+    #[test]
+    fn a_probe_that_is_not_recognised_leads_to_initialize() {
+        let mut play = Play::new(Revisions::ALL, Start::Probe);
+        play.says("server/discover 1");
+        play.core.unrecognised(1, HttpError::new(400, ""), play.now);
+        play.says("initialize 2");
+        play.core.unrecognised(2, HttpError::new(400, "no"), play.now);
+        play.says("failed The server answered with HTTP status 400: no");
+
+        let mut play = Play::new(Revisions::only(Revision::V2026_07_28), Start::Probe);
+        play.says("server/discover 1");
+        play.core.unrecognised(1, HttpError::new(404, ""), play.now);
+        play.says("failed The server answered with HTTP status 404.");
+    }
+
+    #[test]
+    fn a_probe_that_fails_or_is_met_with_silence_leads_nowhere() {
+        for (why, expected) in [
+            (CallError::Unreachable("x".to_owned()), "The server cannot be reached: x"),
+            (CallError::Lost("x".to_owned()), "The server cannot be reached: x"),
+            (CallError::Http(HttpError::new(401, "")), "The server answered with HTTP status 401."),
+        ] {
+            let mut play = Play::new(Revisions::ALL, Start::Probe);
+            play.says("server/discover 1");
+            play.core.undelivered(1, why, play.now);
+            play.says(&format!("failed {expected}"));
+        }
+        let mut play = Play::new(Revisions::ALL, Start::Probe);
+        play.says("server/discover 1");
+        play.wait(29_999);
+        play.says("");
+        play.wait(1);
+        play.says(&format!("failed {}", OpenError::TimedOut));
+    }
+
+    #[test]
+    fn a_server_known_to_be_old_is_not_probed_unless_it_is_new_by_now() {
+        let mut play = Play::new(Revisions::ALL, Start::Initialize);
+        play.says("initialize 1");
+        play.hears(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#);
+        play.says("server/discover 2");
+        let mut play = Play::new(Revisions::only(Revision::V2026_07_28), Start::Initialize);
+        play.says("server/discover 1");
+    }
+
+    #[test]
+    fn what_changes_nothing_is_asked_again_once_under_a_new_id() {
+        let mut play = Play::stateless();
+        play.ask(1, "tools/list");
+        play.ask(2, "tools/call");
+        play.says("tools/list 2, tools/call 3");
+        play.lost(2);
+        play.says("tools/list 4");
+        play.lost(2);
+        play.says("");
+        play.lost(3);
+        let lost = "The answer was lost, the call may have been carried out: cut.";
+        play.says(&format!("settled 2: {lost}"));
+        play.lost(4);
+        play.says(&format!("settled 1: {lost}"));
+    }
+
+    #[test]
+    fn what_was_refused_is_not_asked_again() {
+        let mut play = Play::stateless();
+        play.ask(1, "tools/list");
+        play.says("tools/list 2");
+        play.core.undelivered(2, CallError::Http(HttpError::new(503, "")), play.now);
+        play.says("settled 1: The server answered with HTTP status 503.");
+    }
+
+    #[test]
+    fn a_subscription_is_opened_again_at_a_growing_pace_once_it_was_acknowledged() {
+        let mut play = Play::stateless();
+        play.ask(1, LISTEN);
+        play.says("subscriptions/listen 2");
+        play.lost(2);
+        let lost = "The answer was lost, the call may have been carried out: cut.";
+        play.says(&format!("settled 1: {lost}"));
+
+        let mut play = Play::stateless();
+        play.ask(1, LISTEN);
+        play.says("subscriptions/listen 2");
+        play.hears(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#);
+        while play.core.poll().is_some() {}
+        play.lost(2);
+        for (id, pause) in [(3, 1000), (4, 2000), (5, 4000)] {
+            play.wait(pause - 1);
+            play.says("");
+            play.wait(1);
+            play.says(&format!("subscriptions/listen {id}"));
+            play.lost(id);
+        }
+    }
+
+    #[test]
+    fn a_new_session_takes_the_place_of_the_old_one() {
+        const ANSWER: &str = r#""result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#;
+        let answer = |id: i64| format!(r#"{{"jsonrpc":"2.0","id":{id},{ANSWER}}}"#);
+        let mut play = Play::new(Revisions::ALL, Start::Initialize);
+        play.says("initialize 1");
+        play.hears(&answer(1));
+        play.says("notifications/initialized, opened 2025-11-25");
+        play.ask(1, "tools/list");
+        play.says("tools/list 2");
+        play.core.renew(play.now);
+        play.says("initialize 3");
+        play.hears(&answer(3));
+        play.says("notifications/initialized, opened 2025-11-25");
+        // The call from before is still waited for: it is sent again as it was.
+        play.hears(r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#);
+        play.says("settled 1");
+
+        play.core.renew(play.now);
+        play.says("initialize 4");
+        play.hears(&answer(4).replace("2025-11-25", "2025-06-18"));
+        let why = "a new session speaks another revision than the one before.";
+        play.says(&format!(
+            "notifications/initialized, failed The server's handshake breaks the protocol: {why}"
+        ));
+    }
+}

@@ -132,7 +132,7 @@ impl Asking<'_> {
 
     /// A request of the stateless era: its headers must say what its body says.
     fn claim(&self, method: &str, params: &Params, memo: &mut Memo) -> Result<(), ErrorObject> {
-        let known = memo.know(params.get("_meta"))?;
+        let (known, _) = memo.know(params.get("_meta"))?;
         match self.version {
             None => return Err(mismatch("The MCP-Protocol-Version header is missing.")),
             Some(version) if version != known.revision => {
@@ -140,19 +140,23 @@ impl Asking<'_> {
             }
             Some(_) => {}
         }
-        let speaks = |it: &Revision| {
-            it.era() == Era::Stateless && self.rules.config.revisions.contains(*it)
-        };
+        let speaks =
+            |it: &Revision| it.era() == Era::Stateless && self.rules.config.revisions.contains(*it);
         if Revision::parse(&known.revision).filter(speaks).is_none() {
             return Err(unsupported_revision(self.rules.config, Some(known.revision.clone())));
         }
-        self.same(&METHOD, "Mcp-Method", Some(method), true)?;
+        self.same_method(method, true)?;
         let Some(member) = header::name_member(method) else { return Ok(()) };
         let name = params.get(member).and_then(|it| it.read::<std::borrow::Cow<'_, str>>().ok());
-        // Without the member there is nothing to compare with; what is missing is told further on.
-        match name {
-            Some(name) => self.same(&NAME, "Mcp-Name", Some(&name), true),
-            None => Ok(()),
+        let header = self.header(&NAME, "Mcp-Name")?;
+        let header = header.map(decode_value).transpose();
+        let header = header.map_err(|_| mismatch("The Mcp-Name header cannot be decoded."))?;
+        match (header, name) {
+            (Some(header), Some(name)) if header == name => Ok(()),
+            (None, Some(_)) => Err(mismatch("The Mcp-Name header is missing.")),
+            // What is missing in both is told further on.
+            (None, None) => Ok(()),
+            _ => Err(mismatch("The Mcp-Name header and the body disagree.")),
         }
     }
 
@@ -164,46 +168,36 @@ impl Asking<'_> {
             (Some(header), Some(body)) if *header != body => {
                 Err(mismatch("The MCP-Protocol-Version header and `_meta` disagree."))
             }
-            _ => self.same(&METHOD, "Mcp-Method", Some(method), false),
+            _ => self.same_method(method, false),
         };
         checked.map(|()| Route::Drop).map_err(|error| Refusal::bad_request(error, None))
     }
 
-    /// Compares a header with what the body says.
-    fn same(
-        &self,
-        header: &HeaderName,
-        shown: &str,
-        body: Option<&str>,
-        required: bool,
-    ) -> Result<(), ErrorObject> {
-        let value = only(self.headers, header)
-            .map_err(|_| mismatch(format!("There is more than one {shown} header.")))?;
-        let Some(value) = value else {
-            return match required {
-                true => Err(mismatch(format!("The {shown} header is missing."))),
-                false => Ok(()),
-            };
-        };
-        let value = decode_value(value)
-            .map_err(|_| mismatch(format!("The {shown} header cannot be decoded.")))?;
-        match body {
-            Some(body) if body == value => Ok(()),
-            _ => Err(mismatch(format!("The {shown} header and the body disagree."))),
+    /// The method in the head, which is never encoded, must be the one in the body.
+    fn same_method(&self, method: &str, required: bool) -> Result<(), ErrorObject> {
+        match self.header(&METHOD, "Mcp-Method")? {
+            Some(header) if header.trim_ascii() == method.as_bytes() => Ok(()),
+            Some(_) => Err(mismatch("The Mcp-Method header and the body disagree.")),
+            None if required => Err(mismatch("The Mcp-Method header is missing.")),
+            None => Ok(()),
         }
+    }
+
+    fn header(&self, name: &HeaderName, shown: &str) -> Result<Option<&[u8]>, ErrorObject> {
+        only(self.headers, name)
+            .map_err(|_| mismatch(format!("There is more than one {shown} header.")))
     }
 
     /// Whatever remains belongs to a session of the stateful era.
     fn session(&self, id: Option<&Id>) -> Result<Route, Refusal> {
         let bad = |error| Err(Refusal::bad_request(error, id.cloned()));
+        let spoken = self.rules.config.revisions.of_era(Era::Stateful);
         let revision = match self.version {
             // Before 2025-06-18 clients do not say.
-            None => Revision::V2025_03_26,
-            Some(version) => match Revision::parse(version) {
-                Some(it) if self.rules.config.revisions.of_era(Era::Stateful).contains(it) => it,
-                _ => return bad(self.unsupported()),
-            },
+            None => Some(Revision::V2025_03_26).filter(|it| spoken.contains(*it)).or(spoken.newest()),
+            Some(version) => Revision::parse(version).filter(|it| spoken.contains(*it)),
         };
+        let Some(revision) = revision else { return bad(self.unsupported()) };
         if !self.rules.sessions {
             return Ok(Route::Nowhere(revision));
         }
@@ -242,20 +236,24 @@ impl Asking<'_> {
 }
 
 /// The session that a request names, if any.
-pub fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let bad = |message| Refusal::new(StatusCode::BAD_REQUEST, message);
     let value = only(headers, &SESSION_ID)
         .map_err(|_| bad("There is more than one Mcp-Session-Id header."))?;
-    value
-        .map(|it| std::str::from_utf8(it).map_err(|_| bad("This is no session id.")))
-        .transpose()
+    value.map(|it| std::str::from_utf8(it).map_err(|_| bad("This is no session id."))).transpose()
 }
 
-/// Whether the header of a request without a body names a revision of the stateless era, which has
-/// nothing but POST.
-pub fn is_stateless(headers: &HeaderMap) -> bool {
-    let version = version(headers).ok().flatten().and_then(Revision::parse);
-    version.is_some_and(|it| it.era() == Era::Stateless)
+/// The session that a request without a body is about. Where there are none, and in the stateless
+/// era, there is nothing but POST.
+pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&'a str, Refusal> {
+    let asking = Asking { headers, rules, version: version(headers)? };
+    if asking.is_modern() || !rules.sessions || !asking.speaks(Era::Stateful) {
+        return Err(Refusal::method("POST"));
+    }
+    match asking.session(None)? {
+        Route::Session(_) => Ok(session_id(headers)?.unwrap_or_default()),
+        _ => Err(Refusal::method("POST")),
+    }
 }
 
 fn version(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {

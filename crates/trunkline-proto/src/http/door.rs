@@ -1,7 +1,7 @@
 //! A request's head → let in, or a refusal: what is decided before a byte of the body is read.
 
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::Refusal;
 
@@ -45,7 +45,8 @@ impl Door {
         let mut origins = headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(()) };
         let forbidden = || {
-            let message = "This origin may not talk to this server; its owner can allow it by name.";
+            let message =
+                "This origin may not talk to this server; its owner can allow it by name.";
             Refusal::new(StatusCode::FORBIDDEN, message)
         };
         if origins.next().is_some() {
@@ -116,7 +117,10 @@ pub fn too_long(limit: usize) -> Refusal {
 
 /// Whether the client reads both JSON and event streams, as it must be ready to.
 pub fn accepts_both(headers: &HeaderMap) -> bool {
-    accepts(headers, "application", "json") && accepts(headers, "text", "event-stream")
+    // What nearly everybody sends.
+    let usual = |it: &HeaderValue| it.as_bytes() == b"application/json, text/event-stream";
+    headers.get(ACCEPT).is_some_and(usual)
+        || accepts(headers, "application", "json") && accepts(headers, "text", "event-stream")
 }
 
 /// Whether the client reads event streams.

@@ -98,8 +98,8 @@ struct Stream {
     is_events: bool,
     /// Since when nothing will be added.
     over: Option<Instant>,
-    /// The status of its answer, if nothing else is said.
-    status: StatusCode,
+    /// The status of its answer, once that is there.
+    status: Option<StatusCode>,
     /// The reader should go, and come back after this time.
     pause: Option<Duration>,
 }
@@ -161,7 +161,7 @@ impl Streams {
             && via.0 != 0
         {
             stream.over = Some(now);
-            stream.status = status;
+            stream.status = Some(status);
         }
         self.retire(via, now);
         Some(via)
@@ -195,15 +195,15 @@ impl Streams {
         if stream.is_events {
             return Beginning::Events;
         }
-        match (stream.events.len(), stream.over) {
-            (0, None) => Beginning::Unknown,
-            (0, Some(_)) => {
+        match (stream.events.len(), stream.over, stream.status) {
+            (0, None, _) => Beginning::Unknown,
+            (0, Some(_), _) => {
                 self.open.swap_remove(at);
                 Beginning::Silence
             }
-            (1, Some(_)) => {
+            (1, _, Some(status)) => {
                 let mut stream = self.open.swap_remove(at);
-                Beginning::Whole(stream.status, stream.events.pop_front().unwrap_or_default())
+                Beginning::Whole(status, stream.events.pop_front().unwrap_or_default())
             }
             _ => {
                 stream.is_events = true;
@@ -221,17 +221,15 @@ impl Streams {
 
     /// A reader for what came after `id`, whose tag has been checked. `None` if that is gone.
     pub fn resume(&mut self, id: EventId) -> Option<Reader> {
-        if let Some(at) = self.over.iter().position(|it| it.id == id.stream) {
+        let had = |it: &Stream| it.is_events && (id.place < it.end() || id.place == 0);
+        if let Some(at) = self.over.iter().position(|it| it.id == id.stream && had(it)) {
             let stream = self.over.remove(at)?;
             self.over_bytes -= stream.bytes;
             self.open.push(stream);
         }
         self.readers += 1;
         let number = self.readers;
-        let stream = self.live(Via(id.stream)).filter(|it| it.is_events)?;
-        if id.place >= stream.end() && id.place != 0 {
-            return None;
-        }
+        let stream = self.live(Via(id.stream)).filter(|it| had(it))?;
         stream.taken = id.place + 1;
         stream.reader = Some(number);
         stream.pause = None;
@@ -255,17 +253,17 @@ impl Streams {
         if stream.taken == 0 {
             stream.taken = 1;
             if primed {
-                let id = id_of(0).to_string();
+                let id = id_of(0).text();
                 let retry = stream.pause.map(millis);
                 Line { id: Some(&id), retry, ..Line::default() }.write(out);
             }
         } else if let Some(retry) = stream.pause {
-            let id = id_of(stream.taken - 1).to_string();
+            let id = id_of(stream.taken - 1).text();
             Line { id: Some(&id), retry: Some(millis(retry)), ..Line::default() }.write(out);
         }
         for place in stream.taken.max(stream.oldest)..stream.end() {
             let data = &stream.events[(place - stream.oldest) as usize];
-            let id = matches!(style, Style::Resumable { .. }).then(|| id_of(place).to_string());
+            let id = matches!(style, Style::Resumable { .. }).then(|| id_of(place).text());
             let event = (style == Style::Single).then_some("message");
             Line { event, id: id.as_deref(), retry: None, data }.write(out);
         }

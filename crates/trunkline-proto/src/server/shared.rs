@@ -11,7 +11,8 @@ use trunkline_wire::method::Row;
 use trunkline_wire::model::{LogLevel, meta};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::{Config, batch, dialect, stateless};
+use super::memo::Memo;
+use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
 use crate::{Ask, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket, Via, checked};
@@ -24,7 +25,7 @@ pub(super) struct Shared {
     pub(super) asked: Asked<Asker>,
     pub(super) listens: Listens,
     pub(super) batches: batch::Batches,
-    pub(super) memo: stateless::Memo,
+    pub(super) memo: Memo,
     pub(super) out: VecDeque<Output>,
 }
 
@@ -65,7 +66,7 @@ impl Shared {
             asked: Asked::default(),
             listens: Listens::default(),
             batches: batch::Batches::default(),
-            memo: stateless::Memo::default(),
+            memo: Memo::default(),
             out: VecDeque::new(),
         }
     }

@@ -3,66 +3,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline_wire::era::stateless::{self, Envelope, Extras};
+use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::method::{self, Gate, Kind, Sender};
-use trunkline_wire::model::{DiscoverResult, LogLevel, SubscriptionFilter, meta};
+use trunkline_wire::model::{DiscoverResult, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::shared::{Asking, Facts, Owed, Shared};
 use crate::Peer;
 use crate::pending::OpenCall;
 use crate::subscribe;
-
-/// The last envelope and who it described. Clients repeat theirs verbatim, so reading it once is
-/// mostly enough, and a text is compared faster than read.
-#[derive(Clone, Debug, Default)]
-pub struct Memo(Option<(Json, Arc<Known>)>);
-
-/// What one envelope said.
-#[derive(Debug)]
-pub struct Known {
-    pub(crate) revision: String,
-    peer: Arc<Peer>,
-    log_level: Option<LogLevel>,
-    token: Option<Json>,
-}
-
-impl Memo {
-    /// Reads an envelope, or remembers having read the very same one last time.
-    pub(crate) fn know(&mut self, meta: Option<&Json>) -> Result<Arc<Known>, ErrorObject> {
-        if let (Some(meta), Some((text, known))) = (meta, &self.0)
-            && text == meta
-        {
-            return Ok(Arc::clone(known));
-        }
-        let envelope = Envelope::read(meta)?;
-        let peer =
-            Peer { info: envelope.client_info, client: envelope.capabilities, ..Peer::default() };
-        let known = Arc::new(Known {
-            revision: envelope.protocol_version,
-            peer: Arc::new(peer),
-            log_level: envelope.log_level,
-            token: envelope.progress_token.map(|it| it.to_json()),
-        });
-        if let Some(meta) = meta {
-            self.0 = Some((meta.clone(), Arc::clone(&known)));
-        }
-        Ok(known)
-    }
-
-    /// Whether a `_meta` has what only the envelope of the new era has, which makes its request a
-    /// stateless one: in order or not, it is never taken for a request of a session.
-    pub(crate) fn is_claim(&self, meta: &Json) -> bool {
-        let names = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES];
-        // The quick look spares nearly every request of the other era the closer one.
-        self.0.as_ref().is_some_and(|(text, _)| text == meta)
-            || names.iter().any(|name| meta.get().contains(name))
-                && Object::parse(meta.get())
-                    .map_or(true, |it| names.iter().any(|name| it.get(name).is_some()))
-    }
-}
 
 impl Shared {
     pub(super) fn on_stateless_request(
@@ -73,7 +24,7 @@ impl Shared {
         now: Instant,
     ) {
         let meta = params.take("_meta");
-        let known = match self.memo.know(meta.as_ref()) {
+        let (known, token) = match self.memo.know(meta.as_ref()) {
             Ok(known) => known,
             Err(error) => return self.reply(from, Err(error)),
         };
@@ -105,7 +56,7 @@ impl Shared {
                     meta,
                     revision,
                     peer: Arc::clone(&known.peer),
-                    token: known.token.clone(),
+                    token,
                     log_level: known.log_level,
                     dialect: None,
                 };

@@ -75,14 +75,13 @@ fn several_questions_are_answered_in_any_order_and_sent_back_together() {
 
 #[test]
 fn each_of_the_three_methods_may_ask() {
-    for (method, params, result) in [
-        ("tools/call", r#""name":"add""#, r#""content":[]"#),
-        ("prompts/get", r#""name":"p""#, r#""messages":[]"#),
-        (
-            "resources/read",
-            r#""uri":"file:///a""#,
-            r#""contents":[],"ttlMs":0,"cacheScope":"private""#,
-        ),
+    let kept = r#","ttlMs":0,"cacheScope":"private""#;
+    // What came of answers is nobody else's, so it is not to be kept, whatever the server says.
+    let never = r#","cacheScope":"private""#;
+    for (method, params, result, kept, never) in [
+        ("tools/call", r#""name":"add""#, r#""content":[]"#, "", ""),
+        ("prompts/get", r#""name":"p""#, r#""messages":[]"#, "", ""),
+        ("resources/read", r#""uri":"file:///a""#, r#""contents":[]"#, kept, never),
     ] {
         opened().check(&format!(
             r#"
@@ -91,8 +90,8 @@ fn each_of_the_three_methods_may_ask() {
             call 1 roots/list
             done 1 {{"roots":[]}}
             < {{"jsonrpc":"2.0","id":3,"method":"{method}","params":{{{params},"_meta":{{$SELF}},"inputResponses":{{"q":{{"roots":[]}}}}}}}}
-            > {{"jsonrpc":"2.0","id":3,"result":{{"resultType":"complete",{result}}}}}
-            settled 5 {{"resultType":"complete",{result}}}
+            > {{"jsonrpc":"2.0","id":3,"result":{{"resultType":"complete",{result}{kept}}}}}
+            settled 5 {{"resultType":"complete",{result}{never}}}
             "#,
             call(method, params),
             required(2, r#""inputRequests":{"q":{"method":"roots/list"}}"#),

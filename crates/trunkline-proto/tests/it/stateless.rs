@@ -67,10 +67,6 @@ fn each_fault_of_an_envelope_is_named() {
             format!(r#"{VERSION},{CAPABILITIES},"progressToken":{{}}"#),
             "The value of `progressToken` in `_meta` is not valid.".to_owned(),
         ),
-        (
-            format!("{VERSION},{VERSION},{CAPABILITIES}"),
-            "`_meta` must be an object without repeated names.".to_owned(),
-        ),
     ];
     for (meta, message) in faults {
         let script = format!("{}\n{}", list(1, &meta), invalid(1, &message));
@@ -78,6 +74,13 @@ fn each_fault_of_an_envelope_is_named() {
         server().only(V2026_07_28).check(&script);
         server().opened(V2025_06_18).check(&script);
     }
+    let twice = list(1, &format!("{VERSION},{VERSION},{CAPABILITIES}"));
+    server().check(&format!(
+        r#"
+        {twice}
+        < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32600,"message":"A member name stands twice in `_meta`."}}}}
+        "#
+    ));
 }
 
 #[test]

@@ -367,6 +367,7 @@ fn why_settled(error: &CallError) -> String {
         CallError::TimedOut => "timed out".to_owned(),
         CallError::Cancelled => "cancelled".to_owned(),
         CallError::Closed => "closed".to_owned(),
+        other => format!("{other:?}"),
     }
 }
 

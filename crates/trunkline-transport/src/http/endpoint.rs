@@ -10,10 +10,10 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use trunkline_auth::tag::{Tagger, random_name};
-use trunkline_proto::http::classify::{is_stateless, session_id};
+use trunkline_proto::http::Refusal;
+use trunkline_proto::http::classify::{Rules, session_request};
 use trunkline_proto::http::door::{self, Door};
 use trunkline_proto::http::streams::{Read, Reader, Style};
-use trunkline_proto::http::Refusal;
 use trunkline_proto::server::{Config, Memo};
 use trunkline_wire::frame::sse::Event;
 use trunkline_wire::revision::Era;
@@ -77,8 +77,7 @@ impl<H: Handler> Endpoint<H> {
     /// Serves `handler`, which is what `core` says.
     pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
         let limits = &settings.limits;
-        let sessions =
-            Sessions::new(limits.sessions, limits.session_idle, limits.session_sweep);
+        let sessions = Sessions::new(limits.sessions, limits.session_idle, limits.session_sweep);
         let mut old = Config::clone(&core);
         old.revisions = old.revisions.of_era(Era::Stateful);
         old.dialect = false;
@@ -109,6 +108,13 @@ impl<H: Handler> Endpoint<H> {
         response
     }
 
+    /// Ends every session, and what its handlers are at.
+    pub fn end(&self) {
+        for session in self.sessions.all() {
+            self.sessions.remove(&session.id);
+        }
+    }
+
     /// Ends what would never end by itself: streams of sessions, and subscriptions.
     pub fn hang_up(&self) {
         for session in self.sessions.all() {
@@ -134,7 +140,8 @@ impl<H: Handler> Endpoint<H> {
                 Method::GET => self.get(&head.headers),
                 Method::DELETE => self.delete(&head.headers),
                 Method::OPTIONS => self.preflight(&head.headers, "GET, POST, DELETE"),
-                _ => Err(self.not_allowed()),
+                _ if self.settings.sessions => Err(Refusal::method("GET, POST, DELETE")),
+                _ => Err(Refusal::method("POST")),
             };
         }
         match old {
@@ -143,7 +150,7 @@ impl<H: Handler> Endpoint<H> {
                 match head.method {
                     Method::GET => self.old_events(&head.headers),
                     Method::OPTIONS => self.preflight(&head.headers, "GET"),
-                    _ => Err(method_refusal()),
+                    _ => Err(Refusal::method("GET")),
                 }
             }
             Some((_, messages)) if path == messages => {
@@ -151,7 +158,7 @@ impl<H: Handler> Endpoint<H> {
                 match head.method {
                     Method::POST => self.old_message(head, body).await,
                     Method::OPTIONS => self.preflight(&head.headers, "POST"),
-                    _ => Err(method_refusal()),
+                    _ => Err(Refusal::method("POST")),
                 }
             }
             _ => Err(Refusal::new(StatusCode::NOT_FOUND, "There is nothing at this path.")),
@@ -160,14 +167,12 @@ impl<H: Handler> Endpoint<H> {
 
     /// The stream of a session: what is about no request, or the rest of one that broke off.
     fn get(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
-        if is_stateless(headers) || !self.settings.sessions || !self.speaks_old() {
-            return Err(self.not_allowed());
-        }
+        let session = session_request(headers, self.rules())?;
         if !door::accepts_events(headers) {
             let message = "The Accept header must allow `text/event-stream`.";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let session = self.session_of(headers)?;
+        let session = self.session(session)?;
         let reader = match headers.get(&LAST_EVENT_ID).map(|it| it.to_str()) {
             None => Some(session.attach()),
             // An id that is not ours, or too old, has nothing after it.
@@ -180,20 +185,13 @@ impl<H: Handler> Endpoint<H> {
     }
 
     fn delete(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
-        if is_stateless(headers) || !self.settings.sessions || !self.speaks_old() {
-            return Err(self.not_allowed());
-        }
-        let session = self.session_of(headers)?;
+        let session = self.session(session_request(headers, self.rules())?)?;
         self.sessions.remove(&session.id);
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
-    pub(super) fn session_of(&self, headers: &HeaderMap) -> Result<Arc<Session<H>>, Refusal> {
-        let id = session_id(headers)?.ok_or_else(|| {
-            let message = "The Mcp-Session-Id header is missing.";
-            Refusal::new(StatusCode::BAD_REQUEST, message)
-        })?;
-        self.session(id)
+    pub(super) fn rules(&self) -> Rules<'_> {
+        Rules { config: &self.core, sessions: self.settings.sessions }
     }
 
     pub(super) fn session(&self, id: &str) -> Result<Arc<Session<H>>, Refusal> {
@@ -202,19 +200,21 @@ impl<H: Handler> Endpoint<H> {
 
     pub(super) fn new_session(&self, style: Style) -> Arc<Session<H>> {
         let core = if style == Style::Single { &self.old_core } else { &self.core };
-        Session::new(
-            random_name(),
-            Arc::clone(core),
-            Arc::clone(&self.handler),
-            style,
-            self.tagger.clone(),
-            &self.settings.limits,
-        )
+        let id = random_name();
+        let tags = self.tagger.scope(&id);
+        let handler = Arc::clone(&self.handler);
+        Session::new(id, Arc::clone(core), handler, style, tags, &self.settings.limits)
     }
 
     pub(super) fn follow(&self, session: Arc<Session<H>>, reader: Reader) -> Response<HttpBody> {
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-        events(HttpBody::events(Following { session, reader, keep_alive, begins_with: None, of: None }))
+        events(HttpBody::events(Following {
+            session,
+            reader,
+            keep_alive,
+            begins_with: None,
+            of: None,
+        }))
     }
 
     /// The stream of 2024-11-05, which is the session: it begins with where to send messages.
@@ -269,10 +269,6 @@ impl<H: Handler> Endpoint<H> {
         !self.old_core.revisions.is_empty()
     }
 
-    fn not_allowed(&self) -> Refusal {
-        method_refusal()
-    }
-
     /// A browser asks whether a page may send a request: if its origin was let in by name.
     fn preflight(
         &self,
@@ -281,7 +277,7 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result<Response<HttpBody>, Refusal> {
         let named = headers.get(header::ORIGIN).and_then(|it| it.to_str().ok());
         if !named.is_some_and(|it| self.settings.door.knows_origin(it)) {
-            return Err(method_refusal());
+            return Err(Refusal::method(methods));
         }
         let mut response = empty(StatusCode::NO_CONTENT);
         let allowed = response.headers_mut();
@@ -321,6 +317,10 @@ impl<H: Handler> Answers for Endpoint<H> {
 
     fn hang_up(&self) {
         self.hang_up();
+    }
+
+    fn end(&self) {
+        self.end();
     }
 }
 
@@ -410,14 +410,14 @@ fn empty(status: StatusCode) -> Response<HttpBody> {
 }
 
 fn refuse(refusal: Refusal) -> Response<HttpBody> {
-    let status = refusal.status;
+    let (status, allow) = (refusal.status, refusal.allow);
     let mut text = Vec::with_capacity(256);
     refusal.message().write(&mut text);
     let mut response = json(status, text);
     let headers = response.headers_mut();
     let mut say = |name, value| headers.insert(name, HeaderValue::from_static(value));
     match status {
-        StatusCode::METHOD_NOT_ALLOWED => say(header::ALLOW, "GET, POST, DELETE"),
+        StatusCode::METHOD_NOT_ALLOWED => say(header::ALLOW, allow.unwrap_or("POST")),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => say(header::ACCEPT_ENCODING, "identity"),
         StatusCode::SERVICE_UNAVAILABLE => say(header::RETRY_AFTER, "30"),
         StatusCode::TOO_MANY_REQUESTS => say(header::RETRY_AFTER, "1"),
@@ -428,10 +428,6 @@ fn refuse(refusal: Refusal) -> Response<HttpBody> {
         _ => None,
     };
     response
-}
-
-fn method_refusal() -> Refusal {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "This method is not served here.")
 }
 
 fn no_session() -> Refusal {
@@ -448,5 +444,4 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_BUFFERING: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-const LAST_EVENT_ID: HeaderName =
-    HeaderName::from_static(trunkline_wire::header::LAST_EVENT_ID);
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static(trunkline_wire::header::LAST_EVENT_ID);

@@ -147,7 +147,8 @@ impl<H: Handler> Exchange<H> {
     /// Whether a deadline has passed.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(next) = self.core.next_timeout() else { return false };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next.into())));
+        let timer =
+            self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next.into())));
         // A timer that fires too early does no harm, so it is only ever moved forward.
         if next < timer.deadline().into_std() || timer.is_elapsed() {
             timer.as_mut().reset(next.into());
@@ -240,7 +241,7 @@ impl<H: Handler> Rest<H> {
 impl<H: Handler> Events for Rest<H> {
     fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let this = &mut *self;
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(1024);
         if let Some(first) = this.first.take() {
             write_event(&first, &mut out);
         }

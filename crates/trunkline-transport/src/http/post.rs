@@ -7,11 +7,11 @@ use std::task::Poll;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode, request};
 use http_body::Body;
-use trunkline_proto::http::classify::{Route, Rules, classify};
+use trunkline_proto::Outgoing;
+use trunkline_proto::http::classify::{Route, classify};
 use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
 use trunkline_proto::server::{Memo, Server};
-use trunkline_proto::Outgoing;
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message};
 use trunkline_wire::revision::Era;
@@ -36,10 +36,7 @@ impl<H: Handler> Endpoint<H> {
             return Err(unacceptable());
         }
         let incoming = self.read(headers, body).await?;
-        let route = {
-            let rules = Rules { config: &self.core, sessions: self.settings.sessions };
-            classify(headers, &incoming, rules, &mut lock(memo))?
-        };
+        let route = { classify(headers, &incoming, self.rules(), &mut lock(memo))? };
         // Clients of the dialect were never told to name what they read.
         if !accepts && !is_dialect(&incoming) {
             return Err(unacceptable());
@@ -244,6 +241,7 @@ fn overloaded(incoming: &Incoming) -> Refusal {
         status: StatusCode::TOO_MANY_REQUESTS,
         error: ErrorObject::internal("overloaded", "Too many calls are open; try later."),
         id: id_of(incoming),
+        allow: None,
     }
 }
 

@@ -22,8 +22,6 @@ pub(super) struct Pulse {
     idle_since: AtomicU64,
     /// When the head that is being read began, likewise; 0 if none is.
     head_since: AtomicU64,
-    /// Whether it speaks HTTP/2, which looks after its own heads.
-    h2: AtomicBool,
     expired: AtomicBool,
 }
 
@@ -34,7 +32,6 @@ impl Pulse {
             busy: AtomicU32::new(0),
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(0),
-            h2: AtomicBool::new(false),
             expired: AtomicBool::new(false),
         })
     }
@@ -72,19 +69,9 @@ impl Pulse {
         self.expired.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_h2(&self) -> bool {
-        self.h2.load(Ordering::Relaxed)
-    }
-
-    fn heard(&self, bytes: &[u8]) {
-        if self.busy.load(Ordering::Relaxed) > 0 || self.head_since.load(Ordering::Relaxed) > 0 {
-            return;
-        }
-        let first = self.idle_since.load(Ordering::Relaxed) == 0;
-        if first && bytes.starts_with(b"PRI") {
-            self.h2.store(true, Ordering::Relaxed);
-        }
-        if !self.is_h2() {
+    /// Bytes have come: if nothing is being answered, a head has begun.
+    fn heard(&self) {
+        if self.busy.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now().max(1), Ordering::Relaxed);
         }
     }
@@ -108,6 +95,8 @@ impl Drop for Beat {
 pub(super) struct Felt<S> {
     pub(super) stream: S,
     pub(super) pulse: Arc<Pulse>,
+    /// HTTP/2 looks after its own heads.
+    pub(super) is_h2: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
@@ -128,8 +117,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
         let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
         if let Poll::Ready(Ok(())) = polled
             && buf.filled().len() > before
+            && !this.is_h2
         {
-            this.pulse.heard(&buf.filled()[before..]);
+            this.pulse.heard();
         }
         polled
     }

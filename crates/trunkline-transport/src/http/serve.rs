@@ -3,16 +3,16 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -34,6 +34,9 @@ pub trait Answers: Send + Sync + 'static {
 
     /// The server should end: what would never end by itself must.
     fn hang_up(&self);
+
+    /// The server has ended: what is still at work stops.
+    fn end(&self);
 }
 
 /// Serves connections until `shutdown`, then answers what is in flight and returns.
@@ -46,7 +49,7 @@ pub async fn serve(
     let limits = Arc::new(limits);
     let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let (close, closing) = watch::channel(());
-    let builder = Arc::new(builder(&limits));
+    let builders = Arc::new(Builders::new(&limits));
     let mut open = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -64,7 +67,7 @@ pub async fn serve(
         let connection = connection(
             stream,
             Arc::clone(&answers),
-            Arc::clone(&builder),
+            Arc::clone(&builders),
             Arc::clone(&limits),
             closing.clone(),
         );
@@ -79,6 +82,8 @@ pub async fn serve(
     let all = async { while open.join_next().await.is_some() {} };
     // Whoever has not finished by then is cut off when the rest is dropped.
     let _ = timeout(limits.shutdown, all).await;
+    drop(open);
+    answers.end();
     Ok(())
 }
 
@@ -98,10 +103,10 @@ async fn accept(
     }
 }
 
-async fn connection(
+async fn connection<A: Answers>(
     stream: TcpStream,
-    answers: Arc<impl Answers>,
-    builder: Arc<auto::Builder<TokioExecutor>>,
+    answers: Arc<A>,
+    builders: Arc<Builders>,
     limits: Arc<Limits>,
     mut closing: watch::Receiver<()>,
 ) {
@@ -110,17 +115,53 @@ async fn connection(
         return;
     }
     let pulse = Pulse::new();
-    let shared = Arc::new((answers, Mutex::new(Memo::default())));
-    let service = service_fn(|request| {
-        let (beat, shared) = (pulse.request(), Arc::clone(&shared));
-        async move {
-            let mut response = shared.0.answer(request, &shared.1).await;
-            response.body_mut().on_end = Some(Box::new(beat));
-            Ok::<_, Infallible>(response)
-        }
+    let Some(is_h2) = speaks_h2(&stream, &limits, &mut closing).await else { return };
+    let shared = Shared { answers, memo: Mutex::default(), pulse: Arc::clone(&pulse) };
+    let shared = Arc::new(shared);
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(shared.answer(request).await) }
     });
-    let stream = TokioIo::new(Felt { stream, pulse: Arc::clone(&pulse) });
-    let mut served = pin!(builder.serve_connection(stream, service));
+    let stream = TokioIo::new(Felt { stream, pulse: Arc::clone(&pulse), is_h2 });
+    if is_h2 {
+        // In a box: it is large, and few connections are of this kind.
+        let served = builders.h2.serve_connection(stream, service);
+        let end = http2::Connection::graceful_shutdown;
+        return Box::pin(watched(served, end, &pulse, &limits, closing, is_h2)).await;
+    }
+    let served = builders.h1.serve_connection(stream, service);
+    watched(served, http1::Connection::graceful_shutdown, &pulse, &limits, closing, is_h2).await;
+}
+
+/// Whether the peer speaks HTTP/2, which begins with a line that no request of HTTP/1 begins with.
+/// `None` if it says nothing for as long as there may be between two requests, or the server ends.
+async fn speaks_h2(
+    stream: &TcpStream,
+    limits: &Limits,
+    closing: &mut watch::Receiver<()>,
+) -> Option<bool> {
+    let mut first = [0; PREFACE.len()];
+    let n = {
+        let (mut peeked, mut ended) = (pin!(stream.peek(&mut first)), pin!(closing.changed()));
+        let peeked = poll_fn(|cx| match ended.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => peeked.as_mut().poll(cx).map(Result::ok),
+        });
+        timeout(limits.keep_alive, peeked).await.ok().flatten().filter(|it| *it > 0)?
+    };
+    Some(n > 1 && first[..n] == PREFACE[..n])
+}
+
+/// Drives a connection, and ends one that does nothing for too long.
+async fn watched<C: Future>(
+    served: C,
+    end: fn(Pin<&mut C>),
+    pulse: &Pulse,
+    limits: &Limits,
+    mut closing: watch::Receiver<()>,
+    is_h2: bool,
+) {
+    let mut served = pin!(served);
     let mut look = pin!(sleep_until(Instant::now() + limits.header_read.min(limits.keep_alive)));
     let mut ended = pin!(closing.changed());
     let mut ending = false;
@@ -131,19 +172,17 @@ async fn connection(
             }
             if !ending && ended.as_mut().poll(cx).is_ready() {
                 ending = true;
-                served.as_mut().graceful_shutdown();
+                end(served.as_mut());
                 continue;
             }
             if look.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            match pulse.check(&limits) {
+            match pulse.check(limits) {
                 Some(next) => look.as_mut().reset(next.into()),
+                None if is_h2 => return Poll::Ready(()),
                 None => {
                     pulse.expire();
-                    if pulse.is_h2() {
-                        return Poll::Ready(());
-                    }
                     look.as_mut().reset(Instant::now() + limits.header_read);
                 }
             }
@@ -152,21 +191,44 @@ async fn connection(
     .await;
 }
 
-fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    // How long a head may take is watched by `pulse`, which needs no timer for each.
-    builder.http1().header_read_timeout(None).max_buf_size(limits.header_bytes.max(8 << 10));
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Some(limits.stream_keep_alive))
-        .max_concurrent_streams(limits.h2_streams)
-        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
-        .initial_stream_window_size(64 << 10)
-        .initial_connection_window_size(1 << 20)
-        .max_pending_accept_reset_streams(20)
-        .max_local_error_reset_streams(1024);
-    builder
+/// What the requests of one connection share.
+struct Shared<A> {
+    answers: Arc<A>,
+    memo: Mutex<Memo>,
+    pulse: Arc<Pulse>,
+}
+
+impl<A: Answers> Shared<A> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<HttpBody> {
+        let beat = self.pulse.request();
+        let mut response = self.answers.answer(request, &self.memo).await;
+        response.body_mut().on_end = Some(Box::new(beat));
+        response
+    }
+}
+
+/// How connections are served. How long a head may take is watched by `pulse`, which needs no timer
+/// for each request.
+struct Builders {
+    h1: http1::Builder,
+    h2: http2::Builder<TokioExecutor>,
+}
+
+impl Builders {
+    fn new(limits: &Limits) -> Self {
+        let mut h1 = http1::Builder::new();
+        h1.header_read_timeout(None).max_header_size(limits.header_bytes);
+        let mut h2 = http2::Builder::new(TokioExecutor::new());
+        h2.timer(TokioTimer::new())
+            .keep_alive_interval(Some(limits.stream_keep_alive))
+            .max_concurrent_streams(limits.h2_streams)
+            .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+            .initial_stream_window_size(64 << 10)
+            .initial_connection_window_size(1 << 20)
+            .max_pending_accept_reset_streams(20)
+            .max_local_error_reset_streams(1024);
+        Self { h1, h2 }
+    }
 }
 
 fn is_about_one_peer(error: &io::Error) -> bool {
@@ -174,4 +236,6 @@ fn is_about_one_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
+/// How HTTP/2 begins.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 const PAUSE: Duration = Duration::from_millis(50);

@@ -13,7 +13,7 @@ use std::time::Instant;
 use http::StatusCode;
 use tokio::task::AbortHandle;
 use tokio::time::sleep_until;
-use trunkline_auth::tag::Tagger;
+use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
@@ -32,7 +32,7 @@ pub(super) struct Session<H> {
     pub(super) id: String,
     handler: Arc<H>,
     voice: Voice,
-    tagger: Tagger,
+    tags: Tags,
     is_old: bool,
     state: Mutex<State>,
     me: Weak<Self>,
@@ -77,7 +77,7 @@ impl<H: Handler> Session<H> {
         core: Arc<Config>,
         handler: Arc<H>,
         style: Style,
-        tagger: Tagger,
+        tags: Tags,
         limits: &Limits,
     ) -> Arc<Self> {
         let (voice, ears) = Voice::new(limits.queue);
@@ -101,7 +101,7 @@ impl<H: Handler> Session<H> {
             id,
             handler,
             voice,
-            tagger,
+            tags,
             is_old: style == Style::Single,
             state: Mutex::new(state),
             me: me.clone(),
@@ -345,7 +345,7 @@ impl<H: Handler> Session<H> {
     }
 
     fn tag(&self, stream: u64, place: u64) -> u64 {
-        self.tagger.tag(&self.id, &EventId::tagged(stream, place))
+        self.tags.tag(&EventId::tagged(stream, place))
     }
 }
 
@@ -413,10 +413,8 @@ impl State {
         let mut text = Vec::with_capacity(256);
         message.write(&mut text);
         flatten(&mut text);
-        let is_answer = matches!(
-            message,
-            Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_)
-        );
+        let is_answer =
+            matches!(message, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
         let last = is_answer.then(|| reply::status(message, Era::Stateful, dispatched));
         let changed = self.streams.say(via, text, last, now);
         self.wake_any(changed);

@@ -2,4 +2,6 @@
 
 mod child;
 mod drive;
+#[cfg(feature = "http")]
+mod http_client;
 mod stdio;

@@ -76,7 +76,10 @@ async fn pipes_are_carried() {
 #[tokio::test]
 async fn sockets_are_carried() {
     if let Ok(expected) = std::env::var(EXPECTED) {
-        return copy(&expected).await;
+        copy(&expected).await;
+        // A socket that was made not to block stays so, and the harness that wants to print its
+        // verdict there would fail if it is full.
+        std::process::exit(0);
     }
     let (mut input, stdin) = UnixStream::pair().expect("sockets come in pairs");
     let (mut output, stdout) = UnixStream::pair().expect("sockets come in pairs");

@@ -227,7 +227,7 @@ impl RequestMeta {
             task_id: String,
         }
         let Some(meta) = meta.filter(|meta| !meta.is_null()) else { return Ok(Self::default()) };
-        let mut rest = Object::parse(meta.get()).map_err(|_| MetaFault::NotAnObject)?;
+        let mut rest = Object::parse(meta.get()).map_err(|_| MetaFault::of(meta))?;
         let progress_token = take_token(&mut rest)?;
         let related_task = match rest.take(RELATED_TASK) {
             Some(raw) => {

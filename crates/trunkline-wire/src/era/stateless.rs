@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::Error as _;
 
 use super::stateful::{Fit, ResultBody};
-use crate::json::{Json, write_string};
+use crate::json::Json;
 use crate::jsonrpc::{Id, Object};
 use crate::model::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::model::{CacheHint, CacheScope, DetailedTask, Implementation, InputRequired, Task};
@@ -153,6 +153,16 @@ pub fn decode_cache(raw: &Json) -> CacheHint {
     CacheHint { ttl_ms, scope: scope.unwrap_or_default() }
 }
 
+/// The same result, stale at once whatever it said: for one that came of questions, which must not
+/// be kept.
+pub fn never_kept(raw: Json) -> Json {
+    let Ok(mut object) = Object::parse(raw.get()) else { return raw };
+    match object.take("ttlMs") {
+        Some(_) => object.to_json(),
+        None => raw,
+    }
+}
+
 /// Reads who answered from a result's `_meta`.
 pub fn decode_server_info(raw: &Json) -> Option<Implementation> {
     let meta = Object::parse(raw.get()).ok()?.take("_meta")?;
@@ -175,8 +185,11 @@ pub(super) fn open(
     out: &mut Vec<u8>,
 ) {
     use std::io::Write;
-    out.extend_from_slice(br#"{"resultType":"#);
-    write_string(kind, out);
+    // Room for a short result; and neither of these names has anything to escape.
+    out.reserve(512);
+    out.extend_from_slice(br#"{"resultType":""#);
+    out.extend_from_slice(kind.as_bytes());
+    out.push(b'"');
     if let Some(CacheHint { ttl_ms, scope }) = cache {
         write!(out, r#","ttlMs":{ttl_ms},"cacheScope":"{}""#, scope.as_str())
             .expect("writing to memory cannot fail");
@@ -185,9 +198,9 @@ pub(super) fn open(
         (None, None) => {}
         // Nearly every result: nothing to merge, so nothing to read.
         (Some(server_info), None) => {
-            out.extend_from_slice(br#","_meta":{"#);
-            write_string(SERVER_INFO, out);
-            out.push(b':');
+            out.extend_from_slice(br#","_meta":{""#);
+            out.extend_from_slice(SERVER_INFO.as_bytes());
+            out.extend_from_slice(br#"":"#);
             out.extend_from_slice(server_info.get().as_bytes());
             out.push(b'}');
         }

@@ -43,9 +43,11 @@ impl Event<'_> {
         out.reserve(self.data.len() + 8);
         let mut rest = Some(self.data);
         while let Some(data) = rest {
-            let end = data.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let end = super::find(b'\n', data).into_iter().chain(super::find(b'\r', data)).min();
             let (line, tail) = data.split_at(end.unwrap_or(data.len()));
-            field("data", line, out);
+            out.extend_from_slice(b"data: ");
+            out.extend_from_slice(line);
+            out.push(b'\n');
             rest = end.map(|_| tail.strip_prefix(b"\r\n").unwrap_or(&tail[1..]));
         }
         out.push(b'\n');

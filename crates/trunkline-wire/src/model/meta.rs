@@ -28,18 +28,28 @@ pub const BAGGAGE: &str = "baggage";
 /// What can be wrong with a request's `_meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaFault {
-    /// It is not an object, or a name stands twice in it.
+    /// It is not an object.
     NotAnObject,
+    /// A name stands twice in it, so that two readers could disagree.
+    Repeated,
     /// A required name is missing; so is `_meta` itself if there was none.
     Missing(&'static str),
     /// The value under this name is not what it must be.
     Wrong(&'static str),
 }
 
+impl MetaFault {
+    /// Why a `_meta` could not be opened.
+    pub(crate) fn of(meta: &crate::json::Json) -> Self {
+        if meta.is_object() { Self::Repeated } else { Self::NotAnObject }
+    }
+}
+
 impl std::fmt::Display for MetaFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotAnObject => f.write_str("`_meta` must be an object without repeated names."),
+            Self::NotAnObject => f.write_str("`_meta` must be an object."),
+            Self::Repeated => f.write_str("A member name stands twice in `_meta`."),
             Self::Missing(name) => write!(f, "`_meta` must hold `{name}`."),
             Self::Wrong(name) => write!(f, "The value of `{name}` in `_meta` is not valid."),
         }
@@ -50,6 +60,9 @@ impl std::error::Error for MetaFault {}
 
 impl From<MetaFault> for crate::jsonrpc::ErrorObject {
     fn from(fault: MetaFault) -> Self {
-        Self::invalid_params(fault.to_string())
+        match fault {
+            MetaFault::Repeated => Self::invalid_request(fault.to_string()),
+            _ => Self::invalid_params(fault.to_string()),
+        }
     }
 }

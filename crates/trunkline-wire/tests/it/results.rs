@@ -248,7 +248,7 @@ fn an_envelope_with_faults_names_them() {
     assert_eq!(Envelope::read(Some(&json("[]"))), Err(MetaFault::NotAnObject));
     assert_eq!(read(&[CAPABILITIES]), Err(MetaFault::Missing(meta::PROTOCOL_VERSION)));
     assert_eq!(read(&[VERSION]), Err(MetaFault::Missing(meta::CLIENT_CAPABILITIES)));
-    assert_eq!(read(&[VERSION, VERSION, CAPABILITIES]), Err(MetaFault::NotAnObject));
+    assert_eq!(read(&[VERSION, VERSION, CAPABILITIES]), Err(MetaFault::Repeated));
     assert!(read(&[VERSION, CAPABILITIES]).is_ok(), "the client need not say who it is");
     let table = [
         (r#""io.modelcontextprotocol/clientInfo":"me""#, meta::CLIENT_INFO),

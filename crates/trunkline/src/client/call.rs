@@ -18,7 +18,6 @@ use trunkline_wire::code;
 use trunkline_wire::era::stateful::{Fit, encode_params};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::method;
 use trunkline_wire::model::{ListParams, ListToolsResult, LogLevel, Progress, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -206,8 +205,6 @@ impl Ask {
     /// `_meta` may change the answer in ways that nobody knows.
     fn key(&self) -> Option<Key> {
         let is_told = self.caller.revision().era() == Era::Stateless && self.meta.is_empty();
-        // An answer that came of questions must not be kept, and here nothing tells.
-        let is_told = is_told && !method::MAY_ASK.contains(&self.method);
         let params = self.params.as_ref().ok().filter(|_| is_told)?;
         self.caller.shared.cache.key(self.method, params)
     }

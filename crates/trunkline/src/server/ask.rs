@@ -97,11 +97,18 @@ impl std::error::Error for AskError {}
 
 type Asking<T> = Pin<Box<dyn Future<Output = Result<Answer<T>, AskError>> + Send>>;
 
+/// What a question is called.
+pub(super) struct Key {
+    pub(super) text: String,
+    /// Whether the handler's author chose it, so that clients can know it.
+    pub(super) is_chosen: bool,
+}
+
 /// A form for the user, to be awaited. Made by [`Context::ask`].
 #[must_use = "a question is asked when it is awaited"]
 pub struct Ask<T> {
     context: Context,
-    key: String,
+    key: Key,
     message: String,
     form: Option<Json>,
     answer: PhantomData<fn() -> T>,
@@ -114,9 +121,10 @@ impl<T> Ask<T> {
     }
 
     /// Names the question. By default questions are named by the order in which they are asked.
-    /// A second one of the same name in one call is an [`AskError::Invalid`].
+    /// A second one of the same name in one call is an [`AskError::Invalid`]. A client that knows
+    /// the name may answer before it is asked.
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = key.into();
+        self.key = Key { text: key.into(), is_chosen: true };
         self
     }
 
@@ -156,7 +164,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> IntoFuture for Ask<T> {
 #[must_use = "a question is asked when it is awaited"]
 pub struct AskUrl {
     context: Context,
-    key: String,
+    key: Key,
     message: String,
     url: String,
 }
@@ -169,7 +177,7 @@ impl AskUrl {
 
     /// Names the question.
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = key.into();
+        self.key = Key { text: key.into(), is_chosen: true };
         self
     }
 }
@@ -195,7 +203,7 @@ impl IntoFuture for AskUrl {
 #[must_use = "a question is asked when it is awaited"]
 pub struct AskModel {
     context: Context,
-    key: String,
+    key: Key,
     params: CreateMessageParams,
 }
 
@@ -207,7 +215,7 @@ impl AskModel {
 
     /// Names the question.
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = key.into();
+        self.key = Key { text: key.into(), is_chosen: true };
         self
     }
 }
@@ -228,7 +236,7 @@ impl IntoFuture for AskModel {
 #[must_use = "a question is asked when it is awaited"]
 pub struct AskRoots {
     context: Context,
-    key: String,
+    key: Key,
 }
 
 impl AskRoots {
@@ -239,7 +247,7 @@ impl AskRoots {
 
     /// Names the question.
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = key.into();
+        self.key = Key { text: key.into(), is_chosen: true };
         self
     }
 }
@@ -261,7 +269,7 @@ impl Context {
     /// Asks the client in the way its era has, and reads the answer.
     pub(super) async fn question<T: DeserializeOwned>(
         &self,
-        key: String,
+        key: Key,
         request: InputRequest,
     ) -> Result<T, AskError> {
         let refusal = self.refusal(&request);
@@ -277,7 +285,7 @@ impl Context {
         }
         stateful::can_ask(&request, self.0.revision.profile())
             .map_err(|unfit| AskError::Invalid(unfit.to_string()))?;
-        self.claim(&key)?;
+        self.claim(&key.text)?;
         let answer = match &self.0.asker {
             Asker::Wire => self.ask_on_the_wire(request).await?,
             Asker::Task(task) => match task.known(&key, &request) {

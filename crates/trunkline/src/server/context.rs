@@ -21,7 +21,7 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::Revision;
 
 use super::Inner;
-use super::ask::{Ask, AskError, AskModel, AskRoots, AskUrl};
+use super::ask::{Ask, AskError, AskModel, AskRoots, AskUrl, Key};
 use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
 use crate::ToolError;
@@ -248,8 +248,9 @@ impl Context {
     }
 
     /// The key of the next question, by order of asking.
-    pub(super) fn next_question(&self) -> String {
-        format!("q{}", self.0.questions.fetch_add(1, Ordering::Relaxed) + 1)
+    pub(super) fn next_question(&self) -> Key {
+        let text = format!("q{}", self.0.questions.fetch_add(1, Ordering::Relaxed) + 1);
+        Key { text, is_chosen: false }
     }
 
     /// Notes that a question is asked. A key names one question: by it the answer is found.

@@ -17,6 +17,7 @@ use trunkline_wire::method::Gate;
 use trunkline_wire::model::{InputRequest, InputRequired, TaskRequest};
 
 use super::Inner;
+use super::ask::Key;
 use super::context::{Asker, Context, lock};
 use super::job::{Job, Target};
 
@@ -84,8 +85,8 @@ impl Notebook {
     }
 
     /// The answer to a question, if an earlier round brought it.
-    pub(super) fn known(&mut self, key: &str, request: &InputRequest) -> Option<Json> {
-        self.journal.answer(key, &Json::of(request)).cloned()
+    pub(super) fn known(&self, key: &Key, request: &InputRequest) -> Option<Json> {
+        self.journal.answer(&key.text, &Json::of(request)).cloned()
     }
 
     /// Asks that the rest run as a task. Returns whether it will.
@@ -96,14 +97,18 @@ impl Notebook {
     }
 
     /// The answer to a question, or `None` after noting that it must be asked.
-    pub(super) fn answer_or_ask(&mut self, key: &str, request: InputRequest) -> Option<Json> {
+    pub(super) fn answer_or_ask(&mut self, key: &Key, request: InputRequest) -> Option<Json> {
         let question = Json::of(&request);
+        if key.is_chosen {
+            self.journal.take_offer(&key.text, &question);
+        }
+        let key = &key.text;
         if let Some(answer) = self.journal.answer(key, &question) {
             return Some(answer.clone());
         }
         if !self.new.iter().any(|(name, _)| name == key) {
             self.journal.ask(key, question);
-            self.new.push((key.to_owned(), request));
+            self.new.push((key.clone(), request));
         }
         self.wake();
         None

@@ -211,7 +211,7 @@ fn below(root: &str, path: &str) -> Option<String> {
 /// Puts a file or directory into the one above it, and that one into the next.
 fn hang(directories: &mut BTreeMap<String, Vec<Resource>>, child: Resource) {
     let Some((parent, _)) = child.uri.rsplit_once('/') else { return };
-    if !parent.strip_prefix(SKILL_SCHEME).is_some_and(|it| !it.is_empty()) {
+    if parent.strip_prefix(SKILL_SCHEME).is_none_or(str::is_empty) {
         return;
     }
     let parent = parent.to_owned();

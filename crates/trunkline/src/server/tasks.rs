@@ -30,7 +30,7 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::Revision;
 
 use super::Inner;
-use super::ask::{AskError, question_params};
+use super::ask::{AskError, Key, question_params};
 use super::context::{Asker, Context, lock};
 use super::job::Job;
 use super::rounds::Notebook;
@@ -257,7 +257,7 @@ impl TaskAsker {
     }
 
     /// The answer to a question, if it was given before the call became a task.
-    pub(super) fn known(&self, key: &str, request: &InputRequest) -> Option<Json> {
+    pub(super) fn known(&self, key: &Key, request: &InputRequest) -> Option<Json> {
         lock(self.rounds.as_ref()?).known(key, request)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::advance;
 use trunkline::client::{Client, Listener};
-use trunkline::model::SubscriptionFilter;
+use trunkline::model::{ResourceData, SubscriptionFilter};
 use trunkline::{Change, Revision};
 
 use crate::client_peer::{Peer, builder, open};
@@ -160,4 +160,52 @@ async fn news_of_a_changed_list_end_its_freshness() {
     peer.notify("notifications/prompts/list_changed", json!({ "_meta": meta })).await;
     assert_eq!(listener.next().await, Some(Change::Prompts));
     assert_eq!(asked(&client, &mut peer, kept(prompts(&["b"]))).await, ["b"]);
+}
+
+/// The text of a resource.
+async fn read(client: &Client) -> String {
+    let result = soon(client.read_resource("demo://a").into_future()).await.unwrap();
+    match &result.contents[0].data {
+        ResourceData::Text(text) => text.clone(),
+        ResourceData::Blob(_) => panic!("the server sent text"),
+    }
+}
+
+fn text(text: &str) -> Value {
+    kept(json!({ "contents": [{ "uri": "demo://a", "text": text }] }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_a_changed_resource_end_its_freshness() {
+    let (client, mut peer) = open(builder(), Revision::V2026_07_28).await;
+    let (mut listener, meta) = listen(&client, &mut peer).await;
+    for (at, expected) in ["one", "two"].into_iter().enumerate() {
+        let served = async {
+            let request = peer.expect("resources/read").await;
+            peer.reply(&request, text(expected)).await;
+        };
+        let (first, ()) = tokio::join!(read(&client), served);
+        assert_eq!((&*first, &*read(&client).await), (expected, expected), "{at}");
+        let params = json!({ "uri": "demo://a", "_meta": meta });
+        peer.notify("notifications/resources/updated", params).await;
+        assert_eq!(listener.next().await, Some(Change::Resource("demo://a".to_owned())));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_back_about_is_never_kept() {
+    let (client, mut peer) = open(builder(), Revision::V2026_07_28).await;
+    for _ in 0..2 {
+        let served = async {
+            let request = peer.expect("resources/read").await;
+            assert_eq!(request["params"].get("requestState"), None);
+            let more = json!({ "resultType": "input_required", "requestState": "s" });
+            peer.reply(&request, more).await;
+            let request = peer.expect("resources/read").await;
+            assert_eq!(request["params"]["requestState"], "s");
+            peer.reply(&request, text("for you")).await;
+        };
+        let (result, ()) = tokio::join!(read(&client), served);
+        assert_eq!(result, "for you");
+    }
 }

@@ -413,3 +413,56 @@ async fn too_many_tasks_are_refused() {
         assert_eq!(error["data"]["reason"], "overloaded", "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_call_may_ask_first_and_become_a_task_then() {
+    let effects = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&effects);
+    let order = move |cx: Context| {
+        let effects = Arc::clone(&counter);
+        async move {
+            let name = cx.ask::<Name>("Your name?").key("name").await?.accepted()?.name;
+            let pay = async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1);
+            let paid = cx.once("pay", pay).await?;
+            cx.become_task().await;
+            let friend = cx.ask::<Name>("And your friend's?").await?.accepted()?.name;
+            Ok::<_, ToolError>(format!("{name} and {friend} have paid {paid} time"))
+        }
+    };
+    // Some tool must be a task from its beginning, or the server would not declare tasks.
+    let with_tasks = || tool("fail", fail).task(TaskSupport::Optional);
+    let server = builder().tool(tool("order", order)).tool(with_tasks()).build();
+
+    let mut peer = peer(&server, EXTENSION).await;
+    let params = peer.enveloped(json!({ "name": "order" }));
+    let asked = peer.call_unchecked("tools/call", params).await.unwrap();
+    assert_eq!(asked["resultType"], "input_required");
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let params = peer.enveloped(json!({
+        "name": "order",
+        "inputResponses": { "name": answer },
+        "requestState": asked["requestState"],
+    }));
+    let created = peer.call_unchecked("tools/call", params).await.unwrap();
+    assert_eq!(created["resultType"], "task", "{created}");
+    let absent = ["requestState", "inputRequests", "result"];
+    assert!(absent.iter().all(|it| created.get(it).is_none()), "{created}");
+    let id = &created["taskId"];
+    let task = while_it_is(&mut peer, id, "working").await;
+    let questions = task["inputRequests"].as_object().unwrap();
+    assert_eq!(questions.len(), 1, "the first was answered before: {task}");
+    let key = questions.keys().next().unwrap();
+    let answer = json!({ "action": "accept", "content": { "name": "Eve" } });
+    let update = json!({ "taskId": id, "inputResponses": { key: answer } });
+    peer.expect("tasks/update", update).await;
+    let task = while_it_is(&mut peer, id, "working").await;
+    assert_eq!(text(&task["result"]), "Ada and Eve have paid 1 time");
+
+    // Where nobody can decide that, the call goes on as it was.
+    for (revision, paid) in [(CORE, 2), (EXTENSION, 3)] {
+        let mut peer = open(&server, revision).await;
+        let result = peer.tool("order", json!({})).await;
+        assert_eq!(text(&result), format!("Ada and Ada have paid {paid} time"), "{revision}");
+    }
+    assert_eq!(effects.load(SeqCst), 3);
+}

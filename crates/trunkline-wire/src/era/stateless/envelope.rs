@@ -53,7 +53,7 @@ impl Envelope {
     /// Reads `params._meta`.
     pub fn read(meta: Option<&Json>) -> Result<Self, MetaFault> {
         let meta = meta.ok_or(MetaFault::Missing(PROTOCOL_VERSION))?;
-        let mut rest = Object::parse(meta.get()).map_err(|_| MetaFault::NotAnObject)?;
+        let mut rest = Object::parse(meta.get()).map_err(|_| MetaFault::of(meta))?;
         Ok(Self {
             protocol_version: take(&mut rest, PROTOCOL_VERSION)?
                 .ok_or(MetaFault::Missing(PROTOCOL_VERSION))?,

@@ -1,0 +1,244 @@
+//! What is decided before a body is read: for whom a request is, where it comes from, what it holds.
+
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use trunkline_proto::http::door::{Door, accepts_both, accepts_events, check_body};
+
+fn map(headers: &[(HeaderName, &str)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    }
+    map
+}
+
+/// The status with which a request is refused, 200 if it is not.
+fn knock(door: &Door, uri: &str, headers: &[(HeaderName, &str)]) -> u16 {
+    let uri: Uri = uri.parse().unwrap();
+    door.check(&uri, &map(headers)).map_or_else(|it| it.status.as_u16(), |()| 200)
+}
+
+#[test]
+fn a_server_goes_by_the_names_of_this_machine() {
+    let door = Door::default();
+    for host in [
+        "localhost",
+        "LOCALHOST",
+        "LocalHost:3000",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "[::1]",
+        "[::1]:65535",
+    ] {
+        assert_eq!(knock(&door, "/mcp", &[(HOST, host)]), 200, "{host}");
+        assert_eq!(knock(&door, &format!("http://{host}/mcp"), &[]), 200, "{host}");
+    }
+    for host in [
+        "evil.example",
+        "evil.example:3000",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil.localhost",
+        "localhost.",
+        "127.0.0.2",
+        "127.1",
+        "0.0.0.0",
+        "2130706433",
+        "::1",
+        "[::1",
+        "[::ffff:127.0.0.1]",
+        "localhost:80:80",
+        "localhost:abc",
+        "localhost:80@evil.example",
+        "user@localhost",
+        "localhost, evil.example",
+        "localhost/",
+        "local host",
+    ] {
+        assert_eq!(knock(&door, "/mcp", &[(HOST, host)]), 403, "{host}");
+    }
+}
+
+#[test]
+fn a_request_names_one_host() {
+    let door = Door::default();
+    assert_eq!(knock(&door, "/mcp", &[]), 400);
+    assert_eq!(knock(&door, "/mcp", &[(HOST, "localhost"), (HOST, "localhost")]), 400);
+    assert_eq!(knock(&door, "/mcp", &[(HOST, "localhost"), (HOST, "evil.example")]), 400);
+    assert_eq!(knock(&door, "/mcp", &[(HOST, "\u{e9}")]), 400);
+    // In absolute form, and in HTTP/2, the target names it; then both must be ours.
+    assert_eq!(knock(&door, "http://localhost/mcp", &[(HOST, "localhost:1")]), 200);
+    assert_eq!(knock(&door, "http://evil.example/mcp", &[(HOST, "localhost")]), 403);
+    assert_eq!(knock(&door, "http://localhost/mcp", &[(HOST, "evil.example")]), 403);
+    assert_eq!(knock(&door, "http://evil.example/mcp", &[]), 403);
+    assert_eq!(knock(&door, "http://localhost@evil.example/mcp", &[]), 403);
+}
+
+#[test]
+fn other_names_are_let_in_by_name() {
+    let mut door = Door::default();
+    door.allow_host("MCP.example.com");
+    door.allow_host("fixed.example.com:8443");
+    for (host, status) in [
+        ("mcp.example.com", 200),
+        ("mcp.EXAMPLE.com:99", 200),
+        ("fixed.example.com:8443", 200),
+        ("fixed.example.com", 403),
+        ("fixed.example.com:8444", 403),
+        ("sub.mcp.example.com", 403),
+        ("example.com", 403),
+        ("localhost", 200),
+    ] {
+        assert_eq!(knock(&door, "/mcp", &[(HOST, host)]), status, "{host}");
+    }
+}
+
+#[test]
+fn only_pages_of_our_own_talk_to_us() {
+    let door = Door::default();
+    let from = |origins: &[&str]| {
+        let mut headers = vec![(HOST, "127.0.0.1:3000")];
+        headers.extend(origins.iter().map(|it| (ORIGIN, *it)));
+        knock(&door, "/mcp", &headers)
+    };
+    assert_eq!(from(&[]), 200);
+    for origin in ["http://127.0.0.1:3000", "https://127.0.0.1:3000", "HTTP://127.0.0.1:3000"] {
+        assert_eq!(from(&[origin]), 200, "{origin}");
+    }
+    for origin in [
+        "null",
+        "",
+        "http://evil.example",
+        "http://127.0.0.1",
+        "http://127.0.0.1:3001",
+        "http://localhost:3000",
+        "http://127.0.0.1:3000/",
+        "http://127.0.0.1:3000.evil.example",
+        "http://127.0.0.1:3000@evil.example",
+        "http://evil.example#127.0.0.1:3000",
+        "ftp://127.0.0.1:3000",
+        "127.0.0.1:3000",
+        "//127.0.0.1:3000",
+        "http:/127.0.0.1:3000",
+        "h\u{fc}tp://127.0.0.1:3000",
+        "\u{fc}",
+        "http://127.0.0.1:3000, http://127.0.0.1:3000",
+    ] {
+        assert_eq!(from(&[origin]), 403, "{origin}");
+    }
+    assert_eq!(from(&["http://127.0.0.1:3000", "http://127.0.0.1:3000"]), 403);
+    assert_eq!(from(&["http://127.0.0.1:3000", "http://evil.example"]), 403);
+    assert_eq!(from(&["http://evil.example", "http://127.0.0.1:3000"]), 403);
+}
+
+#[test]
+fn other_pages_are_let_in_by_name() {
+    let mut door = Door::default();
+    door.allow_origin("https://App.example.com/");
+    let from = |origin| knock(&door, "/mcp", &[(HOST, "localhost"), (ORIGIN, origin)]);
+    assert_eq!(from("https://app.example.com"), 200);
+    assert_eq!(from("HTTPS://APP.example.com"), 200);
+    for origin in [
+        "http://app.example.com",
+        "https://app.example.com:444",
+        "https://app.example.com.evil.example",
+        "null",
+    ] {
+        assert_eq!(from(origin), 403, "{origin}");
+    }
+    assert!(door.knows_origin("https://app.example.com"));
+    // An own origin needs no name, so it is not among the named.
+    assert!(!door.knows_origin("http://localhost"));
+    // A page that is let in still cannot use a name that is not ours.
+    let headers = [(HOST, "evil.example"), (ORIGIN, "https://app.example.com")];
+    assert_eq!(knock(&door, "/mcp", &headers), 403);
+}
+
+#[test]
+fn a_body_is_json_and_plain() {
+    let body = |headers: &[(HeaderName, &str)]| {
+        check_body(&map(headers), 100).map_or_else(|it| it.status.as_u16(), |()| 200)
+    };
+    for kind in [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        "application/json;charset=\"UTF-8\"",
+        "application/json ; charset = utf-8",
+        "application/json;",
+        "application/json; profile=x",
+    ] {
+        assert_eq!(body(&[(CONTENT_TYPE, kind)]), 200, "{kind}");
+    }
+    for kind in [
+        "",
+        "text/plain",
+        "text/json",
+        "application/jsonx",
+        "application/json-rpc",
+        "application/vnd.api+json",
+        "application/json, text/plain",
+        "application/json text/plain",
+        "text/plain; application/json",
+        "text/plain, application/json",
+        "application/*",
+        "*/*",
+        "json",
+        "application/json; charset=utf-16",
+        "application/json; charset=latin1",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=application/json",
+        "\u{fc}",
+    ] {
+        assert_eq!(body(&[(CONTENT_TYPE, kind)]), 415, "{kind}");
+    }
+    assert_eq!(body(&[]), 415);
+    let json = (CONTENT_TYPE, "application/json");
+    assert_eq!(body(&[json.clone(), json.clone()]), 415);
+    assert_eq!(body(&[json.clone(), (CONTENT_TYPE, "text/plain")]), 415);
+    assert_eq!(body(&[json.clone(), (CONTENT_ENCODING, "identity")]), 200);
+    for encoding in ["gzip", "br", "x-gzip", "identity, gzip", "gzip, identity", ""] {
+        assert_eq!(body(&[json.clone(), (CONTENT_ENCODING, encoding)]), 415, "{encoding}");
+    }
+    let plain = (CONTENT_ENCODING, "identity");
+    assert_eq!(body(&[json.clone(), plain, (CONTENT_ENCODING, "gzip")]), 415);
+    for (length, status) in [("0", 200), ("100", 200), ("101", 413), ("18446744073709551615", 413)]
+    {
+        assert_eq!(body(&[json.clone(), (CONTENT_LENGTH, length)]), status, "{length}");
+    }
+}
+
+#[test]
+fn an_answer_can_be_either_kind() {
+    for (accept, both, events) in [
+        (&["application/json, text/event-stream"][..], true, true),
+        (&["text/event-stream,application/json"], true, true),
+        (&["application/json", "text/event-stream"], true, true),
+        (&["APPLICATION/JSON, Text/Event-Stream"], true, true),
+        (&["*/*"], true, true),
+        (&["application/*, text/*"], true, true),
+        (&["application/json;q=0.5, text/event-stream;q=1.0"], true, true),
+        (&["application/json; charset=utf-8, text/event-stream"], true, true),
+        (&["application/json, text/event-stream, text/html"], true, true),
+        (&["application/json"], false, false),
+        (&["text/event-stream"], false, true),
+        (&["text/html", "text/event-stream"], false, true),
+        (&["text/html"], false, false),
+        (&[""], false, false),
+        (&[], false, false),
+        (&["application/jsonx, text/event-stream"], false, true),
+        (&["application/json, text/event-streams"], false, false),
+        (&["application/json;q=0, text/event-stream"], false, true),
+        (&["application/json, text/event-stream;q=0.000"], false, false),
+        (&["application/json text/event-stream"], false, false),
+        (&["application, text"], false, false),
+    ] {
+        let headers: Vec<_> = accept.iter().map(|it| (ACCEPT, *it)).collect();
+        let headers = map(&headers);
+        assert_eq!(
+            (accepts_both(&headers), accepts_events(&headers)),
+            (both, events),
+            "{accept:?}"
+        );
+    }
+}

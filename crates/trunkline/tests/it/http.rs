@@ -1,0 +1,76 @@
+//! What the tests of HTTP share: a server at a port of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use trunkline::server::Http;
+use trunkline::{Context, Limits, Server, tool};
+
+use crate::server::{builder, soon};
+
+/// A server that can be reached, until it is dropped or told to end.
+pub(crate) struct House {
+    pub(crate) address: SocketAddr,
+    close: Option<oneshot::Sender<()>>,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl House {
+    /// Serves with all defaults.
+    pub(crate) async fn of(server: &Server) -> Self {
+        Self::with(server.http()).await
+    }
+
+    /// Serves as `http` says.
+    pub(crate) async fn with(http: Http) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (close, closed) = oneshot::channel();
+        let served = tokio::spawn(http.serve(listener, async move {
+            // A test that ends drops its server with its runtime.
+            if closed.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }));
+        Self { address, close: Some(close), served }
+    }
+
+    /// Tells the server to end; what is in flight goes on.
+    pub(crate) fn close(&mut self) {
+        let _ = self.close.take().map(|it| it.send(()));
+    }
+
+    /// Waits until the last connection is done.
+    pub(crate) async fn ended(self) {
+        soon(self.served).await.unwrap().unwrap();
+    }
+}
+
+/// A server whose tools `sum` and `sleep` count how often they ran.
+pub(crate) fn counting(limits: Limits) -> (Server, Arc<AtomicU32>) {
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = |text: &'static str| {
+        let runs = Arc::clone(&runs);
+        move || {
+            runs.fetch_add(1, SeqCst);
+            async move { text }
+        }
+    };
+    let server = builder()
+        .limits(limits)
+        .tool(tool("sum", counted("3")))
+        .tool(tool("sleep", counted("slept")))
+        .build();
+    (server, runs)
+}
+
+/// Reports `from..to` as progress.
+pub(crate) async fn steps(cx: &Context, from: u32, to: u32) {
+    for step in from..to {
+        cx.progress(step.into(), to.into()).await;
+    }
+}

@@ -1,0 +1,337 @@
+//! What a request may cost over HTTP: sizes, times and numbers, each with its status.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use trunkline::{Context, Limits, Revision, tool};
+use trunkline_testkit::http::{Guest, Line, request};
+
+use crate::http::{House, counting};
+use crate::server::{builder, soon};
+
+const NEWEST: Revision = Revision::V2026_07_28;
+const ERAS: [Revision; 2] = [Revision::V2025_11_25, NEWEST];
+
+#[tokio::test]
+async fn a_body_that_says_it_is_too_long_is_refused_unread() {
+    let (server, runs) = counting(Limits::default().body_bytes(1000));
+    let house = House::of(&server).await;
+    for revision in ERAS {
+        let mut guest = Guest::open(house.address, revision).await;
+        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        for length in ["1001", "4294967297", "9223372036854775807"] {
+            let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
+            for (name, value) in guest.headers(&asked) {
+                text.push_str(&format!("{name}: {value}\r\n"));
+            }
+            text.push_str(&format!("Content-Length: {length}\r\n\r\n{{"));
+            let mut line = Line::to(house.address).await;
+            line.send(text).await;
+            let head = line.head().await;
+            assert_eq!((head.status, head.get("connection")), (413, Some("close")), "{length}");
+            line.json().await;
+            line.hung_up().await;
+        }
+        // Exactly as long as may be.
+        let mut padded = asked.clone();
+        padded["params"]["arguments"] = json!({ "pad": "" });
+        let missing = 1000 - padded.to_string().len();
+        padded["params"]["arguments"]["pad"] = json!("x".repeat(missing));
+        assert_eq!(padded.to_string().len(), 1000);
+        assert_eq!(guest.post(&padded).await.1.status, 200);
+        assert_eq!(runs.swap(0, SeqCst), 1);
+        padded["params"]["arguments"]["pad"] = json!("x".repeat(missing + 1));
+        assert_eq!(guest.post(&padded).await.1.status, 413);
+        assert_eq!(runs.load(SeqCst), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
+    let (server, runs) = counting(Limits::default());
+    let house = House::of(&server).await;
+    for revision in ERAS {
+        let mut guest = Guest::open(house.address, revision).await;
+        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        for _ in 0..5 {
+            let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
+            for (name, value) in guest.headers(&asked) {
+                text.push_str(&format!("{name}: {value}\r\n"));
+            }
+            text.push_str("Transfer-Encoding: chunked\r\n\r\n");
+            let mut line = Line::to(house.address).await;
+            line.send(text).await;
+            let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+            for _ in 0..65 {
+                line.send(&chunk).await;
+            }
+            line.send("0\r\n\r\n").await;
+            let head = line.head().await;
+            assert_eq!((head.status, head.get("connection")), (413, Some("close")));
+        }
+        assert_eq!(runs.load(SeqCst), 0);
+        assert_eq!(guest.tool("sum", json!({})).await, "3");
+        runs.store(0, SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_body_in_pieces_is_one_body() {
+    let (server, runs) = counting(Limits::default());
+    let house = House::of(&server).await;
+    for revision in ERAS {
+        let mut guest = Guest::open(house.address, revision).await;
+        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        let mut line = Line::to(house.address).await;
+        let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
+        for (name, value) in guest.headers(&asked) {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("Transfer-Encoding: chunked\r\n\r\n");
+        for byte in text.bytes() {
+            line.send([byte]).await;
+        }
+        for byte in asked.to_string().bytes() {
+            line.send([b"1\r\n", &[byte][..], b"\r\n"].concat()).await;
+        }
+        line.send("0\r\n\r\n").await;
+        let head = line.head().await;
+        let answer = guest.answer(&asked, &mut line, head).await;
+        assert_eq!(answer.message["result"]["content"][0]["text"], "3");
+        assert_eq!(runs.swap(0, SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_refused() {
+    let (server, runs) = counting(Limits::default());
+    let house = House::of(&server).await;
+    let mut guest = Guest::open(house.address, NEWEST).await;
+    let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+    let plain = guest.headers(&asked);
+    let with = |more: Vec<(String, String)>| {
+        let headers: Vec<_> = plain.iter().cloned().chain(more).collect();
+        request(house.address, "POST /mcp", &headers, &asked.to_string())
+    };
+    let field = |at: usize| (format!("X-{at}"), "x".to_owned());
+    let long = |length: usize| vec![("X-Long".to_owned(), "x".repeat(length))];
+    for (more, status) in [
+        (long(60_000), 200),
+        (long(66_000), 431),
+        (long(1_000_000), 431),
+        ((0..90).map(field).collect(), 200),
+        ((0..101).map(field).collect(), 431),
+        ((0..5000).map(field).collect(), 431),
+    ] {
+        let count = more.len();
+        let mut line = Line::to(house.address).await;
+        line.send(with(more)).await;
+        assert_eq!(line.head().await.status, status, "{count} fields");
+        assert_eq!(runs.swap(0, SeqCst), u32::from(status == 200));
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_is_not_waited_for() {
+    let limits = Limits::default().header_read(Duration::from_millis(100));
+    let (server, _) = counting(limits);
+    let house = House::of(&server).await;
+    for half in ["P", "POST /mcp HTTP/1.1\r\n", "POST /mcp HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
+        let started = Instant::now();
+        let mut line = Line::to(house.address).await;
+        line.send(half).await;
+        let head = line.head().await;
+        assert_eq!((head.status, head.get("connection")), (408, Some("close")), "{half}");
+        line.hung_up().await;
+        assert!(started.elapsed() >= Duration::from_millis(100));
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+    // A drop now and then is no progress.
+    let mut line = Line::to(house.address).await;
+    let dripping = async {
+        line.send("GET /mcp HTTP/1.1\r\nX: ").await;
+        let mut dripped = 0;
+        loop {
+            tokio::select! {
+                head = line.try_head() => return (head.map(|it| it.status), dripped),
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            }
+            line.send("x").await;
+            dripped += 1;
+        }
+    };
+    let (status, dripped) = soon(dripping).await;
+    assert!(matches!(status, Some(408) | None), "{status:?}");
+    assert!(dripped < 100, "{dripped}");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let limits = Limits::default().body_read(Duration::from_millis(100));
+    let (server, runs) = counting(limits);
+    let house = House::of(&server).await;
+    for revision in ERAS {
+        let mut guest = Guest::open(house.address, revision).await;
+        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        let text = guest.text(&asked);
+        let head = text.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
+        for cut in [head, head + 1, text.len() - 1] {
+            let started = Instant::now();
+            let mut line = Line::to(house.address).await;
+            line.send(&text[..cut]).await;
+            let head = line.head().await;
+            assert_eq!((head.status, head.get("connection")), (408, Some("close")), "{cut}");
+            line.body().await;
+            line.hung_up().await;
+            assert!(started.elapsed() >= Duration::from_millis(100));
+            assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        }
+    }
+    assert_eq!(runs.load(SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_does_nothing_is_closed() {
+    let limits = Limits::default().keep_alive(Duration::from_millis(150));
+    let (server, _) = counting(limits);
+    let house = House::of(&server).await;
+    // One that never said anything, and one that had an answer.
+    let started = Instant::now();
+    let mut line = Line::to(house.address).await;
+    assert_eq!(line.hung_up().await, b"");
+    assert!(started.elapsed() >= Duration::from_millis(150));
+    let mut guest = Guest::open(house.address, NEWEST).await;
+    let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+    let (mut line, _) = guest.post(&asked).await;
+    line.json().await;
+    assert_eq!(line.hung_up().await, b"");
+    // A stream that has nothing to say is something.
+    let (server, gate) = gated(Limits::default().keep_alive(Duration::from_millis(50)));
+    let house = House::of(&server).await;
+    for revision in ERAS {
+        let mut guest = Guest::open(house.address, revision).await;
+        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
+        let asked = guest.prepare("tools/call", params);
+        let (mut line, head) = guest.post(&asked).await;
+        line.message().await.unwrap();
+        let mut idle = Line::to(house.address).await;
+        idle.hung_up().await;
+        let mut idle = Line::to(house.address).await;
+        idle.hung_up().await;
+        gate.notify_one();
+        let answer = guest.answer(&asked, &mut line, head).await;
+        assert_eq!(answer.message["result"]["content"][0]["text"], "open", "{revision}");
+    }
+}
+
+/// A server whose tool speaks and then waits.
+fn gated(limits: Limits) -> (trunkline::Server, Arc<tokio::sync::Notify>) {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let own = Arc::clone(&gate);
+    let gated = move |cx: Context| {
+        let gate = Arc::clone(&own);
+        async move {
+            cx.progress(1.0, 2.0).await;
+            gate.notified().await;
+            "open"
+        }
+    };
+    (builder().limits(limits).tool(tool("gated", gated)).build(), gate)
+}
+
+#[tokio::test]
+async fn a_silent_stream_shows_that_it_is_alive() {
+    let limits = Limits::default().stream_keep_alive(Duration::from_millis(20));
+    let (server, gate) = gated(limits);
+    let house = House::of(&server).await;
+    for revision in ERAS {
+        let mut guest = Guest::open(house.address, revision).await;
+        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
+        let asked = guest.prepare("tools/call", params);
+        let mut line = Line::to(house.address).await;
+        line.send(guest.text(&asked)).await;
+        line.head().await;
+        line.message().await.unwrap();
+        // Comments are lines that begin with a colon, which `message` passes over.
+        let alive = async {
+            tokio::select! {
+                message = line.message() => panic!("{message:?} came too early"),
+                () = tokio::time::sleep(Duration::from_millis(200)) => {}
+            }
+        };
+        alive.await;
+        gate.notify_one();
+        let (_, answer) = line.message().await.unwrap();
+        assert_eq!(answer["id"], asked["id"], "{revision}");
+        assert!(line.comments >= 2, "{} comments in {revision}", line.comments);
+    }
+}
+
+#[tokio::test]
+async fn one_call_too_many_is_told_to_try_later() {
+    let (server, gate) = gated(Limits::default().calls(2));
+    let house = House::of(&server).await;
+    let mut guest = Guest::open(house.address, NEWEST).await;
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
+        let asked = guest.prepare("tools/call", params);
+        let (mut line, _) = guest.post(&asked).await;
+        line.message().await.unwrap();
+        open.push(line);
+    }
+    let started = Instant::now();
+    let refused = guest.call("tools/list", json!({})).await;
+    assert!(started.elapsed() < Duration::from_secs(1));
+    assert_eq!(refused.head.status, 429);
+    assert_eq!(refused.message["error"]["data"]["reason"], "overloaded", "{refused:?}");
+    assert!(refused.head.get("retry-after").is_some());
+    for mut line in open {
+        gate.notify_one();
+        line.message().await.unwrap();
+        assert_eq!(line.message().await.map(|it| it.1), None);
+    }
+    guest.expect("tools/list", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_session_has_only_so_many_calls_open() {
+    let (server, gate) = gated(Limits::default().in_flight(2));
+    let house = House::of(&server).await;
+    let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
+        let asked = guest.prepare("tools/call", params);
+        let (mut line, _) = guest.post(&asked).await;
+        line.message().await.unwrap();
+        open.push(line);
+    }
+    let refused = guest.call("tools/call", json!({ "name": "gated" })).await;
+    assert_eq!(refused.head.status, 429);
+    assert_eq!(refused.message["error"]["data"]["reason"], "overloaded", "{refused:?}");
+    // Another session is not concerned.
+    let mut other = Guest::open(house.address, Revision::V2025_11_25).await;
+    other.expect("tools/list", json!({})).await;
+    for mut line in open {
+        gate.notify_one();
+        line.message().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_for_their_turn() {
+    let (server, _) = counting(Limits::default().connections(2));
+    let house = House::of(&server).await;
+    let first = Line::to(house.address).await;
+    let second = Line::to(house.address).await;
+    let mut guest = Guest::new(house.address, NEWEST);
+    let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+    let mut third = Line::to(house.address).await;
+    third.send(guest.text(&asked)).await;
+    drop(first);
+    assert_eq!(third.head().await.status, 200);
+    drop(second);
+}
