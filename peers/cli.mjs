@@ -1,4 +1,4 @@
-// `trunkline` as a client of other projects' stdio servers, and of its own demo, in every revision.
+// `trunkline` as a client of other projects' servers, over stdio and HTTP, and of its own demo, in every revision.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
@@ -6,10 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { assert, Checks, REVISIONS } from './check.mjs';
+import { freePort, serve, start, Wire } from './http.mjs';
 
-const [trunkline] = process.argv.slice(2);
+const overHttp = process.argv[2] === '--http';
+const [trunkline] = process.argv.slice(overHttp ? 3 : 2);
 if (trunkline === undefined) {
-    console.error('usage: node cli.mjs PATH-OF-TRUNKLINE');
+    console.error('usage: node cli.mjs [--http] PATH-OF-TRUNKLINE');
     process.exit(2);
 }
 const server = (name) => fileURLToPath(new URL(`node_modules/@modelcontextprotocol/${name}/dist/index.js`, import.meta.url));
@@ -22,10 +24,10 @@ if (venv === undefined || !existsSync(join(venv, 'bin/mcp-server-time'))) {
 const TIME = [join(venv, 'bin/mcp-server-time'), '--local-timezone', 'UTC'];
 const DEMO = [trunkline, 'demo'];
 
-/** Runs `trunkline ARGS… -- COMMAND…`: its exit code, what it wrote, and the JSON if it was asked for. */
-function run(args, command, ms = 20_000) {
+/** Runs `trunkline ARGS… -- COMMAND…` or `trunkline ARGS… URL`: its exit code, and what it wrote. */
+function run(args, server, ms = 20_000) {
     return new Promise((resolve, reject) => {
-        const words = command === undefined ? args : [...args, '--', ...command];
+        const words = Array.isArray(server) ? [...args, '--', ...server] : [...args, ...(server ? [String(server)] : [])];
         const child = spawn(trunkline, words, { stdio: ['ignore', 'pipe', 'pipe'] });
         let out = '';
         let err = '';
@@ -68,82 +70,82 @@ const texts = (result) => result.content.map((block) => block.text);
 const checks = new Checks('cli');
 const check = (name, body) => checks.check(name, body, 60_000);
 
-async function everything() {
-    checks.prefix = 'cli everything';
+async function everything(over, server) {
+    checks.prefix = `cli ${over} everything`;
     await check('lists tools', async () => {
-        const out = await good(['list', 'tools'], EVERYTHING);
+        const out = await good(['list', 'tools'], server);
         for (const name of ['echo', 'get-sum', 'get-tiny-image']) assert.match(out, new RegExp(`\\b${name}\\b`));
-        const { tools } = await json(['list', 'tools'], EVERYTHING);
+        const { tools } = await json(['list', 'tools'], server);
         assert.ok(tools.some((tool) => tool.name === 'echo' && tool.inputSchema.type === 'object'));
     });
     await check('lists resources, templates and prompts', async () => {
-        assert.match(await good(['list', 'resources'], EVERYTHING), /demo:\/\/resource\/static\/document\/features\.md/);
-        assert.match(await good(['list', 'templates'], EVERYTHING), /demo:\/\/resource\/dynamic\/text\/\{resourceId\}/);
-        assert.match(await good(['list', 'prompts'], EVERYTHING), /args-prompt/);
+        assert.match(await good(['list', 'resources'], server), /demo:\/\/resource\/static\/document\/features\.md/);
+        assert.match(await good(['list', 'templates'], server), /demo:\/\/resource\/dynamic\/text\/\{resourceId\}/);
+        assert.match(await good(['list', 'prompts'], server), /args-prompt/);
     });
     await check('lists everything at once', async () => {
-        const out = await good(['list'], EVERYTHING);
+        const out = await good(['list'], server);
         for (const word of ['get-sum', 'features.md', 'resourceId', 'args-prompt']) assert.ok(out.includes(word), word);
     });
     await check('calls with key=value', async () => {
-        assert.match(await good(['call', 'get-sum', 'a=2', 'b=40'], EVERYTHING), /The sum of 2 and 40 is 42\./);
-        assert.deepEqual(texts(await json(['call', 'echo', 'message=hello there'], EVERYTHING)), ['Echo: hello there']);
+        assert.match(await good(['call', 'get-sum', 'a=2', 'b=40'], server), /The sum of 2 and 40 is 42\./);
+        assert.deepEqual(texts(await json(['call', 'echo', 'message=hello there'], server)), ['Echo: hello there']);
     });
     await check('calls with --args', async () => {
-        const result = await json(['call', 'echo', '--args', '{"message":"☃"}'], EVERYTHING);
+        const result = await json(['call', 'echo', '--args', '{"message":"☃"}'], server);
         assert.deepEqual(texts(result), ['Echo: ☃']);
     });
     await check('shows structured content and images', async () => {
-        const weather = await json(['call', 'get-structured-content', 'location=Chicago'], EVERYTHING);
+        const weather = await json(['call', 'get-structured-content', 'location=Chicago'], server);
         assert.equal(typeof weather.structuredContent.temperature, 'number');
-        const image = await json(['call', 'get-tiny-image'], EVERYTHING);
+        const image = await json(['call', 'get-tiny-image'], server);
         assert.ok(image.content.some((block) => block.type === 'image' && block.mimeType === 'image/png'));
-        await good(['call', 'get-tiny-image'], EVERYTHING);
+        await good(['call', 'get-tiny-image'], server);
     });
     await check('waits for a long call', async () => {
-        const out = await good(['call', 'trigger-long-running-operation', 'duration=1', 'steps=4'], EVERYTHING);
+        const out = await good(['call', 'trigger-long-running-operation', 'duration=1', 'steps=4'], server);
         assert.match(out, /Long running operation completed/);
     });
     await check('reads text and bytes', async () => {
         const uri = 'demo://resource/dynamic/text/1';
-        const { contents } = await json(['read', uri], EVERYTHING);
+        const { contents } = await json(['read', uri], server);
         assert.equal(contents[0].uri, uri);
         assert.match(contents[0].text, /Resource 1/);
         // The text has the time in it.
-        assert.match(await good(['read', uri], EVERYTHING), /Resource 1/);
-        const blob = await json(['read', 'demo://resource/dynamic/blob/2'], EVERYTHING);
+        assert.match(await good(['read', uri], server), /Resource 1/);
+        const blob = await json(['read', 'demo://resource/dynamic/blob/2'], server);
         assert.match(Buffer.from(blob.contents[0].blob, 'base64').toString(), /Resource 2/);
     });
     await check('gets prompts', async () => {
-        const { messages } = await json(['prompt', 'args-prompt', 'city=Paris'], EVERYTHING);
+        const { messages } = await json(['prompt', 'args-prompt', 'city=Paris'], server);
         assert.match(messages[0].content.text, /Paris/);
-        assert.match(await good(['prompt', 'simple-prompt'], EVERYTHING), /simple prompt/);
+        assert.match(await good(['prompt', 'simple-prompt'], server), /simple prompt/);
     });
     await check('completes', async () => {
-        assert.match(await good(['complete', 'prompt:completable-prompt', 'department', 'E'], EVERYTHING), /Engineering/);
+        assert.match(await good(['complete', 'prompt:completable-prompt', 'department', 'E'], server), /Engineering/);
         const template = 'demo://resource/dynamic/text/{resourceId}';
-        const { completion } = await json(['complete', template, 'resourceId', '1'], EVERYTHING);
+        const { completion } = await json(['complete', template, 'resourceId', '1'], server);
         assert.deepEqual(completion.values, ['1']);
     });
     await check('pings', async () => {
-        assert.match(await good(['ping'], EVERYTHING), /\bms\b|µs/);
+        assert.match(await good(['ping'], server), /\bms\b|µs/);
     });
     for (const revision of REVISIONS.slice(0, 4)) {
         await check(`speaks ${revision}`, async () => {
-            const result = await json(['call', 'echo', 'message=hi', '--protocol', revision], EVERYTHING);
+            const result = await json(['call', 'echo', 'message=hi', '--protocol', revision], server);
             assert.deepEqual(texts(result), ['Echo: hi']);
         });
     }
     await check('a revision the server lacks is a failed handshake', () =>
-        bad(3, /2026-07-28/, ['call', 'echo', 'message=hi', '--protocol', '2026-07-28'], EVERYTHING));
+        bad(3, over === 'stdio' ? /2026-07-28/ : /handshake failed/, ['ping', '--protocol', '2026-07-28'], server));
     await check('arguments that do not fit are the tool\'s error', () =>
-        run(['call', 'get-sum', 'a:="two"', 'b=3'], EVERYTHING).then(({ code, said }) => assert.equal(code, 1, said)));
-    await check('an unknown resource is the server\'s error', () => bad(4, /-32602/, ['read', 'demo://nothing'], EVERYTHING));
-    await check('an unknown prompt is the server\'s error', () => bad(4, /-32602/, ['prompt', 'nothing'], EVERYTHING));
+        run(['call', 'get-sum', 'a:="two"', 'b=3'], server).then(({ code, said }) => assert.equal(code, 1, said)));
+    await check('an unknown resource is the server\'s error', () => bad(4, /-32602/, ['read', 'demo://nothing'], server));
+    await check('an unknown prompt is the server\'s error', () => bad(4, /-32602/, ['prompt', 'nothing'], server));
 }
 
 async function filesystem(folder) {
-    checks.prefix = 'cli filesystem';
+    checks.prefix = 'cli stdio filesystem';
     const command = ['node', server('server-filesystem'), folder];
     const path = (name) => join(folder, name);
     await writeFile(path('old.txt'), 'old text\n');
@@ -182,7 +184,7 @@ async function filesystem(folder) {
 }
 
 async function time() {
-    checks.prefix = 'cli time';
+    checks.prefix = 'cli stdio time';
     await check('lists its tools', async () => {
         assert.match(await good(['list', 'tools'], TIME), /get_current_time[^]*convert_time/);
     });
@@ -208,35 +210,35 @@ async function time() {
     }
 }
 
-async function demo() {
-    checks.prefix = 'cli demo';
+async function demo(over, server) {
+    checks.prefix = `cli ${over} demo`;
     for (const revision of REVISIONS) {
         const pinned = ['--protocol', revision];
         await check(`every command in ${revision}`, async () => {
-            assert.match(await good(['list', ...pinned], DEMO), /echo[^]*demo:\/\/readme[^]*review/);
-            const sum = await json(['call', 'sum', 'a=1', 'b=2', ...pinned], DEMO);
+            assert.match(await good(['list', ...pinned], server), /echo[^]*demo:\/\/readme[^]*review/);
+            const sum = await json(['call', 'sum', 'a=1', 'b=2', ...pinned], server);
             assert.deepEqual(JSON.parse(sum.content[0].text), { sum: 3 });
-            const { contents } = await json(['read', 'demo://greeting/Ada', ...pinned], DEMO);
+            const { contents } = await json(['read', 'demo://greeting/Ada', ...pinned], server);
             assert.equal(contents[0].text, 'Hello, Ada!');
-            const { messages } = await json(['prompt', 'review', 'code=x', ...pinned], DEMO);
+            const { messages } = await json(['prompt', 'review', 'code=x', ...pinned], server);
             assert.equal(messages.length, 1);
-            const { completion } = await json(['complete', 'prompt:review', 'language', 'ru', ...pinned], DEMO);
+            const { completion } = await json(['complete', 'prompt:review', 'language', 'ru', ...pinned], server);
             assert.deepEqual(completion.values.sort(), ['ruby', 'rust']);
-            await good(['ping', ...pinned], DEMO);
+            await good(['ping', ...pinned], server);
         });
     }
     await check('a tool\'s error is exit 1', async () => {
-        const { code, out, err } = await run(['call', 'fail', 'message=no luck'], DEMO);
+        const { code, out, err } = await run(['call', 'fail', 'message=no luck'], server);
         assert.equal(code, 1);
         assert.match(out + err, /no luck/);
     });
-    await check('a panic is exit 4', () => bad(4, /-32603/, ['call', 'boom'], DEMO));
+    await check('a panic is exit 4', () => bad(4, /-32603/, ['call', 'boom'], server));
     await check('a call that never ends is exit 5', () =>
-        bad(5, /\S/, ['call', 'sleep', 'ms=60000', '--timeout', '1'], DEMO, 15_000));
+        bad(5, /\S/, ['call', 'sleep', 'ms=60000', '--timeout', '1'], server, 15_000));
 }
 
 async function misuse() {
-    checks.prefix = 'cli misuse';
+    checks.prefix = 'cli stdio misuse';
     await check('no command is usage', () => bad(2, /--/, ['list']));
     await check('an unknown option is usage', () => bad(2, /--nonsense/, ['list', '--nonsense'], DEMO));
     await check('an unknown revision is usage', () => bad(2, /1999-01-01/, ['list', '--protocol', '1999-01-01'], DEMO));
@@ -267,14 +269,119 @@ async function processesWith(text) {
     return found;
 }
 
-const folder = await mkdtemp(join(tmpdir(), 'trunkline-peers-'));
-try {
-    await demo();
-    await misuse();
-    await everything();
-    await filesystem(folder);
-    await time();
-} finally {
-    await rm(folder, { recursive: true });
+async function asking(over, server, revisions) {
+    checks.prefix = `cli ${over} asking`;
+    for (const revision of revisions) {
+        const pinned = ['--protocol', revision];
+        await check(`answers, progress and logs in ${revision}`, async () => {
+            if (revision >= '2025-06-18') {
+                assert.match(await good(['call', 'greet', '--answer', 'name=Ada', ...pinned], server), /Hello, Ada!/);
+                const booking = ['call', 'book', 'city=Paris', 'nights=2', '--answer', 'ok=true', '--answer', 'name=Ada'];
+                assert.equal((await json([...booking, ...pinned], server)).structuredContent.total, 198);
+            }
+            assert.match(await good(['call', 'progress', 'steps=3', ...pinned], server), /done/);
+            const { err, said } = await run(['call', 'log', 'level=error', 'message=loud', '--log', 'warning', ...pinned], server);
+            assert.match(err, /loud/, said);
+        });
+    }
+}
+
+async function fast(over, server) {
+    checks.prefix = `cli ${over} fastmcp`;
+    await check('lists everything', async () => {
+        const out = await good(['list'], server);
+        for (const word of ['add', 'fast://readme', 'fast://square/{number}', 'review']) assert.ok(out.includes(word), word);
+    });
+    await check('calls', async () => {
+        assert.deepEqual((await json(['call', 'add', 'a=2', 'b=40'], server)).structuredContent, { sum: 42 });
+        assert.deepEqual(texts(await json(['call', 'echo', 'text=☃'], server)), ['☃']);
+        assert.match(await good(['call', 'count', 'steps=20'], server), /done/);
+    });
+    await check('a tool\'s error is exit 1', async () => {
+        const { code, out, err, said } = await run(['call', 'fail', 'message=no luck'], server);
+        assert.equal(code, 1, said);
+        assert.match(out + err, /no luck/);
+    });
+    await check('reads, prompts and pings', async () => {
+        assert.match(await good(['read', 'fast://readme'], server), /Made with FastMCP/);
+        assert.equal((await json(['read', 'fast://square/7'], server)).contents[0].text, '49');
+        assert.match(await good(['prompt', 'review', 'code=fn main'], server), /Please review: fn main/);
+        await good(['ping'], server);
+    });
+    await check('an unknown prompt is the server\'s error', () => bad(4, /-32602/, ['prompt', 'nothing'], server));
+    const revisions = over === 'sse' ? REVISIONS.slice(0, 4) : REVISIONS;
+    for (const revision of revisions) {
+        await check(`speaks ${revision}`, async () => {
+            const pinned = ['--protocol', revision];
+            assert.deepEqual(texts(await json(['call', 'echo', 'text=hi', ...pinned], server)), ['hi']);
+            // Since 2026-07-28 its own way to ask is gone.
+            if (revision < '2025-06-18' || revision > '2025-11-25') return;
+            assert.match(await good(['call', 'greet', '--answer', 'value=Ada', ...pinned], server), /Hello, Ada!/);
+        });
+    }
+}
+
+async function unreachable() {
+    checks.prefix = 'cli http misuse';
+    const url = (port, path = '/mcp') => `http://127.0.0.1:${port}${path}`;
+    const nobody = await freePort();
+    await check('a server that is not there cannot be reached', () =>
+        bad(3, new RegExp(`127\\.0\\.0\\.1:${nobody}`), ['ping'], url(nobody)));
+    const demo = await serve(DEMO);
+    await check('a path where there is no server is a failed handshake', () =>
+        bad(3, /nothing at this path/, ['ping'], url(demo.url.port, '/nothing')));
+    await check('a header that is none is usage', () => bad(2, /header/i, ['ping', '--header', 'nonsense'], demo.url));
+    const silent = await Wire.toNobody();
+    await check('a server that says nothing times out', () => bad(5, /\S/, ['ping', '--timeout', '1'], silent.url, 15_000));
+    silent.close();
+    await demo.stop();
+}
+
+/** Runs `body` against a server over HTTP, which it starts and stops. */
+async function against(starting, body) {
+    const server = await starting;
+    try {
+        await body(server);
+    } finally {
+        await server.stop();
+    }
+}
+
+async function everythingAt(kind, path) {
+    const port = await freePort();
+    const env = { ...process.env, PORT: String(port) };
+    const { stop } = await start('node', [server('server-everything'), kind], /on port \d+/, env);
+    return { url: `http://127.0.0.1:${port}${path}`, stop: () => stop('SIGKILL') };
+}
+
+async function fastAt(kind, path) {
+    const script = fileURLToPath(new URL('fast_server.py', import.meta.url));
+    const { found, stop } = await start(join(venv, 'bin/python'), [script, kind], /http:\/\/\S+/);
+    return { url: `${found[0]}${path}`, stop };
+}
+
+if (overHttp) {
+    await against(serve(DEMO), async ({ url, sse }) => {
+        await demo('http', url);
+        await asking('http', url, REVISIONS);
+        await asking('sse', sse, REVISIONS.slice(0, 4));
+    });
+    await unreachable();
+    await against(everythingAt('streamableHttp', '/mcp'), ({ url }) => everything('http', url));
+    await against(everythingAt('sse', '/sse'), ({ url }) => everything('sse', url));
+    await against(fastAt('http', '/mcp'), ({ url }) => fast('http', url));
+    await against(fastAt('sse', '/sse'), ({ url }) => fast('sse', url));
+} else {
+    const folder = await mkdtemp(join(tmpdir(), 'trunkline-peers-'));
+    try {
+        await demo('stdio', DEMO);
+        await asking('stdio', DEMO, REVISIONS);
+        await misuse();
+        await everything('stdio', EVERYTHING);
+        await filesystem(folder);
+        await time();
+    } finally {
+        await rm(folder, { recursive: true });
+    }
 }
 checks.end();

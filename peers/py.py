@@ -1,10 +1,7 @@
 """The PyPI client `mcp` (the 2.x line) against the server whose command line is given."""
 
-import base64
-import json
 import logging
 import sys
-import time
 import warnings
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -14,103 +11,12 @@ import mcp.client.session as session_module
 import mcp_types as types
 from mcp import Client
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
-from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
-from mcp.shared.exceptions import MCPError
+from mcp.client.streamable_http import streamable_http_client
 
-MODERN = "2026-07-28"
-LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
-README = "demo://readme"
-TOOLS = [
-    "announce", "book", "boom", "echo", "fail", "greet", "kinds", "log", "open_page", "progress",
-    "roots", "sample", "sleep", "sum", "touch", "work",
-]  # fmt: skip
-
-
-class Checks:
-    """Runs checks one after the other, none longer than its time."""
-
-    def __init__(self) -> None:
-        self.prefix = "py"
-        self.passed = 0
-        self.failed: list[str] = []
-
-    async def check(self, name: str, body: Any, seconds: float = 10) -> None:
-        """Runs one check. A check that fails does not stop the next."""
-        full = f"{self.prefix} {name}"
-        try:
-            with anyio.fail_after(seconds):
-                await body()
-        except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            self.failed.append(full)
-            print(f"FAILED {full}: {reason[:800]}")
-        else:
-            self.passed += 1
-            print(f"ok {full}")
-
-    def end(self) -> int:
-        for name in self.failed:
-            print(f"failed: {name}")
-        print(f"{self.passed} passed, {len(self.failed)} failed")
-        return 0 if self.passed and not self.failed else 1
-
-
-class Person:
-    """The client's side of the questions: what it answers, and what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.action: Literal["accept", "decline", "cancel"] = "cancel"
-        self.content: dict[str, Any] = {}
-
-    def accepts(self, **content: Any) -> None:
-        self.asked.clear()
-        self.action, self.content = "accept", content
-
-    def does(self, action: Literal["accept", "decline", "cancel"]) -> None:
-        self.asked.clear()
-        self.action, self.content = action, {}
-
-    async def elicit(self, _context: Any, params: Any) -> types.ElicitResult:
-        self.asked.append(params)
-        if self.action != "accept" or params.mode == "url":
-            return types.ElicitResult(action=self.action)
-        fields = params.requested_schema["properties"]
-        content = {name: value for name, value in self.content.items() if name in fields}
-        return types.ElicitResult(action="accept", content=content)
-
-    async def sample(self, _context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-        self.asked.append(params)
-        content = types.TextContent(type="text", text="four")
-        return types.CreateMessageResult(model="peer-model", role="assistant", content=content)
-
-    async def roots(self, _context: Any) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=[types.Root(uri="file:///one", name="one"), types.Root(uri="file:///two")])
-
-
-class Inbox:
-    """Notifications in the order they arrive, and a way to wait for one."""
-
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self.arrived = anyio.Event()
-
-    async def push(self, message: Any) -> None:
-        self.items.append(message)
-        self.arrived.set()
-        self.arrived = anyio.Event()
-
-    def methods(self) -> list[str]:
-        return [getattr(item, "method", "") for item in self.items]
-
-    async def next(self, method: str, seconds: float = 5) -> Any:
-        with anyio.fail_after(seconds):
-            while True:
-                for item in self.items:
-                    if getattr(item, "method", "") == method:
-                        return item
-                await self.arrived.wait()
+from check import Checks, Exchanges, Inbox, equal, kept_to_its_session, needed_none, serve, text
+from demo import LEGACY, MODERN, Conversation, Person, asks_are_refused
 
 
 class TaskHandle(types.Result):
@@ -131,6 +37,12 @@ class TaskState(types.Result):
     result: dict[str, Any] | None = None
 
 
+class GetTask(types.GetTaskRequest):
+    """`tasks/get`, whose task is named in the `Mcp-Name` header."""
+
+    name_param = "taskId"
+
+
 class Tasks(ClientExtension):
     """Follows a task to its end, and remembers which it followed."""
 
@@ -146,16 +58,32 @@ class Tasks(ClientExtension):
         self.followed.append(handle.task_id)
         while True:
             params = types.GetTaskRequestParams(task_id=handle.task_id)
-            state = await context.session.send_request(types.GetTaskRequest(params=params), TaskState)
+            state = await context.session.send_request(GetTask(params=params), TaskState)
             if state.status == "completed":
                 return types.CallToolResult.model_validate(state.result)
             equal(state.status, "working")
             await anyio.sleep((handle.poll_interval_ms or 20) / 1000)
 
 
+class Way:
+    """How the server is reached: over stdio, over HTTP at `/mcp`, or over the pair at `/sse`."""
+
+    def __init__(self, name: str, command: list[str], origin: str | None = None) -> None:
+        self.name, self.command, self.origin = name, command, origin
+        self.exchanges = Exchanges()
+
+    def server(self) -> Any:
+        self.exchanges = Exchanges()
+        if self.name == "http":
+            return streamable_http_client(f"{self.origin}/mcp", http_client=self.exchanges.client())
+        if self.name == "sse":
+            return sse_client(f"{self.origin}/sse", httpx_client_factory=self.exchanges.client)
+        return StdioServerParameters(command=self.command[0], args=self.command[1:])
+
+
 @asynccontextmanager
-async def connect(command: list[str], revision: str, mode: str, person: Person | None, **more: Any):
-    """A client of one revision; its inbox hangs on it."""
+async def connect(way: Way, revision: str, mode: str, person: Person | None, **more: Any):
+    """A client of one revision, and what it hears."""
     inbox = Inbox()
     # This client offers its newest handshake revision alone, and has no option for an older one.
     session_module.LATEST_HANDSHAKE_VERSION = revision if revision != MODERN else LEGACY[-1]
@@ -166,277 +94,16 @@ async def connect(command: list[str], revision: str, mode: str, person: Person |
             "sampling_callback": person.sample,
             "list_roots_callback": person.roots,
         }
-    server = StdioServerParameters(command=command[0], args=command[1:])
-    client = Client(server, mode=mode, message_handler=inbox.push, read_timeout_seconds=10, **answers, **more)
+    client = Client(way.server(), mode=mode, message_handler=inbox.push, read_timeout_seconds=10, **answers, **more)
     with anyio.fail_after(60):
         async with client:
             yield client, inbox
 
 
-class Conversation:
-    """Checks everything the demo promises to a client of one revision."""
-
-    def __init__(self, checks: Checks, client: Client, inbox: Inbox, person: Person, revision: str) -> None:
-        self.checks, self.client, self.inbox = checks, client, inbox
-        self.person, self.revision = person, revision
-
-    def has(self, since: str) -> bool:
-        return self.revision >= since
-
-    async def all(self) -> None:
-        parts = [
-            self.identity, self.lists, self.tools, self.kinds, self.failures, self.progress, self.cancellation,
-            self.resources, self.prompts, self.completion, self.asks, self.logging,
-        ]  # fmt: skip
-        if self.has("2025-06-18"):
-            parts += [self.question, self.formal, self.declined, self.cancelled, self.booking]
-        else:
-            parts += [self.no_question]
-        parts += [self.page] if self.has("2025-11-25") else [self.no_page]
-        parts += [self.listening] if self.has(MODERN) else [self.ping, self.subscription, self.changes]
-        for part in parts:
-            await self.checks.check(part.__name__.replace("_", " "), part)
-
-    async def call(self, tool: str, meta: Any = None, progress: Any = None, **arguments: Any) -> types.CallToolResult:
-        return await self.client.call_tool(tool, arguments, meta=meta, progress_callback=progress)
-
-    async def identity(self) -> None:
-        equal(self.client.protocol_version, self.revision)
-        equal(self.client.server_info and self.client.server_info.name, "trunkline-demo")
-        offers = self.client.server_capabilities
-        equal((offers.tools and offers.tools.list_changed), True)
-        equal((offers.resources and offers.resources.subscribe), True)
-
-    async def lists(self) -> None:
-        listed = (await self.client.list_tools()).tools
-        equal(sorted(tool.name for tool in listed), TOOLS)
-        resources = (await self.client.list_resources()).resources
-        equal(sorted(str(resource.uri) for resource in resources), ["demo://logo", README])
-        templates = (await self.client.list_resource_templates()).resource_templates
-        equal([template.uri_template for template in templates], ["demo://greeting/{name}"])
-        prompts = (await self.client.list_prompts()).prompts
-        equal(sorted(prompt.name for prompt in prompts), ["greet", "review"])
-
-    async def tools(self) -> None:
-        for said in ["hello", "", "line\nbreak", '☃ 🦀 "quoted" \\', "x" * 200_000]:
-            equal(text(await self.call("echo", text=said)), said)
-        result = await self.call("sum", a=2, b=3.5)
-        equal(result.structured_content, {"sum": 5.5} if self.has("2025-06-18") else None)
-        equal(json.loads(text(result)), {"sum": 5.5})
-        equal(text(await self.call("sleep", ms=5)), "slept 5 ms")
-        equal(text(await self.call("work", steps=2)), "worked 2 steps")
-
-    async def kinds(self) -> None:
-        content = (await self.call("kinds")).content
-        found = [block.type for block in content]
-        expected = ["text", "image", "audio", "resource_link", "resource"]
-        if not self.has("2025-06-18"):
-            expected[3] = "text"
-        if not self.has("2025-03-26"):
-            expected[2] = "resource" if found[2] == "resource" else "text"
-        equal(found, expected)
-        equal(base64.b64decode(content[1].data)[1:4], b"PNG")
-
-    async def failures(self) -> None:
-        failed = await self.call("fail", message="no luck")
-        equal((failed.is_error, text(failed)), (True, "no luck"))
-        equal(await code(self.call("boom")), -32603)
-        equal(await code(self.call("nothing")), -32602)
-        equal(await code(self.client.read_resource("demo://nothing")), -32602 if self.has(MODERN) else -32002)
-        equal(await code(self.client.get_prompt("nothing")), -32602)
-        equal(text(await self.call("echo", text="alive")), "alive")
-
-    async def progress(self) -> None:
-        seen: list[tuple[float, float | None, str | None]] = []
-
-        async def note(progress: float, total: float | None, message: str | None) -> None:
-            seen.append((progress, total, message))
-
-        equal(text(await self.call("progress", progress=note, steps=5)), "done")
-        message = "step {} of 5" if self.has("2025-03-26") else None
-        # Each notification is a task of its own in this client, so the order in which it calls back is its own affair.
-        equal(sorted(seen), [(i, 5, message and message.format(i)) for i in range(1, 6)])
-
-    async def cancellation(self) -> None:
-        async with anyio.create_task_group() as group:
-            group.start_soon(lambda: self.call("sleep", ms=60_000))
-            # Answered, this shows that the call above has left: calls leave in order.
-            await self.call("echo", text="meanwhile")
-            start = time.monotonic()
-            group.cancel_scope.cancel()
-        equal(text(await self.call("echo", text="next")), "next")
-        assert time.monotonic() - start < 2, "the next call waited"
-
-    async def resources(self) -> None:
-        readme = (await self.client.read_resource(README)).contents
-        equal([(part.mime_type, "trunkline" in part.text.lower()) for part in readme], [("text/markdown", True)])
-        logo = (await self.client.read_resource("demo://logo")).contents
-        equal([(part.mime_type, base64.b64decode(part.blob)[1:4]) for part in logo], [("image/png", b"PNG")])
-        greeting = (await self.client.read_resource("demo://greeting/Ada")).contents
-        equal([part.text for part in greeting], ["Hello, Ada!"])
-
-    async def prompts(self) -> None:
-        code_ = "fn main() {}"
-        messages = (await self.client.get_prompt("review", {"code": code_, "language": "rust"})).messages
-        equal([(message.role, code_ in message.content.text) for message in messages], [("user", True)])
-        self.person.accepts(name="Ada")
-        known = (await self.client.get_prompt("greet", {"name": "Grace"})).messages
-        assert "Grace" in known[0].content.text, known
-        equal(self.person.asked, [])
-        if self.has("2025-06-18"):
-            asked = (await self.client.get_prompt("greet", {})).messages
-            assert "Ada" in asked[0].content.text, asked
-            equal(len(self.person.asked), 1)
-        else:
-            assert await code(self.client.get_prompt("greet", {})) < 0
-
-    async def completion(self) -> None:
-        prompt = types.PromptReference(type="ref/prompt", name="review")
-        found = await self.client.complete(prompt, {"name": "language", "value": "ru"})
-        equal(sorted(found.completion.values), ["ruby", "rust"])
-        template = types.ResourceTemplateReference(type="ref/resource", uri="demo://greeting/{name}")
-        found = await self.client.complete(template, {"name": "name", "value": "A"})
-        equal(sorted(found.completion.values), ["Ada", "Alan"])
-
-    async def question(self) -> None:
-        self.person.accepts(name="Ada")
-        equal(text(await self.call("greet")), "Hello, Ada!")
-        equal([asked.message for asked in self.person.asked], ["What is your name?"])
-
-    async def formal(self) -> None:
-        self.person.accepts(name="Ada", formal=True)
-        equal(text(await self.call("greet")), "Good day, Ada.")
-
-    async def declined(self) -> None:
-        self.person.does("decline")
-        result = await self.call("greet")
-        equal((result.is_error, text(result)), (True, "The user declined."))
-
-    async def cancelled(self) -> None:
-        self.person.does("cancel")
-        result = await self.call("greet")
-        equal((result.is_error, text(result)), (True, "The user declined."))
-
-    async def booking(self) -> None:
-        self.person.accepts(ok=True, name="Ada")
-        seen: list[float] = []
-
-        async def note(progress: float, _total: float | None, _message: str | None) -> None:
-            seen.append(progress)
-
-        result = await self.call("book", progress=note, city="Paris", nights=2)
-        assert not result.is_error, text(result)
-        fields = [",".join(asked.requested_schema["properties"]) for asked in self.person.asked]
-        equal((sorted(fields[:2]), fields[2:]), (["name", "ok"], ["ok"]))
-        equal(sorted(result.structured_content), ["reference", "total"])
-        equal(sorted(seen), [1, 2, 3])
-
-    async def no_question(self) -> None:
-        self.person.accepts(name="Ada")
-        await refused(self.call("greet"))
-        equal(self.person.asked, [])
-
-    async def page(self) -> None:
-        for action, answer in [("accept", "accepted"), ("decline", "declined")]:
-            self.person.does(action)
-            equal(text(await self.call("open_page")), answer)
-            equal([(asked.mode, str(asked.url)) for asked in self.person.asked], [("url", "https://example.com/consent")])
-
-    async def no_page(self) -> None:
-        self.person.does("accept")
-        await refused(self.call("open_page"))
-        equal(self.person.asked, [])
-
-    async def asks(self) -> None:
-        self.person.asked.clear()
-        equal(text(await self.call("sample", prompt="What is 2 + 2?")), "peer-model said: four")
-        asked = self.person.asked[0]
-        equal((asked.max_tokens, asked.messages[0].content.text), (100, "What is 2 + 2?"))
-        equal(text(await self.call("roots")), "file:///one\nfile:///two")
-
-    async def logging(self) -> None:
-        self.inbox.items.clear()
-        meta = None
-        if self.has(MODERN):
-            meta = {types.LOG_LEVEL_META_KEY: "warning"}
-        else:
-            await self.client.set_logging_level("warning")
-        await self.call("log", meta=meta, level="info", message="too quiet")
-        equal(text(await self.call("log", meta=meta, level="error", message="loud enough")), "logged")
-        params = (await self.inbox.next("notifications/message")).params
-        equal((params.level, params.logger, params.data), ("error", "demo", "loud enough"))
-        equal(self.inbox.methods().count("notifications/message"), 1)
-
-    async def ping(self) -> None:
-        equal((await self.client.send_ping()).model_dump(exclude_none=True), {})
-
-    async def subscription(self) -> None:
-        self.inbox.items.clear()
-        await self.client.subscribe_resource(README)
-        equal(text(await self.call("touch", uri=README)), "touched")
-        equal(str((await self.inbox.next("notifications/resources/updated")).params.uri), README)
-        await self.client.unsubscribe_resource(README)
-        self.inbox.items.clear()
-        await self.call("touch", uri=README)
-        await self.call("announce", kind="tools")
-        await self.inbox.next("notifications/tools/list_changed")
-        assert "notifications/resources/updated" not in self.inbox.methods(), "an update came after leaving"
-
-    async def changes(self) -> None:
-        for kind in ["tools", "prompts", "resources"]:
-            self.inbox.items.clear()
-            equal(text(await self.call("announce", kind=kind)), "announced")
-            await self.inbox.next(f"notifications/{kind}/list_changed")
-
-    async def listening(self) -> None:
-        wanted = {"tools_list_changed": True, "resources_list_changed": True, "resource_subscriptions": [README]}
-        async with self.client.listen(**wanted) as heard:
-            equal((heard.honored.tools_list_changed, heard.honored.resource_subscriptions), (True, [README]))
-            for tool, arguments, expected in [
-                ("touch", {"uri": README}, ResourceUpdated(uri=README)),
-                ("announce", {"kind": "tools"}, ToolsListChanged()),
-                ("announce", {"kind": "prompts"}, None),
-                ("announce", {"kind": "resources"}, ResourcesListChanged()),
-            ]:
-                await self.call(tool, **arguments)
-                if expected is not None:
-                    event = await anext(heard)
-                    assert not isinstance(event, PromptsListChanged), "prompts were not asked for"
-                    equal(event, expected)
-
-
-def equal(found: Any, expected: Any) -> None:
-    assert found == expected, f"expected {expected!r}, got {found!r}"
-
-
-def text(result: types.CallToolResult) -> str:
-    """The text of a result that is one text block."""
-    equal([block.type for block in result.content], ["text"])
-    return result.content[0].text
-
-
-async def code(awaitable: Any) -> int:
-    """The code of the error that a request ends in."""
-    try:
-        result = await awaitable
-    except MCPError as error:
-        return error.code
-    raise AssertionError(f"expected an error, got {result!r}")
-
-
-async def refused(awaitable: Any) -> None:
-    """The call ends in an error of either kind."""
-    try:
-        result = await awaitable
-    except MCPError:
-        return
-    assert result.is_error, f"expected a refusal, got {result!r}"
-
-
-async def tasks(checks: Checks, command: list[str]) -> None:
+async def tasks(checks: Checks, way: Way) -> None:
     """A call that the server runs as a task, because the client says it can follow one."""
     extension = Tasks()
-    async with connect(command, MODERN, "auto", None, extensions=[extension]) as (client, _):
+    async with connect(way, MODERN, "auto", None, extensions=[extension]) as (client, _):
 
         async def work_as_a_task() -> None:
             equal(text(await client.call_tool("work", {"steps": 3})), "worked 3 steps")
@@ -445,44 +112,57 @@ async def tasks(checks: Checks, command: list[str]) -> None:
         await checks.check("work as a task", work_as_a_task)
 
 
-async def without_answers(checks: Checks, command: list[str], revision: str, mode: str) -> None:
-    """A client that offers nothing is refused, and not left waiting."""
-    async with connect(command, revision, mode, None) as (client, _):
+async def converse(checks: Checks, way: Way, revision: str, mode: str) -> None:
+    """Everything, in one revision."""
+    checks.prefix = f"py {way.name} {revision} {mode}" if revision != mode else f"py {way.name} {revision} pinned"
 
-        async def asks_are_refused() -> None:
-            for tool, arguments in [("greet", {}), ("open_page", {}), ("sample", {"prompt": "x"}), ("roots", {})]:
-                await refused(client.call_tool(tool, arguments))
-            equal(text(await client.call_tool("echo", {"text": "still here"})), "still here")
+    async def conversation() -> None:
+        person = Person()
+        async with connect(way, revision, mode, person) as (client, inbox):
+            talk = Conversation(checks, client, inbox, person, revision)
+            if mode == MODERN:
+                # Pinned, this client asks the server nothing about itself, so it is told to.
+                raw = await client.session.send_discover(MODERN)
+                client.session.adopt(types.DiscoverResult.model_validate(raw))
+            await talk.all()
+        if way.name == "http" and revision == MODERN:
+            await checks.check("no exchange needed a session", lambda: needed_none(way.exchanges))
+        elif way.name == "http":
+            await checks.check("every exchange kept to its session", lambda: kept_to_its_session(way.exchanges))
 
-        await checks.check("asks are refused to a client that cannot answer", asks_are_refused)
+    async def without_answers() -> None:
+        async with connect(way, revision, mode, None) as (client, _):
+            await checks.check("asks are refused to a client that cannot answer", lambda: asks_are_refused(client))
+
+    await checks.check("connects and closes", conversation, 90)
+    await checks.check("connects and closes without answers", without_answers, 30)
 
 
-async def main(command: list[str]) -> int:
+async def main(command: list[str], over_http: bool) -> int:
     checks = Checks()
-    ways = [(revision, "legacy") for revision in LEGACY] + [(MODERN, MODERN), (MODERN, "auto")]
-    for revision, mode in ways:
-        checks.prefix = f"py {revision} {mode}" if revision != mode else f"py {revision} pinned"
+    handshakes = [(revision, "legacy") for revision in LEGACY]
+    every = [*handshakes, (MODERN, MODERN), (MODERN, "auto")]
 
-        async def conversation() -> None:
-            person = Person()
-            async with connect(command, revision, mode, person) as (client, inbox):
-                talk = Conversation(checks, client, inbox, person, revision)
-                if mode == MODERN:
-                    # Pinned, this client asks the server nothing about itself, so it is told to.
-                    raw = await client.session.send_discover(MODERN)
-                    client.session.adopt(types.DiscoverResult.model_validate(raw))
-                await talk.all()
+    async def run(way: Way, ways: list[tuple[str, str]]) -> None:
+        for revision, mode in ways:
+            await converse(checks, way, revision, mode)
+        if ways == every:
+            checks.prefix = f"py {way.name} {MODERN}"
+            await checks.check("connects and closes with the tasks extension", lambda: tasks(checks, way), 30)
 
-        await checks.check("connects and closes", conversation, 90)
-        await checks.check("connects and closes without answers", lambda: without_answers(checks, command, revision, mode), 30)
-    checks.prefix = f"py {MODERN}"
-    await checks.check("connects and closes with the tasks extension", lambda: tasks(checks, command), 30)
+    if over_http:
+        async with serve(command) as origin:
+            await run(Way("http", command, origin), every)
+            await run(Way("sse", command, origin), handshakes)
+    else:
+        await run(Way("stdio", command), every)
     return checks.end()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python py.py COMMAND [ARG…]")
+    http, words = sys.argv[1:2] == ["--http"], [word for word in sys.argv[1:] if word != "--http"]
+    if not words:
+        sys.exit("usage: python py.py [--http] COMMAND [ARG…]")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    sys.exit(anyio.run(main, sys.argv[1:]))
+    sys.exit(anyio.run(main, words, http))

@@ -163,7 +163,7 @@ impl Asking<'_> {
     /// A notification of the stateless era: there is none that a server acts on over HTTP. Headers
     /// are not asked for, but if they are there they must be right.
     fn notification(&self, method: &str, params: &Params) -> Result<Route, Refusal> {
-        let version = params.get("_meta").and_then(|it| version_in(it));
+        let version = params.get("_meta").and_then(version_in);
         let checked = match (self.version, version) {
             (Some(header), Some(body)) if *header != body => {
                 Err(mismatch("The MCP-Protocol-Version header and `_meta` disagree."))

@@ -219,9 +219,13 @@ impl Streams {
         Reader { via: Via(0), number: self.readers }
     }
 
-    /// A reader for what came after `id`, whose tag has been checked. `None` if that is gone.
+    /// A reader for what came after `id`, whose tag has been checked. `None` if that is gone, or if
+    /// nothing came and nothing will.
     pub fn resume(&mut self, id: EventId) -> Option<Reader> {
-        let had = |it: &Stream| it.is_events && (id.place < it.end() || id.place == 0);
+        let had = |it: &Stream| {
+            let more = it.over.is_none() || id.place + 1 < it.end();
+            it.is_events && more && (id.place < it.end() || id.place == 0)
+        };
         if let Some(at) = self.over.iter().position(|it| it.id == id.stream && had(it)) {
             let stream = self.over.remove(at)?;
             self.over_bytes -= stream.bytes;

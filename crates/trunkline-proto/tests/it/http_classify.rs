@@ -103,6 +103,9 @@ fn what_is_no_message_goes_nowhere() {
         }
         assert_eq!(desk.ask(&[], body), unread(400, code), "{body}");
     }
+    // The id of a response is ours, and an error is no answer to that.
+    let both = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}"#;
+    assert_eq!(desk.ask(&[SESSION], both), unread(400, INVALID_REQUEST));
     let twice = r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#;
     assert_eq!(desk.ask(&[VERSION], twice), refused(400, INVALID_REQUEST));
 }

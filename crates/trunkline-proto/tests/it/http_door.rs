@@ -129,6 +129,11 @@ fn only_pages_of_our_own_talk_to_us() {
     assert_eq!(from(&["http://127.0.0.1:3000", "http://127.0.0.1:3000"]), 403);
     assert_eq!(from(&["http://127.0.0.1:3000", "http://evil.example"]), 403);
     assert_eq!(from(&["http://evil.example", "http://127.0.0.1:3000"]), 403);
+    // Which of two names is its own, the target says.
+    for (origin, status) in [("http://localhost:1", 200), ("http://localhost:2", 403)] {
+        let headers = [(HOST, "localhost:2"), (ORIGIN, origin)];
+        assert_eq!(knock(&door, "http://localhost:1/mcp", &headers), status, "{origin}");
+    }
 }
 
 #[test]

@@ -268,6 +268,11 @@ fn what_is_over_is_kept_within_its_bytes() {
     }
     let kept = vias.iter().filter(|it| streams.resume(id(it.0, 1)).is_some()).count();
     assert_eq!(kept, 3, "of 300 bytes each in 1000");
+    // Asking again and again costs nothing.
+    for _ in 0..100 {
+        let reader = streams.resume(id(vias[19].0, 1)).expect("it is kept");
+        assert_eq!(take(&mut streams, reader, now).1, Read::End);
+    }
 }
 
 #[test]
@@ -462,6 +467,10 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
                 let had = model.next - 1;
                 let place = had.min(oldest + dice.roll(had.saturating_sub(oldest) + 1));
                 let reader = streams.resume(id(stream, place));
+                if model.over && place as usize == model.said.len() {
+                    assert_eq!(reader, None, "after the answer there is nothing to come back for");
+                    continue;
+                }
                 assert!(reader.is_some(), "place {place} of {stream} is kept");
                 if let Some(former) = std::mem::replace(&mut model.reader, reader) {
                     assert_eq!(take(&mut streams, former, now), (vec![], Read::End));
@@ -485,6 +494,10 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
     // In the end everybody comes back for the rest.
     for (stream, model) in models.iter_mut().filter(|it| !it.1.gone && it.1.known) {
         model.reader = streams.resume(id(*stream, model.next - 1));
+        if model.over && model.next as usize > model.said.len() {
+            assert_eq!(model.reader, None, "after the answer there is nothing to come back for");
+            continue;
+        }
         let reader = model.reader.expect("it is kept");
         let (seen, read) = take(&mut streams, reader, now);
         model.check(*stream, &seen, bounds);

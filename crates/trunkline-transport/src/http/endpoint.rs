@@ -180,7 +180,8 @@ impl<H: Handler> Endpoint<H> {
         };
         Ok(match reader {
             Some(reader) => self.follow(session, reader),
-            None => events(HttpBody::default()),
+            // The status that tells a reader of events not to come back.
+            None => empty(StatusCode::NO_CONTENT),
         })
     }
 

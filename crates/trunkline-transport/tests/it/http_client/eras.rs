@@ -56,7 +56,9 @@ fn probe(steps: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Probe {
     Probe(Arc::new(steps))
 }
 
-struct Probe(Arc<dyn Fn(&Seen) -> Vec<Step> + Send + Sync>);
+type Reaction = dyn Fn(&Seen) -> Vec<Step> + Send + Sync;
+
+struct Probe(Arc<Reaction>);
 
 impl Probe {
     async fn run(self) -> (Result<Connection, OpenError>, Vec<String>) {

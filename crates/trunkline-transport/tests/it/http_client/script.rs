@@ -183,6 +183,7 @@ impl Script {
                             return self.note_hang_up(&seen);
                         }
                     }
+                    // the sleep is the subject
                     Step::Wait(time) => tokio::time::sleep(time).await,
                     Step::Close => return,
                     Step::Hang => {
