@@ -16,5 +16,5 @@ mod sessions;
 mod sse;
 
 pub use body::HttpBody;
-pub use endpoint::{Endpoint, Settings};
+pub use endpoint::{Endpoint, Page, Settings};
 pub use serve::{Answers, serve};

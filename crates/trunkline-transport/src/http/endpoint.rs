@@ -28,7 +28,7 @@ use crate::limits::Limits;
 use crate::voice::Voice;
 
 /// How a server is reached over HTTP.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// The path that serves every revision with Streamable HTTP.
     pub path: String,
@@ -40,9 +40,14 @@ pub struct Settings {
     pub sessions: bool,
     /// Whether answers go out as events even where they are one text.
     pub always_stream: bool,
+    /// Plain texts beside the server: a path, and what it says at the time.
+    pub pages: Vec<(String, Page)>,
     /// The bounds.
     pub limits: Limits,
 }
+
+/// What a page says now.
+pub type Page = Arc<dyn Fn() -> String + Send + Sync>;
 
 impl Settings {
     /// `/mcp`, and `/sse` with `/messages`; for this machine only; with sessions.
@@ -53,6 +58,7 @@ impl Settings {
             door: Door::default(),
             sessions: true,
             always_stream: false,
+            pages: Vec::new(),
             limits,
         }
     }
@@ -161,8 +167,22 @@ impl<H: Handler> Endpoint<H> {
                     _ => Err(Refusal::method("POST")),
                 }
             }
-            _ => Err(Refusal::new(StatusCode::NOT_FOUND, "There is nothing at this path.")),
+            _ => self.page(head),
         }
+    }
+
+    fn page(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+        let found = self.settings.pages.iter().find(|(path, _)| path == head.uri.path());
+        let Some((_, page)) = found else {
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "There is nothing at this path."));
+        };
+        self.settings.door.check(&head.uri, &head.headers)?;
+        if head.method != Method::GET {
+            return Err(Refusal::method("GET"));
+        }
+        let mut response = Response::new(HttpBody::whole(page().into_bytes()));
+        response.headers_mut().insert(header::CONTENT_TYPE, PLAIN);
+        Ok(response)
     }
 
     /// The stream of a session: what is about no request, or the rest of one that broke off.
@@ -441,6 +461,7 @@ pub(super) fn full(_: Full) -> Refusal {
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_BUFFERING: (HeaderName, HeaderValue) =

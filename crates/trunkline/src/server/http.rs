@@ -24,7 +24,7 @@ use super::router::Router;
 ///
 /// Only clients on this machine are let in, until [`Self::allow_host`] says by which other names
 /// the server is known.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "it does nothing until it serves"]
 pub struct Http {
     server: Server,
@@ -82,6 +82,17 @@ impl Http {
         self
     }
 
+    /// Serves a plain text beside the server, such as whether it is well: `page` is asked each time,
+    /// and must not block.
+    pub fn page(
+        mut self,
+        path: impl Into<String>,
+        page: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.pages.push((path.into(), Arc::new(page)));
+        self
+    }
+
     /// Serves connections until `shutdown`, then answers what is in flight and returns.
     pub async fn serve(
         self,
@@ -104,6 +115,12 @@ impl Http {
             memo: Arc::default(),
             _server: server,
         }
+    }
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").field("path", &self.settings.path).finish_non_exhaustive()
     }
 }
 

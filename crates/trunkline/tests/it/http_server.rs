@@ -118,7 +118,7 @@ async fn a_session_that_does_nothing_is_gone_after_its_time() {
                 .await;
             match head.status {
                 404 => return,
-                status => assert_eq!(status, 200),
+                status => assert_eq!(status, 204),
             }
         }
     };
