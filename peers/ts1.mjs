@@ -75,6 +75,8 @@ async function tasks(checks, { client }) {
         assert.equal(text(seen.at(-1).result), 'worked 3 steps');
         const { taskId } = seen[0].task;
         assert.equal((await client.experimental.tasks.getTask(taskId)).status, 'completed');
+        // Over HTTP nobody is known by name, so nobody gets a list.
+        if (client.getServerCapabilities().tasks.list === undefined) return;
         const { tasks } = await client.experimental.tasks.listTasks();
         assert.ok(tasks.some((task) => task.taskId === taskId), 'the task is listed');
     });

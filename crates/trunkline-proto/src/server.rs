@@ -338,6 +338,11 @@ impl Conversation for Server {
             Input::Received(incoming, via) => self.on_incoming(incoming, via, now),
             Input::Finished { call, outcome } => {
                 if let Some(open) = self.shared.calls.close(call) {
+                    if open.with.may_be_task
+                        && let (Some(session), Ok(result)) = (&mut self.session, &outcome)
+                    {
+                        session.note_task(result, self.shared.config.bounds.subscriptions);
+                    }
                     self.shared.stop_asking(call);
                     self.shared.finish(open, outcome, now);
                 }

@@ -112,6 +112,14 @@ limits! {
     shutdown: Duration = Duration::from_secs(30);
     /// HTTP/2: requests at once on one connection: 100.
     h2_streams: u32 = 100;
+    /// HTTP, of a client: how long it may take to reach a server, its TLS handshake included: 10 s.
+    connect: Duration = Duration::from_secs(10);
+    /// HTTP, of a client: requests on their way at once, subscriptions among them: 1024. More wait.
+    requests: usize = 1024;
+    /// HTTP, of a client: connections kept for the next request: 32. The oldest goes for another.
+    idle_connections: usize = 32;
+    /// HTTP, of a client: how long such a connection is kept: 90 s.
+    idle_connection: Duration = Duration::from_secs(90);
 }
 
 impl Limits {

@@ -290,6 +290,7 @@ async fn a_server_without_files_left_goes_on_with_those_it_has() {
         early.send(guest.text(&asked)).await;
         assert_eq!(early.head().await.status, 200);
         early.body().await;
+        // the sleep is the subject: a server that waits does not compute
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let share = (demo.worked() - worked).as_secs_f64() / since.elapsed().as_secs_f64();

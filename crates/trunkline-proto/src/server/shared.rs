@@ -35,6 +35,8 @@ pub(super) struct Owed {
     pub(super) batch: Option<batch::BatchId>,
     pub(super) dialect: Option<dialect::Step>,
     pub(super) via: Via,
+    /// Whether its answer may be a task of the session.
+    pub(super) may_be_task: bool,
 }
 
 /// Which call asks a question, and the way it came.
@@ -85,6 +87,7 @@ impl Shared {
             return self.reply(from, Err(error));
         }
         let key = self.calls.next_key();
+        let may_be_task = facts.params.get("task").is_some();
         let progress =
             facts.token.take().map(|token| ProgressSink { token, reached: f64::NEG_INFINITY });
         let call = Call {
@@ -107,7 +110,12 @@ impl Shared {
             clock,
             progress,
             log_level: facts.log_level,
-            with: Owed { batch: from.from.batch, dialect: facts.dialect, via: from.from.via },
+            with: Owed {
+                batch: from.from.batch,
+                dialect: facts.dialect,
+                via: from.from.via,
+                may_be_task,
+            },
         });
         self.out.push_back(Output::Call(Box::new(call)));
     }

@@ -25,6 +25,8 @@ pub(super) struct Session {
     pub(super) ready: bool,
     pub(super) log_level: LogLevel,
     subscribed: BTreeSet<String>,
+    /// The tasks that this client began: of others it hears nothing.
+    tasks: BTreeSet<String>,
 }
 
 impl Session {
@@ -55,6 +57,7 @@ impl Session {
             ready: false,
             log_level: config.log_level,
             subscribed: BTreeSet::new(),
+            tasks: BTreeSet::new(),
         };
         Ok((session, stateful::encode_result(result, revision.profile())))
     }
@@ -67,6 +70,7 @@ impl Session {
             ready: true,
             log_level: config.log_level,
             subscribed: BTreeSet::new(),
+            tasks: BTreeSet::new(),
         }
     }
 
@@ -134,7 +138,7 @@ impl Session {
                 let params = serde_json::json!({ "uri": uri });
                 ("notifications/resources/updated", Params::of(&params))
             }
-            Change::Task(task, _) if has(Gate::Tasks) => (
+            Change::Task(task, _) if has(Gate::Tasks) && self.tasks.contains(&task.task_id) => (
                 "notifications/tasks/status",
                 Params::Object(Object::parse(stateful::encode_task(task).get()).ok()?),
             ),
@@ -146,6 +150,25 @@ impl Session {
         };
         method::find(method, Sender::Server, self.revision)
             .map(|row| Message::notification(row.name, params))
+    }
+
+    /// Remembers a task that a call of this client became.
+    pub(super) fn note_task(&mut self, result: &Json, limit: usize) {
+        #[derive(serde::Deserialize)]
+        struct Created {
+            task: Named,
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Named {
+            task_id: String,
+        }
+        if let Ok(created) = result.to::<Created>() {
+            if self.tasks.len() >= limit {
+                self.tasks.pop_first();
+            }
+            self.tasks.insert(created.task.task_id);
+        }
     }
 
     fn set_level(&mut self, params: &Object) -> Result<Json, ErrorObject> {

@@ -123,13 +123,19 @@ fn changes_that_were_not_declared_are_not_told() {
 }
 
 #[test]
-fn only_2025_11_25_hears_of_core_tasks_and_finished_elicitations() {
+fn only_2025_11_25_hears_of_its_own_core_tasks_and_finished_elicitations() {
     let task = r#"{"taskId":"t","status":"working","createdAt":"2025-11-25T00:00:00Z","lastUpdatedAt":"2025-11-25T00:00:00Z","ttlMs":1000,"pollIntervalMs":5}"#;
     for revision in [V2024_11_05, V2025_03_26, V2025_06_18] {
         server().opened(revision).check(&format!("changed task {task}\nchanged elicitation e"));
     }
+    let created = r#"{"task":{"taskId":"t","status":"working","createdAt":"2025-11-25T00:00:00Z","lastUpdatedAt":"2025-11-25T00:00:00Z","ttl":1000,"pollInterval":5}}"#;
     server().opened(V2025_11_25).check(&format!(
         r#"
+        changed task {task}
+        > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"work","task":{{}}}}}}
+        call 1 tools/call {{"name":"work","task":{{}}}}
+        done 1 {created}
+        < {{"jsonrpc":"2.0","id":1,"result":{created}}}
         changed task {task}
         < {{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{{"taskId":"t","status":"working","createdAt":"2025-11-25T00:00:00Z","lastUpdatedAt":"2025-11-25T00:00:00Z","ttl":1000,"pollInterval":5}}}}
         changed elicitation e

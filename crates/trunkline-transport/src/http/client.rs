@@ -11,6 +11,8 @@ mod letter;
 mod pool;
 mod route;
 mod target;
+#[cfg(feature = "tls")]
+mod tls;
 mod verdicts;
 
 use std::collections::VecDeque;
@@ -121,6 +123,7 @@ impl<H: Handler> HttpDriver<H> {
     ) -> Result<Self, OpenError> {
         let address = Address::parse(&target.url).map_err(OpenError::Unreachable)?;
         let given = target.header_map().map_err(OpenError::Unreachable)?;
+        let pool = Pool::new(&target, &limits).map_err(OpenError::Unreachable)?;
         let now = Instant::now();
         let known = target.verdicts.as_ref().and_then(|it| it.get(&Key::of(&target), now));
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
@@ -128,7 +131,7 @@ impl<H: Handler> HttpDriver<H> {
         let (voice, ears) = Voice::new(limits.queue);
         let (tell, news) = mpsc::channel(NEWS);
         let post = Post {
-            pool: Arc::new(Pool::default()),
+            pool: Arc::new(pool),
             news: tell,
             message_bytes: limits.message_bytes,
             patience: limits.call_deadline,
@@ -227,7 +230,7 @@ impl<H: Handler> HttpDriver<H> {
         let mut busy = false;
         // While a handshake is under way or too much is on its way, others wait.
         while matches!(self.handshake, Handshake::Done)
-            && self.out.len() < AT_ONCE
+            && self.out.len() < self.limits.requests
             && let Poll::Ready(wish) = self.ears.poll_wish(cx)
         {
             self.grant(wish);
@@ -471,8 +474,6 @@ fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
 
 /// Reports that may wait.
 const NEWS: usize = 64;
-/// Messages on their way at once. More wait where they come from.
-const AT_ONCE: usize = 1024;
 /// How often the loop goes round before it lets others have a turn.
 const TURNS: u32 = 32;
 /// How long a request may take to arrive before something overtakes it.

@@ -84,6 +84,12 @@ impl<H: Handler> Endpoint<H> {
     pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
         let limits = &settings.limits;
         let sessions = Sessions::new(limits.sessions, limits.session_idle, limits.session_sweep);
+        // Whoever comes here is not known by name, so nobody is told what others have begun.
+        let mut core = Config::clone(&core);
+        if let Some(tasks) = &mut core.capabilities.tasks {
+            tasks.list = false;
+        }
+        let core = Arc::new(core);
         let mut old = Config::clone(&core);
         old.revisions = old.revisions.of_era(Era::Stateful);
         old.dialect = false;

@@ -4,6 +4,8 @@ mod eras;
 mod faults;
 mod script;
 mod sessions;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;

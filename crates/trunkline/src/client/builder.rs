@@ -20,6 +20,7 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use super::Client;
 use super::ask::{Answers, Hosted};
+use super::cache::Cache;
 use super::call::{Caller, Shared};
 use super::error::ConnectError;
 use super::host::Host;
@@ -37,6 +38,7 @@ pub struct ClientBuilder<H = ()> {
     limits: Limits,
     timing: Option<Timing>,
     framing: Framing,
+    keeps_answers: bool,
     http: Http,
 }
 
@@ -46,6 +48,9 @@ pub struct ClientBuilder<H = ()> {
 struct Http {
     headers: Vec<(String, String)>,
     forgets: bool,
+    /// PEM files.
+    #[cfg(feature = "tls")]
+    roots: Vec<Vec<u8>>,
 }
 
 impl ClientBuilder {
@@ -58,6 +63,7 @@ impl ClientBuilder {
             limits: Limits::default(),
             timing: None,
             framing: Framing::Newline,
+            keeps_answers: true,
             http: Http::default(),
         }
     }
@@ -77,9 +83,17 @@ impl<H: Host> ClientBuilder<H> {
 
     /// Has the server's questions answered by `host`.
     pub fn host<G: Host>(self, host: G) -> ClientBuilder<G> {
-        let Self { info, revisions, log_level, limits, timing, framing, http, .. } = self;
-        let host = Arc::new(host);
-        ClientBuilder { info, revisions, host, log_level, limits, timing, framing, http }
+        ClientBuilder {
+            info: self.info,
+            revisions: self.revisions,
+            host: Arc::new(host),
+            log_level: self.log_level,
+            limits: self.limits,
+            timing: self.timing,
+            framing: self.framing,
+            keeps_answers: self.keeps_answers,
+            http: self.http,
+        }
     }
 
     /// Says more about this client than its name and version.
@@ -112,11 +126,27 @@ impl<H: Host> ClientBuilder<H> {
         self
     }
 
+    /// Whether answers are kept for as long as the server says that they stay fresh (2026-07-28),
+    /// within [`Limits::cache_entries`] and [`Limits::cache_bytes`]; they are, unless said.
+    pub fn cache(mut self, is_on: bool) -> Self {
+        self.keeps_answers = is_on;
+        self
+    }
+
     /// Sends a header with every HTTP request, such as `Authorization`. Other origins than the
     /// URL's never see it, whatever redirects say.
     #[cfg(feature = "http")]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.http.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Trusts servers whose certificate was issued by this one, such as a company's own; beside
+    /// those that browsers trust. One certificate or more in PEM. What is wrong with it, connecting
+    /// says.
+    #[cfg(feature = "tls")]
+    pub fn root_certificate(mut self, pem: &[u8]) -> Self {
+        self.http.roots.push(pem.to_vec());
         self
     }
 
@@ -136,6 +166,10 @@ impl<H: Host> ClientBuilder<H> {
         let mut target = HttpTarget::new(url.clone());
         for (name, value) in &self.http.headers {
             target = target.header(name, value);
+        }
+        #[cfg(feature = "tls")]
+        for pem in &self.http.roots {
+            target = target.root_certificate(pem.clone());
         }
         if self.http.forgets {
             target = target.verdicts(None);
@@ -248,13 +282,14 @@ impl<H: Host> ClientBuilder<H> {
         let hub = Arc::new(Hub::default());
         let hosted = Arc::new(Hosted::new(Arc::clone(&self.host), capabilities));
         let answers = Answers { hosted: Arc::clone(&hosted), hub: Arc::clone(&hub) };
+        let cache_entries = if self.keeps_answers { limits.cache_entries } else { 0 };
         let shared = Shared {
             limits: limits.clone(),
             timing,
             log_level: Mutex::new(self.log_level),
             asked: hosted,
             hub,
-            cache: super::cache::Cache::default(),
+            cache: Cache::new(cache_entries, limits.cache_bytes),
             rejected: super::rejected::Rejected::default(),
         };
         (Arc::new(config), Arc::new(answers), Ready(Arc::new(shared)))

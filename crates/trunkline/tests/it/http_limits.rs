@@ -156,6 +156,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
         loop {
             tokio::select! {
                 head = line.try_head() => return (head.map(|it| it.status), dripped),
+                // the sleep is the subject
                 () = tokio::time::sleep(Duration::from_millis(20)) => {}
             }
             line.send("x").await;
@@ -258,6 +259,7 @@ async fn a_silent_stream_shows_that_it_is_alive() {
         let alive = async {
             tokio::select! {
                 message = line.message() => panic!("{message:?} came too early"),
+                // the sleep is the subject: so long nobody says anything
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
             }
         };

@@ -68,7 +68,12 @@ async fn a_second_reader_takes_the_place_of_the_first() {
         server.changed(Change::Tools).await;
         let (seen, _) = first.message().await.unwrap();
         let (mut second, _) = guest.get(None).await;
+        let replaced = Instant::now();
         assert_eq!(first.message().await.map(|it| it.0), None, "{revision}");
+        assert!(
+            replaced.elapsed() < Duration::from_secs(5),
+            "at once, not at the next sign of life"
+        );
         server.changed(Change::Tools).await;
         let (event, _) = second.message().await.unwrap();
         assert_ne!(event.id, seen.id, "nothing comes twice");

@@ -91,6 +91,7 @@ async fn closed(line: &mut Line, since: Instant) -> (Option<u16>, Duration) {
 async fn a_thousand_calls_at_once_are_a_thousand_answers() {
     let millis = repeats(300, 3000) as u64;
     let sleep = move || async move {
+        // the sleep is the subject
         tokio::time::sleep(Duration::from_millis(millis)).await;
         "slept"
     };

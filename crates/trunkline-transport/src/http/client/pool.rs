@@ -3,10 +3,11 @@
 //! A request is sent twice only if nothing of it was written the first time.
 
 use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -14,16 +15,23 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant as Deadline, timeout_at};
 use trunkline_proto::CallError;
 
-use super::target::Origin;
+use super::target::{HttpTarget, Origin};
+#[cfg(feature = "tls")]
+use super::tls::Tls;
+use crate::limits::Limits;
 
-/// Connections that nobody uses at the moment.
-#[derive(Debug, Default)]
+/// Connections that nobody uses at the moment, and how to make others.
+#[derive(Debug)]
 pub(super) struct Pool {
     idle: Mutex<Vec<Idle>>,
+    limits: Limits,
+    #[cfg(feature = "tls")]
+    tls: Tls,
 }
 
 /// A connection on which a response is being read. Dropping it closes the connection.
@@ -40,6 +48,17 @@ struct Idle {
 }
 
 impl Pool {
+    /// An empty one. A root certificate that is none is told in words.
+    #[cfg_attr(not(feature = "tls"), allow(unused_variables))]
+    pub(super) fn new(target: &HttpTarget, limits: &Limits) -> Result<Self, String> {
+        Ok(Self {
+            idle: Mutex::default(),
+            limits: limits.clone(),
+            #[cfg(feature = "tls")]
+            tls: Tls::new(&target.roots)?,
+        })
+    }
+
     /// Sends a request and waits for the head of its response.
     pub(super) async fn send(
         &self,
@@ -61,7 +80,7 @@ impl Pool {
                 },
             }
         }
-        let mut sender = connect(origin).await?;
+        let mut sender = self.connect(origin).await?;
         match sender.try_send_request(request).await {
             Ok(response) => Ok((response, Lease { origin: Arc::clone(origin), sender })),
             Err(mut error) => match error.take_message() {
@@ -74,11 +93,12 @@ impl Pool {
     /// Takes a connection back whose response was read to its end.
     pub(super) fn put(&self, lease: Lease) {
         let Lease { origin, sender } = lease;
-        if sender.is_closed() {
+        let most = self.limits.idle_connections;
+        if sender.is_closed() || most == 0 {
             return;
         }
         let mut idle = self.lock();
-        if idle.len() >= IDLE {
+        if idle.len() >= most {
             idle.remove(0);
         }
         idle.push(Idle { origin, sender, since: Instant::now() });
@@ -86,18 +106,60 @@ impl Pool {
 
     /// The connection that was used last: those that are not needed grow old and go.
     fn take(&self, origin: &Arc<Origin>) -> Option<SendRequest<Once>> {
+        let kept = self.limits.idle_connection;
         let mut idle = self.lock();
         let is_it = |it: &Idle| Arc::ptr_eq(&it.origin, origin) || *it.origin == **origin;
         let at = idle.iter().rposition(is_it)?;
         let taken = idle.remove(at);
         // They are in the order in which they were put back.
         if let Some(first) = idle.first()
-            && first.since.elapsed() > KEPT
+            && first.since.elapsed() > kept
         {
-            idle.retain(|it| it.since.elapsed() <= KEPT);
+            idle.retain(|it| it.since.elapsed() <= kept);
         }
         drop(idle);
-        (taken.since.elapsed() <= KEPT).then_some(taken.sender)
+        (taken.since.elapsed() <= kept).then_some(taken.sender)
+    }
+
+    async fn connect(&self, origin: &Origin) -> Result<SendRequest<Once>, CallError> {
+        let unreachable = |why: String| {
+            let place = origin.name.to_str().unwrap_or(&origin.host);
+            CallError::Unreachable(format!("connecting to `{place}` failed: {why}."))
+        };
+        let broken = |error: io::Error| unreachable(error.to_string());
+        let by = Deadline::now() + self.limits.connect;
+        let connecting = TcpStream::connect((&*origin.host, origin.port));
+        let stream = match timeout_at(by, connecting).await {
+            Ok(stream) => stream.map_err(broken)?,
+            Err(_) => return Err(unreachable("nobody answers".to_owned())),
+        };
+        // Requests are written whole, so waiting for more only costs time.
+        stream.set_nodelay(true).map_err(broken)?;
+        let sender = match origin.is_tls {
+            false => speak(stream).await,
+            true => speak(self.secure(origin, stream, by).await.map_err(unreachable)?).await,
+        };
+        sender.map_err(|error| unreachable(error.to_string()))
+    }
+
+    #[cfg(feature = "tls")]
+    async fn secure(
+        &self,
+        origin: &Origin,
+        stream: TcpStream,
+        by: Deadline,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, String> {
+        let shaking = self.tls.secure(&origin.host, stream);
+        timeout_at(by, shaking).await.unwrap_or_else(|_| {
+            let why = "it was reached, but did not answer the TLS handshake in time. \
+                       Check that its port is one for `https`";
+            Err(why.to_owned())
+        })
+    }
+
+    #[cfg(not(feature = "tls"))]
+    async fn secure(&self, _: &Origin, _: TcpStream, _: Deadline) -> Result<TcpStream, String> {
+        Err("`https` is not built into this client. Switch on the feature `tls`".to_owned())
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
@@ -105,25 +167,11 @@ impl Pool {
     }
 }
 
-async fn connect(origin: &Origin) -> Result<SendRequest<Once>, CallError> {
-    let unreachable = |why: String| {
-        let place = origin.name.to_str().unwrap_or(&origin.host);
-        CallError::Unreachable(format!("connecting to `{place}` failed: {why}."))
-    };
-    if origin.is_tls {
-        let why = "`https` is not built into this client";
-        return Err(unreachable(why.to_owned()));
-    }
-    let connecting = TcpStream::connect((&*origin.host, origin.port));
-    let stream = match timeout(CONNECT, connecting).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(unreachable(error.to_string())),
-        Err(_) => return Err(unreachable("nobody answers".to_owned())),
-    };
-    // Requests are written whole, so waiting for more only costs time.
-    stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
-    let shaking = Builder::new().handshake(TokioIo::new(stream)).await;
-    let (sender, connection) = shaking.map_err(|error| unreachable(error.to_string()))?;
+/// Begins to speak HTTP.
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<SendRequest<Once>, hyper::Error> {
+    let (sender, connection) = Builder::new().handshake(TokioIo::new(stream)).await?;
     // It ends when its sender is dropped or the server hangs up, and its errors reach the sender.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
@@ -162,8 +210,3 @@ impl Body for Once {
         SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
     }
 }
-
-/// Connections kept for the next request.
-const IDLE: usize = 32;
-const KEPT: Duration = Duration::from_secs(90);
-const CONNECT: Duration = Duration::from_secs(10);

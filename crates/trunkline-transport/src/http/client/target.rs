@@ -14,12 +14,21 @@ pub struct HttpTarget {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) verdicts: Option<Verdicts>,
+    /// PEM files.
+    #[cfg(feature = "tls")]
+    pub(super) roots: Vec<Vec<u8>>,
 }
 
 impl HttpTarget {
     /// A server at a URL, with `http` or `https`.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: Vec::new(), verdicts: Some(Verdicts::shared()) }
+        Self {
+            url: url.into(),
+            headers: Vec::new(),
+            verdicts: Some(Verdicts::shared()),
+            #[cfg(feature = "tls")]
+            roots: Vec::new(),
+        }
     }
 
     /// Adds a header to every request. It is never sent to another origin than the URL's.
@@ -33,6 +42,14 @@ impl HttpTarget {
     #[must_use]
     pub fn verdicts(mut self, verdicts: Option<Verdicts>) -> Self {
         self.verdicts = verdicts;
+        self
+    }
+
+    /// Trusts certificates that these issued, beside those that browsers trust: one or more in PEM.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots.push(pem.into());
         self
     }
 

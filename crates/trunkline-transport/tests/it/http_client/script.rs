@@ -1,11 +1,12 @@
 //! A server that answers each request as a closure says, and remembers what it saw.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
@@ -112,15 +113,33 @@ impl Script {
     pub(crate) async fn start(
         respond: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
+        Self::start_with("http://127.0.0.1", async |stream| Some(stream), respond).await
+    }
+
+    /// The same behind something that every connection goes through first.
+    pub(crate) async fn start_with<S, F>(
+        origin: &str,
+        wrap: impl Fn(TcpStream) -> F + Send + 'static,
+        respond: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send,
+        F: Future<Output = Option<S>> + Send + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let url = format!("{origin}:{}/mcp", listener.local_addr().unwrap().port());
         let script =
             Self { url, seen: Arc::default(), news: Arc::default(), hung_up: Arc::default() };
         let (respond, ours): (Arc<Respond>, _) = (Arc::new(respond), script.clone());
         tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
-                tokio::spawn(ours.clone().serve(stream, connection, Arc::clone(&respond)));
+                let (wrapping, respond, ours) = (wrap(stream), Arc::clone(&respond), ours.clone());
+                tokio::spawn(async move {
+                    if let Some(stream) = wrapping.await {
+                        ours.serve(stream, connection, respond).await;
+                    }
+                });
             }
         });
         script
@@ -166,7 +185,12 @@ impl Script {
         seen.unwrap_or_else(|_| panic!("no `{what}` among {:?}", self.kinds()))
     }
 
-    async fn serve(self, stream: TcpStream, connection: usize, respond: Arc<Respond>) {
+    async fn serve(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        connection: usize,
+        respond: Arc<Respond>,
+    ) {
         let mut stream = BufReader::new(stream);
         while let Some(seen) = read(&mut stream, connection).await {
             let n = {
@@ -179,7 +203,8 @@ impl Script {
             for step in respond(&seen, n) {
                 match step {
                     Step::Write(text) => {
-                        if stream.write_all(text.as_bytes()).await.is_err() {
+                        let written = stream.write_all(text.as_bytes()).await;
+                        if written.is_err() || stream.flush().await.is_err() {
                             return self.note_hang_up(&seen);
                         }
                     }
@@ -201,7 +226,7 @@ impl Script {
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>, connection: usize) -> Option<Seen> {
+async fn read(stream: &mut BufReader<impl AsyncRead + Unpin>, connection: usize) -> Option<Seen> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|n| *n > 0)?;
     let mut words = line.split(' ').map(str::to_owned);
