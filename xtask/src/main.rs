@@ -43,7 +43,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "compare the source with the rules of ARCHITECTURE.md and CONTRIBUTING.md",
         tidy::run,
     ),
-    ("peers", "peers [NAME…]", "run the npm and PyPI peers alone; a wrong NAME lists them", peers::run),
+    (
+        "peers",
+        "peers [NAME…]",
+        "run the npm and PyPI peers alone; a wrong NAME lists them",
+        peers::run,
+    ),
     (
         "conformance",
         "conformance [ROLE…]",

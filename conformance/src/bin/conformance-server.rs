@@ -8,7 +8,6 @@
 use std::future::pending;
 use std::process::ExitCode;
 
-use tokio::net::TcpListener;
 use trunkline_conformance::{calls, fixtures};
 
 #[tokio::main]
@@ -33,7 +32,7 @@ async fn serve() -> Result<(), String> {
         ["--port", port, ref rest @ ..] if rest.iter().all(|it| *it == "--json") => {
             let port: u16 =
                 port.parse().map_err(|_| format!("`{port}` is no port; use 0 for a free one."))?;
-            let listener = TcpListener::bind(("127.0.0.1", port)).await;
+            let listener = trunkline::server::bind(("127.0.0.1", port)).await;
             let listener =
                 listener.map_err(|error| format!("The port {port} cannot be used: {error}."))?;
             let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -50,5 +49,4 @@ async fn serve() -> Result<(), String> {
     }
 }
 
-const USAGE: &str =
-    "Use `conformance-server --port N [--json]` or `conformance-server --stdio`.";
+const USAGE: &str = "Use `conformance-server --port N [--json]` or `conformance-server --stdio`.";

@@ -1,6 +1,7 @@
 //! The options that name a server → a connection to it.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -30,6 +31,9 @@ pub(crate) struct Target {
     /// Send a header with every request to a server at a URL, such as 'Authorization: Bearer …'.
     #[arg(long, value_name = "'NAME: VALUE'", value_parser = header)]
     header: Vec<(String, String)>,
+    /// Trust a server at a URL whose certificate was issued by one in this PEM file, too.
+    #[arg(long, value_name = "FILE")]
+    cacert: Vec<PathBuf>,
     /// Set a variable for the server, or hand on one of ours by its name alone.
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     env: Vec<String>,
@@ -72,13 +76,22 @@ impl Target {
             for (name, value) in &self.header {
                 builder = builder.header(name, value);
             }
+            for file in &self.cacert {
+                let pem = std::fs::read(file).map_err(|error| {
+                    let file = file.display();
+                    Failure::usage(format!("The certificate `{file}` cannot be read: {error}."))
+                        .advice("Give `--cacert` the path of a PEM file.")
+                })?;
+                builder = builder.root_certificate(&pem);
+            }
             return Ok(builder.connect_http(url).await?);
         }
-        if !self.header.is_empty() {
-            return Err(Failure::usage(
-                "`--header` is for servers at a URL, and this is a command.",
-            )
-            .advice("Set variables of the server with `--env NAME=VALUE`."));
+        let given = [("--header", self.header.is_empty()), ("--cacert", self.cacert.is_empty())];
+        if let Some((option, _)) = given.iter().find(|(_, is_empty)| !is_empty) {
+            let why = format!("`{option}` is for servers at a URL, and this is a command.");
+            return Err(
+                Failure::usage(why).advice("Set variables of the server with `--env NAME=VALUE`.")
+            );
         }
         Ok(builder.framing(self.framing()).connect(self.command(screen)).await?)
     }

@@ -36,9 +36,7 @@ pub const EXEMPT: &[Exemption] = &[
     Exemption {
         what: "requests of the skills extension and their answers",
         why: "it publishes no schema, and belongs to no revision",
-        applies: |it| {
-            it.method.starts_with("skills/") || it.method == "resources/directory/read"
-        },
+        applies: |it| it.method.starts_with("skills/") || it.method == "resources/directory/read",
     },
     Exemption {
         what: "`notifications/tasks`",

@@ -17,4 +17,4 @@ mod sse;
 
 pub use body::HttpBody;
 pub use endpoint::{Endpoint, Page, Settings};
-pub use serve::{Answers, serve};
+pub use serve::{Answers, bind, serve};

@@ -49,8 +49,8 @@ pub use cache::{CacheHint, CacheScope};
 pub use cancel::CancelledParams;
 pub use capability::{
     ClientCapabilities, ClientTasks, ElicitationCapability, Icon, IconTheme, Implementation,
-    ListChanged, ResourcesCapability, RootsCapability, SamplingCapability, ServerCapabilities,
-    SKILLS_EXTENSION, ServerTasks, TASKS_EXTENSION,
+    ListChanged, ResourcesCapability, RootsCapability, SKILLS_EXTENSION, SamplingCapability,
+    ServerCapabilities, ServerTasks, TASKS_EXTENSION,
 };
 pub use completion::{CompleteParams, CompleteResult, Completion, CompletionArgument, Reference};
 pub use content::{

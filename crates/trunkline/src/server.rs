@@ -37,7 +37,7 @@ pub use builder::ServerBuilder;
 pub use context::Context;
 pub use function::{Args, FromCall, Function, Input};
 #[cfg(feature = "http")]
-pub use http::{Http, HttpBody, HttpService};
+pub use http::{Http, HttpBody, HttpService, bind};
 pub use prompt::{IntoPrompt, PromptEntry, prompt};
 pub use resource::{Bytes, IntoContents, ResourceEntry, TemplateEntry, resource, template};
 pub use skills::{BadSkill, SkillEntry, skill};

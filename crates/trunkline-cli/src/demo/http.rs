@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::task::Poll;
 
 use anyhow::{Context, Result, bail};
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use trunkline::Server;
 
@@ -53,7 +52,7 @@ pub(crate) fn run(server: Server, address: SocketAddr, options: &Options) -> Res
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind(address)
+        let listener = trunkline::server::bind(address)
             .await
             .with_context(|| format!("Nothing can listen at `{address}`"))?;
         let address = listener.local_addr()?;

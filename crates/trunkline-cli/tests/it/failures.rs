@@ -34,6 +34,17 @@ fn a_program_that_is_not_there() {
 }
 
 #[test]
+fn a_certificate_that_is_none() {
+    let url = "https://127.0.0.1:9/mcp";
+    let missing = ["ping", "--cacert", "no-such-file.pem", url];
+    check(&missing, 2, &["`no-such-file.pem` cannot be read", "path of a PEM file"]);
+    let wrong = ["ping", "--cacert", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), url];
+    check(&wrong, 3, &["handshake failed", "holds no certificate", "give a PEM file"]);
+    let command = ["ping", "--cacert", "x.pem", "--", "some-server"];
+    check(&command, 2, &["`--cacert` is for servers at a URL"]);
+}
+
+#[test]
 fn a_server_that_exits_at_start() {
     check(
         &["list", "--", "sh", "-c", "echo 'no config file' >&2; exit 7"],

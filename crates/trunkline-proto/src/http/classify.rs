@@ -194,7 +194,9 @@ impl Asking<'_> {
         let spoken = self.rules.config.revisions.of_era(Era::Stateful);
         let revision = match self.version {
             // Before 2025-06-18 clients do not say.
-            None => Some(Revision::V2025_03_26).filter(|it| spoken.contains(*it)).or(spoken.newest()),
+            None => {
+                Some(Revision::V2025_03_26).filter(|it| spoken.contains(*it)).or(spoken.newest())
+            }
             Some(version) => Revision::parse(version).filter(|it| spoken.contains(*it)),
         };
         let Some(revision) = revision else { return bad(self.unsupported()) };

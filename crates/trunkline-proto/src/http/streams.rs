@@ -94,6 +94,8 @@ struct Stream {
     /// The next place to be read.
     taken: u64,
     reader: Option<u64>,
+    /// Whether the next read begins a new stream of events.
+    is_fresh: bool,
     /// Whether it went out as events, so that somebody may know an id of it.
     is_events: bool,
     /// Since when nothing will be added.
@@ -128,7 +130,7 @@ impl Streams {
     pub fn open(&mut self, via: Via) -> Reader {
         self.readers += 1;
         let (id, reader) = (via.0, Some(self.readers));
-        self.open.push(Stream { id, reader, oldest: 1, ..Stream::default() });
+        self.open.push(Stream { id, reader, oldest: 1, is_fresh: true, ..Stream::default() });
         Reader { via, number: self.readers }
     }
 
@@ -216,6 +218,7 @@ impl Streams {
     pub fn attach(&mut self) -> Reader {
         self.readers += 1;
         self.general.reader = Some(self.readers);
+        self.general.is_fresh = true;
         Reader { via: Via(0), number: self.readers }
     }
 
@@ -223,7 +226,7 @@ impl Streams {
     /// nothing came and nothing will.
     pub fn resume(&mut self, id: EventId) -> Option<Reader> {
         let had = |it: &Stream| {
-            let more = it.over.is_none() || id.place + 1 < it.end();
+            let more = it.over.is_none() || id.place.saturating_add(1) < it.end();
             it.is_events && more && (id.place < it.end() || id.place == 0)
         };
         if let Some(at) = self.over.iter().position(|it| it.id == id.stream && had(it)) {
@@ -253,17 +256,14 @@ impl Streams {
             return Read::End;
         };
         let id_of = |place| EventId { stream: stream.id, place, tag: tag(stream.id, place) };
-        let primed = style == Style::Resumable { primed: true } || stream.pause.is_some();
-        if stream.taken == 0 {
-            stream.taken = 1;
-            if primed {
-                let id = id_of(0).text();
-                let retry = stream.pause.map(millis);
-                Line { id: Some(&id), retry, ..Line::default() }.write(out);
-            }
-        } else if let Some(retry) = stream.pause {
+        stream.taken = stream.taken.max(1);
+        let is_fresh = std::mem::take(&mut stream.is_fresh);
+        let primed = is_fresh && style == Style::Resumable { primed: true };
+        if primed || stream.pause.is_some() {
+            // Whoever breaks off before the first event has something to come back with.
             let id = id_of(stream.taken - 1).text();
-            Line { id: Some(&id), retry: Some(millis(retry)), ..Line::default() }.write(out);
+            let retry = stream.pause.map(millis);
+            Line { id: Some(&id), retry, ..Line::default() }.write(out);
         }
         for place in stream.taken.max(stream.oldest)..stream.end() {
             let data = &stream.events[(place - stream.oldest) as usize];

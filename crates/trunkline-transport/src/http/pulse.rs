@@ -70,7 +70,7 @@ impl Pulse {
     }
 
     /// Bytes have come: if nothing is being answered, a head has begun.
-    fn heard(&self) {
+    pub(super) fn heard(&self) {
         if self.busy.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now().max(1), Ordering::Relaxed);
         }

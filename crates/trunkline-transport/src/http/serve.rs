@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -37,6 +37,21 @@ pub trait Answers: Send + Sync + 'static {
 
     /// The server has ended: what is still at work stops.
     fn end(&self);
+}
+
+/// Listens at an address, with room for a burst of connections to wait in.
+pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+    let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "The address names no place.");
+    for address in tokio::net::lookup_host(address).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // A server that was just ended may be started again.
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// Serves connections until `shutdown`, then answers what is in flight and returns.
@@ -110,12 +125,15 @@ async fn connection<A: Answers>(
     limits: Arc<Limits>,
     mut closing: watch::Receiver<()>,
 ) {
-    // An answer goes out when it is there, not when the peer has acknowledged the last one.
-    if stream.set_nodelay(true).is_err() {
+    if prepare(&stream).is_err() {
         return;
     }
     let pulse = Pulse::new();
     let Some(is_h2) = speaks_h2(&stream, &limits, &mut closing).await else { return };
+    if is_h2 {
+        // Until its first request is there, it is on its way.
+        pulse.heard();
+    }
     let shared = Shared { answers, memo: Mutex::default(), pulse: Arc::clone(&pulse) };
     let shared = Arc::new(shared);
     let service = service_fn(move |request| {
@@ -131,6 +149,11 @@ async fn connection<A: Answers>(
     }
     let served = builders.h1.serve_connection(stream, service);
     watched(served, http1::Connection::graceful_shutdown, &pulse, &limits, closing, is_h2).await;
+}
+
+/// Has answers go out when they are there, not when the peer has acknowledged the last one.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)
 }
 
 /// Whether the peer speaks HTTP/2, which begins with a line that no request of HTTP/1 begins with.
@@ -238,4 +261,22 @@ fn is_about_one_peer(error: &io::Error) -> bool {
 
 /// How HTTP/2 begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
+/// Connections that may wait to be accepted, if the system allows as many.
+const BACKLOG: u32 = 4096;
 const PAUSE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_answer_waits_for_an_acknowledgement() {
+        let listener = bind("127.0.0.1:0").await.expect("there is a free port");
+        let address = listener.local_addr().expect("it has an address");
+        let _client = TcpStream::connect(address).await.expect("it listens");
+        let (stream, _) = listener.accept().await.expect("somebody came");
+        assert!(!stream.nodelay().expect("it is a socket"), "the system does it by itself");
+        prepare(&stream).expect("it can be set");
+        assert!(stream.nodelay().expect("it is a socket"));
+    }
+}

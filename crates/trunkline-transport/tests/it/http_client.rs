@@ -2,6 +2,7 @@
 
 mod eras;
 mod faults;
+mod limits;
 mod script;
 mod sessions;
 #[cfg(feature = "tls")]

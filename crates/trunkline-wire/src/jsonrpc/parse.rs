@@ -46,7 +46,7 @@ pub enum MalformedKind {
     TooDeep,
     /// It is JSON, but no JSON-RPC 2.0 message.
     NotJsonRpc,
-    /// A name stands twice in the same object.
+    /// A name stands twice in the same object, or has characters that end it for some readers.
     DuplicateKey,
     /// Its id is `null`, which MCP forbids.
     NullId,
@@ -197,6 +197,8 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
                 _ => {
                     if !others.add(&key.0) {
                         it.blame(MalformedKind::DuplicateKey);
+                    } else if is_disguised(&key.0) {
+                        it.blame(MalformedKind::NotJsonRpc);
                     }
                     map.next_value::<IgnoredAny>()?;
                     continue;
@@ -328,10 +330,21 @@ fn read_members<'de, A: MapAccess<'de>>(mut map: A) -> Result<(Object, bool), A:
     while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
         let value = map.next_value()?;
         let key = known_member(key);
-        duplicate |= !names.add_after(&key, &members);
+        duplicate |= !names.add_after(&key, &members) || has_control(&key);
         members.push((key, value));
     }
     Ok((Object(members), duplicate))
+}
+
+/// Whether a careless reader could take a name for one of the envelope's: in other letters, or cut
+/// off at a NUL.
+fn is_disguised(name: &str) -> bool {
+    const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+    has_control(name) || KNOWN.iter().any(|it| it.eq_ignore_ascii_case(name))
+}
+
+fn has_control(name: &str) -> bool {
+    name.bytes().any(|byte| byte < b' ')
 }
 
 /// Names that have been met. Looking them up one by one is quick for the few that messages have;

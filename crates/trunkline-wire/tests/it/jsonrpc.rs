@@ -1,5 +1,6 @@
 //! The envelope: what is a message, what is not, and what is echoed.
 
+use trunkline_wire::code;
 use trunkline_wire::jsonrpc::{Id, Incoming, Malformed, MalformedKind, Message, Params};
 
 use crate::value;
@@ -192,4 +193,23 @@ fn errors_keep_their_data() {
     let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m","data":"text"}}"#;
     let Message::Response { outcome: Err(error), .. } = one(text) else { panic!("an error") };
     assert_eq!(value(error.data.unwrap().get()), value(r#""text""#));
+}
+
+#[test]
+fn a_name_that_a_careless_reader_takes_for_another_is_refused() {
+    for disguised in [
+        r#""Method":"tools/call""#,
+        r#""method\u0000":"tools/call""#,
+        r#""PARAMS":{}"#,
+        r#""id\n":2"#,
+        r#""params":{"name":"a","name\u0000":"b"}"#,
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list",{disguised}}}"#);
+        let Incoming::Bad(malformed) = Incoming::parse(text.as_bytes()) else {
+            panic!("{text} was taken")
+        };
+        assert_eq!(malformed.to_error().code, code::INVALID_REQUEST, "{text}");
+    }
+    let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","extra":{},"Überschrift":1}"#;
+    assert!(matches!(Incoming::parse(plain.as_bytes()), Incoming::One(_)));
 }

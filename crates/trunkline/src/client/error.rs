@@ -104,8 +104,8 @@ impl ConnectError {
     /// What to do about it, if anything helps.
     pub fn advice(&self) -> Option<&'static str> {
         let ConnectCause::Handshake(error) = &self.cause else { return None };
-        if self.url.is_some()
-            && let Some(advice) = advice_over_http(error)
+        if let Some(url) = &self.url
+            && let Some(advice) = advice_over_http(error, url)
         {
             return Some(advice);
         }
@@ -168,7 +168,7 @@ impl std::error::Error for ConnectError {
     }
 }
 
-fn advice_over_http(error: &OpenError) -> Option<&'static str> {
+fn advice_over_http(error: &OpenError, url: &str) -> Option<&'static str> {
     match error {
         OpenError::Http(error) => match error.status {
             401 => Some("Give credentials, such as a header `Authorization: Bearer …`."),
@@ -177,11 +177,19 @@ fn advice_over_http(error: &OpenError) -> Option<&'static str> {
             500..600 => Some("The server is in trouble; try again later."),
             _ => Some("Check that the address is the one of an MCP server."),
         },
+        // What is wrong with a certificate, and what to do about that, has been said already.
+        OpenError::Unreachable(_) if is_https(url) => {
+            Some("Check the address, that the server is running, and its certificate.")
+        }
         OpenError::Unreachable(_) => Some("Check the address, and that the server is running."),
         OpenError::TimedOut => Some("Check that the server is well, or give it more time."),
         OpenError::Invalid(_) => Some("Check that the address is the one of an MCP server."),
         _ => None,
     }
+}
+
+fn is_https(url: &str) -> bool {
+    url.get(..8).is_some_and(|it| it.eq_ignore_ascii_case("https://"))
 }
 
 impl CallError {

@@ -13,6 +13,8 @@ use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_service::Service;
 use trunkline_proto::server::Memo;
+/// Listens at an address, with room for a burst of connections to wait in.
+pub use trunkline_transport::http::bind;
 use trunkline_transport::http::{Endpoint, Settings, serve};
 
 pub use trunkline_transport::http::HttpBody;
@@ -132,7 +134,7 @@ impl Server {
 
     /// Serves HTTP at an address, with all defaults, until the future is dropped.
     pub async fn serve_http(&self, address: impl ToSocketAddrs) -> io::Result<()> {
-        self.http().serve(TcpListener::bind(address).await?, pending()).await
+        self.http().serve(bind(address).await?, pending()).await
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 use trunkline::client::{Client, Listener};
 use trunkline::model::{ResourceData, SubscriptionFilter};
-use trunkline::{Change, Revision};
+use trunkline::{Change, Limits, Revision};
 
 use crate::client_peer::{Peer, builder, open};
 use crate::server::soon;
@@ -66,6 +66,17 @@ async fn an_answer_that_says_nothing_is_asked_for_every_time() {
     let (client, mut peer) = open(builder(), Revision::V2025_11_25).await;
     for name in ["a", "b"] {
         assert_eq!(asked(&client, &mut peer, kept(prompts(&[name]))).await, [name]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_nothing_kept_asks_every_time() {
+    let few = Limits::default().cache_bytes(10);
+    for builder in [builder().cache(false), builder().limits(few)] {
+        let (client, mut peer) = open(builder, Revision::V2026_07_28).await;
+        for name in ["a", "b"] {
+            assert_eq!(asked(&client, &mut peer, kept(prompts(&[name]))).await, [name]);
+        }
     }
 }
 

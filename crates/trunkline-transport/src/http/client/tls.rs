@@ -121,6 +121,17 @@ fn distrust(why: &CertificateError, host: &str) -> String {
              listening in"
                 .to_owned()
         }
+        Why::BadSignature => {
+            "its certificate is not signed by the issuer that it names. If the issuer has another \
+             root certificate by now, give that one; if not, somebody may be listening in"
+                .to_owned()
+        }
+        // It has no variant of its own.
+        Why::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
+            "its certificate is one that issues others (`CA:TRUE`), not one of a server. Whoever \
+             runs the server must get another one, with `CA:FALSE`"
+                .to_owned()
+        }
         Why::Revoked => {
             "its certificate was revoked. Whoever runs the server must get another".to_owned()
         }

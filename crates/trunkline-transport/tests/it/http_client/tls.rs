@@ -20,9 +20,13 @@ struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     fn new() -> Self {
+        Self::named("Test Authority")
+    }
+
+    fn named(name: &str) -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "Test Authority");
+        params.distinguished_name.push(DnType::CommonName, name);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
@@ -153,7 +157,7 @@ async fn an_address_is_as_good_as_a_name_if_the_certificate_has_it() {
 
 #[tokio::test]
 async fn a_bundle_may_hold_many_certificates() {
-    let (one, other) = (Authority::new(), Authority::new());
+    let (one, other) = (Authority::named("One"), Authority::named("Other"));
     let acceptor = other.issue(&["localhost"]).accepting_usual();
     let (script, _) = secured("https://localhost", acceptor).await;
     let bundle = format!("# Ours\n{}\n# Theirs\n{}", one.pem(), other.pem());
@@ -172,9 +176,14 @@ async fn who_is_not_trusted_gets_no_request() {
             "Use a name that the certificate is for",
         ),
         (
-            Authority::new().issue(&["localhost"]),
+            Authority::named("Another Authority").issue(&["localhost"]),
             "issued by somebody we do not know",
             "`--cacert FILE`",
+        ),
+        (
+            Authority::new().issue(&["localhost"]),
+            "not signed by the issuer that it names",
+            "If the issuer has another root certificate",
         ),
         (
             authority.issue_with(&["localhost"], |it| it.not_after = day(2020, 1, 1)),
@@ -199,6 +208,33 @@ async fn who_is_not_trusted_gets_no_request() {
         let why = refused(trusting(&script, &authority), Limits::default()).await;
         says(&why, what, advice);
         assert_eq!(script.kinds(), Vec::<String>::new(), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_can_vouch_for_itself_unless_it_is_one_that_issues_others() {
+    for is_authority in [false, true] {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        if is_authority {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        }
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap().der().clone();
+        let root = pem(&certificate);
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let acceptor = Certified { certificate, key }.accepting_usual();
+        let (script, _) = secured("https://localhost", acceptor).await;
+        let target = target(&script).root_certificate(root);
+        match is_authority {
+            false => {
+                let connection = open_at(target, Limits::default()).await.unwrap();
+                call_tool(&connection).await.unwrap();
+            }
+            true => {
+                let why = refused(target, Limits::default()).await;
+                says(&why, "one that issues others (`CA:TRUE`)", "`CA:FALSE`");
+            }
+        }
     }
 }
 

@@ -1,0 +1,41 @@
+//! What a client keeps and how much it does at once.
+
+use super::*;
+
+/// How many connections three calls in a row take, the handshake included.
+async fn connections(limits: Limits) -> usize {
+    let script = stateless(|seen, _| json(seen.result(DONE))).await;
+    let connection = open_at(target(&script), limits).await.unwrap();
+    for _ in 0..3 {
+        call_tool(&connection).await.unwrap();
+    }
+    script.seen().iter().map(|it| it.connection).max().unwrap() + 1
+}
+
+#[tokio::test]
+async fn connections_are_kept_as_far_as_the_limits_go() {
+    assert_eq!(connections(Limits::default()).await, 1);
+    assert_eq!(connections(Limits::default().idle_connections(1)).await, 1);
+    assert_eq!(connections(Limits::default().idle_connections(0)).await, 4);
+    assert_eq!(connections(Limits::default().idle_connection(Duration::ZERO)).await, 4);
+}
+
+#[tokio::test]
+async fn what_is_too_much_at_once_waits() {
+    let script = stateless(|seen, _| match seen.body["params"]["name"].as_str() {
+        Some("hang") => vec![Step::Hang],
+        _ => json(seen.result(DONE)),
+    })
+    .await;
+    let connection = open_at(target(&script), Limits::default().requests(1)).await.unwrap();
+    let params = Object::parse(r#"{"name":"hang","arguments":{}}"#).unwrap();
+    let hanging = tokio::spawn(connection.call(Request::new("tools/call", params)));
+    script.nth("tools/call", 0).await;
+    let mut waiting = Box::pin(call_tool(&connection));
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
+    assert!(early.is_err(), "there is no room for it yet");
+    assert_eq!(script.all("tools/call").len(), 1);
+    hanging.abort();
+    waiting.await.unwrap();
+    assert_eq!(script.all("tools/call").len(), 2);
+}
