@@ -27,11 +27,12 @@ impl Tls {
         let mut extra = RootCertStore::empty();
         for file in files {
             let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(file).collect();
-            let read = read.map_err(|why| format!("A root certificate is no PEM: {why}."))?;
+            let read =
+                read.map_err(|why| format!("a root certificate that was given is no PEM: {why}."))?;
             // A bundle may hold a few that nobody can use; one that holds nothing else is a mistake.
             if extra.add_parsable_certificates(read).0 == 0 {
                 let why = "give a PEM file with at least one `BEGIN CERTIFICATE` that is in order.";
-                return Err(format!("A root certificate holds no certificate; {why}"));
+                return Err(format!("a root file that was given holds no certificate; {why}"));
             }
         }
         Ok(Self { extra, connector: OnceLock::new() })
