@@ -43,7 +43,7 @@ pub struct ClientBuilder<H = ()> {
 }
 
 /// What only matters over HTTP.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 struct Http {
     headers: Vec<(String, String)>,
@@ -51,6 +51,13 @@ struct Http {
     /// PEM files.
     #[cfg(feature = "tls")]
     roots: Vec<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Http {
+    /// Without the values of headers, which may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.headers.iter().map(|(name, _)| name)).finish()
+    }
 }
 
 impl ClientBuilder {

@@ -283,3 +283,12 @@ async fn what_a_revision_lacks_is_not_sent() {
     assert_eq!(completion.unwrap().values, ["rust", "ruby"]);
     assert!(matches!(client.get_task("t").await.unwrap_err(), CallError::Refused(_)));
 }
+
+#[cfg(feature = "http")]
+#[test]
+fn a_builder_does_not_show_what_is_in_its_headers() {
+    let builder = trunkline::Client::builder("cli", "1").header("authorization", "Bearer hush");
+    let shown = format!("{builder:?}");
+    assert!(shown.contains("authorization"), "{shown}");
+    assert!(!shown.contains("hush"), "{shown}");
+}

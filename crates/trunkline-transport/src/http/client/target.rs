@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use super::verdicts::Verdicts;
 
 /// A server to reach over HTTP.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct HttpTarget {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
@@ -17,6 +17,17 @@ pub struct HttpTarget {
     /// PEM files.
     #[cfg(feature = "tls")]
     pub(super) roots: Vec<Vec<u8>>,
+}
+
+impl std::fmt::Debug for HttpTarget {
+    /// Without the values of headers, which may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HttpTarget")
+            .field("url", &self.url)
+            .field("headers", &headers)
+            .finish_non_exhaustive()
+    }
 }
 
 impl HttpTarget {
