@@ -22,6 +22,8 @@ pub(super) struct Pulse {
     idle_since: AtomicU64,
     /// When the head that is being read began, likewise; 0 if none is.
     head_since: AtomicU64,
+    /// Since when the peer has not read what is there for it, likewise.
+    stalled_since: AtomicU64,
     expired: AtomicBool,
 }
 
@@ -32,6 +34,7 @@ impl Pulse {
             busy: AtomicU32::new(0),
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(0),
+            stalled_since: AtomicU64::new(0),
             expired: AtomicBool::new(false),
         })
     }
@@ -46,6 +49,10 @@ impl Pulse {
     /// When to look again; `None` if the connection has done nothing for too long.
     pub(super) fn check(&self, limits: &Limits) -> Option<Instant> {
         let now = self.now();
+        let stalled = self.stalled_since.load(Ordering::Relaxed);
+        if stalled > 0 && now >= stalled + millis(limits.keep_alive) {
+            return None;
+        }
         if self.busy.load(Ordering::Relaxed) > 0 {
             // It cannot be idle before that.
             return Some(Instant::now() + limits.keep_alive.min(limits.header_read));
@@ -55,24 +62,36 @@ impl Pulse {
             0 => (self.idle_since.load(Ordering::Relaxed), limits.keep_alive),
             since => (since, limits.header_read),
         };
-        let due = since + u64::try_from(limit.as_millis()).unwrap_or(u64::MAX / 2);
+        let due = since + millis(limit);
         if due <= now {
             return None;
         }
         // A head may begin at any time, and then has less time than the connection.
-        let next = due.min(now + u64::try_from(limits.header_read.as_millis()).unwrap_or(due));
+        let next = due.min(now + millis(limits.header_read));
         Some(self.start + Duration::from_millis(next))
     }
 
-    /// Has the next read fail.
-    pub(super) fn expire(&self) {
-        self.expired.store(true, Ordering::Relaxed);
+    /// Has the next read fail, if that ends a head that does not come. Says whether it does.
+    pub(super) fn expire(&self) -> bool {
+        let is_head = self.head_since.load(Ordering::Relaxed) > 0;
+        self.expired.store(is_head, Ordering::Relaxed);
+        is_head
     }
 
     /// Bytes have come: if nothing is being answered, a head has begun.
     pub(super) fn heard(&self) {
         if self.busy.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now().max(1), Ordering::Relaxed);
+        }
+    }
+
+    fn wrote<T>(&self, polled: &Poll<T>) {
+        match polled {
+            Poll::Ready(_) => self.stalled_since.store(0, Ordering::Relaxed),
+            Poll::Pending if self.stalled_since.load(Ordering::Relaxed) == 0 => {
+                self.stalled_since.store(self.now().max(1), Ordering::Relaxed);
+            }
+            Poll::Pending => {}
         }
     }
 
@@ -107,10 +126,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.pulse.expired.load(Ordering::Relaxed) {
-            if this.pulse.head_since.load(Ordering::Relaxed) > 0 {
-                // As much of it as there is room for: whoever is this slow is hardly listening.
-                let _ = Pin::new(&mut this.stream).poll_write(cx, TIMED_OUT);
-            }
+            // As much of it as there is room for: whoever is this slow is hardly listening.
+            let _ = Pin::new(&mut this.stream).poll_write(cx, TIMED_OUT);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let before = buf.filled().len();
@@ -131,7 +148,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.pulse.wrote(&polled);
+        polled
     }
 
     fn poll_write_vectored(
@@ -139,7 +158,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.pulse.wrote(&polled);
+        polled
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -153,6 +174,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    // Far beyond any clock, and yet it can be added to one.
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
 }
 
 const TIMED_OUT: &[u8] =

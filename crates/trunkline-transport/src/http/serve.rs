@@ -203,11 +203,11 @@ async fn watched<C: Future>(
             }
             match pulse.check(limits) {
                 Some(next) => look.as_mut().reset(next.into()),
-                None if is_h2 => return Poll::Ready(()),
-                None => {
-                    pulse.expire();
+                // Only half a head of HTTP/1 is owed a word.
+                None if !is_h2 && pulse.expire() => {
                     look.as_mut().reset(Instant::now() + limits.header_read);
                 }
+                None => return Poll::Ready(()),
             }
         }
     })

@@ -337,3 +337,22 @@ async fn connections_over_the_limit_wait_for_their_turn() {
     assert_eq!(third.head().await.status, 200);
     drop(second);
 }
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_is_not_waited_for() {
+    let big = tool("big", async || "x".repeat(32 << 20)).about("Says much.");
+    let limits = Limits::default().connections(1).keep_alive(Duration::from_millis(150));
+    let server = builder().limits(limits).tool(big).build();
+    let house = House::of(&server).await;
+    let mut guest = Guest::open(house.address, NEWEST).await;
+    let asked = guest.prepare("tools/call", json!({ "name": "big" }));
+    // It has the head of the answer and reads no further. There is room for one connection, so the
+    // next is served when this one is closed.
+    let (_unread, head) = guest.post(&asked).await;
+    assert_eq!(head.status, 200);
+    let mut other = Guest::open(house.address, NEWEST).await;
+    let asked = other.prepare("tools/list", json!({}));
+    let (mut line, head) = other.post(&asked).await;
+    assert_eq!(head.status, 200);
+    line.json().await;
+}
