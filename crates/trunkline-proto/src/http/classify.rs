@@ -115,6 +115,9 @@ impl Asking<'_> {
                 Some(None) => bad(self.unsupported()),
             };
         }
+        if self.is_modern() && !self.speaks(Era::Stateless) {
+            return bad(self.unsupported());
+        }
         // A method of the new era that forgot its envelope is told what it forgot, and so is every
         // request whose header claims the new era: it is never served as one of the old.
         if self.is_modern() || (method == "server/discover" && self.speaks(Era::Stateless)) {

@@ -28,10 +28,11 @@ fn of_error(error: &ErrorObject, era: Era, dispatched: bool) -> StatusCode {
         // a method.
         (code::METHOD_NOT_FOUND, Era::Stateless) if !dispatched => StatusCode::NOT_FOUND,
         (code::INVALID_PARAMS, Era::Stateless) if !dispatched => StatusCode::BAD_REQUEST,
+        // In a session these codes mean whatever a handler means by them.
         (
             code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_REVISION,
-            _,
-        ) => StatusCode::BAD_REQUEST,
+            era,
+        ) if !dispatched || era == Era::Stateless => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }

@@ -222,8 +222,8 @@ impl Streams {
         Reader { via: Via(0), number: self.readers }
     }
 
-    /// A reader for what came after `id`, whose tag has been checked. `None` if that is gone, or if
-    /// nothing came and nothing will.
+    /// A reader for what came after `id`, whose tag has been checked. `None` if the stream
+    /// is gone, or if nothing came and nothing will; what it forgot in between is left out.
     pub fn resume(&mut self, id: EventId) -> Option<Reader> {
         let had = |it: &Stream| {
             let more = it.over.is_none() || id.place.saturating_add(1) < it.end();
@@ -284,17 +284,19 @@ impl Streams {
         Read::Open
     }
 
-    /// The reader is gone.
-    pub fn detach(&mut self, reader: Reader, now: Instant) {
-        let Some(stream) = self.live(reader.via).filter(|it| reader.holds(it)) else { return };
+    /// The reader is gone. Says whether it was the one of its stream.
+    pub fn detach(&mut self, reader: Reader, now: Instant) -> bool {
+        let held = self.live(reader.via).filter(|it| reader.holds(it));
+        let Some(stream) = held else { return false };
         stream.reader = None;
         stream.pause = None;
         if !stream.is_events {
             // Nobody has an id to come back with.
             self.open.retain(|it| it.id != reader.via.0);
-            return;
+            return true;
         }
         self.retire(reader.via, now);
+        true
     }
 
     /// Forgets what is over for too long.

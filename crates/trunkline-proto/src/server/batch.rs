@@ -76,6 +76,9 @@ impl Server {
             Err(malformed) => !malformed.is_response && !malformed.is_notification,
         });
         let missing = answers.count();
+        if missing == 0 {
+            self.shared.out.push_back(Output::Quiet(via));
+        }
         let batch = (missing > 0).then(|| self.shared.batches.open(via, missing));
         let from = From { via, batch };
         for item in items {

@@ -1,6 +1,6 @@
 //! Revisions up to 2025-11-25: `initialize` opens a session, and the session remembers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ pub(super) struct Session {
     pub(super) log_level: LogLevel,
     subscribed: BTreeSet<String>,
     /// The tasks that this client began: of others it hears nothing.
-    tasks: BTreeSet<String>,
+    tasks: VecDeque<String>,
 }
 
 impl Session {
@@ -57,7 +57,7 @@ impl Session {
             ready: false,
             log_level: config.log_level,
             subscribed: BTreeSet::new(),
-            tasks: BTreeSet::new(),
+            tasks: VecDeque::new(),
         };
         Ok((session, stateful::encode_result(result, revision.profile())))
     }
@@ -70,7 +70,7 @@ impl Session {
             ready: true,
             log_level: config.log_level,
             subscribed: BTreeSet::new(),
-            tasks: BTreeSet::new(),
+            tasks: VecDeque::new(),
         }
     }
 
@@ -165,9 +165,9 @@ impl Session {
         }
         if let Ok(created) = result.to::<Created>() {
             if self.tasks.len() >= limit {
-                self.tasks.pop_first();
+                self.tasks.pop_front();
             }
-            self.tasks.insert(created.task.task_id);
+            self.tasks.push_back(created.task.task_id);
         }
     }
 

@@ -425,6 +425,11 @@ impl<H: Handler> HttpDriver<H> {
 
     fn on_end(&mut self, carried: &Carried, end: End) {
         if matches!(self.handshake, Handshake::Confirming(key) if key == carried.key) {
+            // To ask for another would go on for ever.
+            if matches!(end, End::SessionGone(_)) {
+                let why = "it does not know the session that it has just opened.";
+                return self.on_failed(OpenError::Invalid(why.to_owned()));
+            }
             self.on_confirmed();
         }
         match end {

@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, request};
 use http_body::Body;
+use tokio::task::JoinSet;
 use trunkline_auth::tag::{Tagger, random_name};
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::classify::{Rules, session_request};
@@ -65,7 +66,7 @@ impl Settings {
 }
 
 /// A handler that is reached over HTTP.
-pub struct Endpoint<H> {
+pub struct Endpoint<H: Handler> {
     pub(super) settings: Settings,
     pub(super) core: Arc<Config>,
     /// What is spoken over the two paths of 2024-11-05: they know no other era.
@@ -75,6 +76,10 @@ pub struct Endpoint<H> {
     pub(super) tagger: Tagger,
     /// Requests that are being answered.
     pub(super) busy: Arc<AtomicUsize>,
+    /// Whether the server should end.
+    closing: AtomicBool,
+    /// What goes on although its client has hung up, and belongs to no session.
+    pub(super) left: Arc<Mutex<JoinSet<()>>>,
     /// Subscriptions of the stateless era, which would never end by themselves.
     listens: Arc<Mutex<Vec<Voice>>>,
 }
@@ -100,6 +105,8 @@ impl<H: Handler> Endpoint<H> {
             sessions: Arc::new(sessions),
             tagger: Tagger::random(),
             busy: Arc::default(),
+            closing: AtomicBool::new(false),
+            left: Arc::default(),
             listens: Arc::default(),
             settings,
         })
@@ -125,10 +132,13 @@ impl<H: Handler> Endpoint<H> {
         for session in self.sessions.all() {
             self.sessions.remove(&session.id);
         }
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
 
     /// Ends what would never end by itself: streams of sessions, and subscriptions.
     pub fn hang_up(&self) {
+        // Whoever comes later sees this, and whoever came before is in one of the lists.
+        self.closing.store(true, Ordering::SeqCst);
         for session in self.sessions.all() {
             session.hang_up();
         }
@@ -144,7 +154,8 @@ impl<H: Handler> Endpoint<H> {
         memo: &Mutex<Memo>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let path = head.uri.path();
-        let old = self.settings.sse_paths.as_ref().filter(|_| self.speaks_old());
+        let has_sessions = self.settings.sessions && self.speaks_old();
+        let old = self.settings.sse_paths.as_ref().filter(|_| has_sessions);
         if path == self.settings.path {
             self.settings.door.check(&head.uri, &head.headers)?;
             return match head.method {
@@ -234,6 +245,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     pub(super) fn follow(&self, session: Arc<Session<H>>, reader: Reader) -> Response<HttpBody> {
+        self.end_if_closing(&session);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
         events(HttpBody::events(Following {
             session,
@@ -255,6 +267,7 @@ impl<H: Handler> Endpoint<H> {
         let reader = session.attach();
         self.sessions.add(place, &session);
         session.begin();
+        self.end_if_closing(&session);
         let (_, messages) = self.settings.sse_paths.as_ref().expect("the path was found in it");
         let mut first = Vec::new();
         let to = format!("{messages}?sessionId={}", session.id);
@@ -282,7 +295,16 @@ impl<H: Handler> Endpoint<H> {
     pub(super) fn register(&self, voice: Voice) -> Listed {
         let listed = Listed { all: Arc::clone(&self.listens), voice: voice.clone() };
         self.listens.lock().unwrap_or_else(PoisonError::into_inner).push(voice);
+        if self.closing.load(Ordering::SeqCst) {
+            listed.voice.close();
+        }
         listed
+    }
+
+    fn end_if_closing(&self, session: &Session<H>) {
+        if self.closing.load(Ordering::SeqCst) {
+            session.hang_up();
+        }
     }
 
     /// Counts a request that is being answered, unless there are too many.
@@ -309,7 +331,7 @@ impl<H: Handler> Endpoint<H> {
         let mut response = empty(StatusCode::NO_CONTENT);
         let allowed = response.headers_mut();
         allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
-        // Every header a client may need begins with one of these, so what is asked for is allowed.
+        // The origin is trusted by name, so it may send what it asks to send.
         let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
         let asked = asked.unwrap_or(HeaderValue::from_static("content-type, accept"));
         allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
@@ -353,6 +375,14 @@ impl<H: Handler> Answers for Endpoint<H> {
 
 /// Counts as a request that is being answered until it is dropped.
 pub(super) struct Admitted(Arc<AtomicUsize>);
+
+#[cfg(test)]
+impl Admitted {
+    pub(super) fn for_test(busy: &Arc<AtomicUsize>) -> Self {
+        busy.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(busy))
+    }
+}
 
 impl Drop for Admitted {
     fn drop(&mut self) {
@@ -457,7 +487,7 @@ fn refuse(refusal: Refusal) -> Response<HttpBody> {
     response
 }
 
-fn no_session() -> Refusal {
+pub(super) fn no_session() -> Refusal {
     let message = "There is no such session; open one with `initialize`.";
     Refusal::new(StatusCode::NOT_FOUND, message)
 }

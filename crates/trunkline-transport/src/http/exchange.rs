@@ -2,18 +2,21 @@
 //! up has cancelled it.
 
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use tokio::time::Sleep;
 use trunkline_proto::server::{Memo, Server};
 use trunkline_proto::{Call, CallKey, Conversation, Input, Outgoing, Output, Ticket};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::body::Events;
+use super::endpoint::{Admitted, Listed};
 use super::sse::{KeepAlive, write_event};
 use crate::handler::{Answer, Guarded, Handler, Listening, guarded_call, guarded_heard};
 use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
@@ -30,8 +33,6 @@ pub(super) struct Exchange<H> {
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether a handler has seen it.
     dispatched: bool,
-    /// Whether a hang-up leaves the work to be done.
-    outlives: bool,
     listening: Listening,
 }
 
@@ -48,15 +49,8 @@ impl<H: Handler> Exchange<H> {
             out: VecDeque::new(),
             timer: None,
             dispatched: false,
-            outlives: false,
             listening: None,
         }
-    }
-
-    /// What the handler has begun is finished even if the client hangs up: before 2026-07-28 a
-    /// hang-up says nothing.
-    pub(super) fn outlive(&mut self) {
-        self.outlives = true;
     }
 
     /// Tells this request of changes from now on, and lets it be closed from outside.
@@ -208,33 +202,63 @@ impl<H: Handler> Exchange<H> {
     }
 }
 
-impl<H> Drop for Exchange<H> {
+/// An exchange and what it counts as. If the client hangs up before 2026-07-28, that says nothing:
+/// the work goes on, within its deadline, and what comes of it is dropped.
+pub(super) struct Owned<H: Handler> {
+    exchange: Option<(Exchange<H>, Admitted)>,
+    /// Where the work goes on, if it does.
+    left: Option<Arc<Mutex<JoinSet<()>>>>,
+}
+
+impl<H: Handler> Owned<H> {
+    pub(super) fn new(
+        exchange: Exchange<H>,
+        admitted: Admitted,
+        left: Option<Arc<Mutex<JoinSet<()>>>>,
+    ) -> Self {
+        Self { exchange: Some((exchange, admitted)), left }
+    }
+
+    pub(super) fn get(&mut self) -> &mut Exchange<H> {
+        &mut self.exchange.as_mut().expect("it is taken when this is dropped").0
+    }
+}
+
+impl<H: Handler> Drop for Owned<H> {
     fn drop(&mut self) {
-        if self.outlives {
-            for (_, future) in self.running.drain(..) {
-                tokio::spawn(future);
-            }
+        let Some((mut exchange, admitted)) = self.exchange.take() else { return };
+        if let Some(left) = &self.left
+            && !exchange.running.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            while left.try_join_next().is_some() {}
+            let rest = async move {
+                while poll_fn(|cx| exchange.poll_next(cx)).await.is_some() {}
+                drop(admitted);
+            };
+            left.spawn_on(rest, &runtime);
         }
     }
 }
 
 /// The rest of an exchange that began with something other than its answer.
-pub(super) struct Rest<H> {
-    exchange: Exchange<H>,
+pub(super) struct Rest<H: Handler> {
+    exchange: Owned<H>,
     first: Option<Outgoing>,
     keep_alive: KeepAlive,
     /// Dropped with the stream.
-    _guard: Option<Box<dyn Send>>,
+    _listed: Option<Listed>,
 }
 
 impl<H: Handler> Rest<H> {
     pub(super) fn new(
-        exchange: Exchange<H>,
+        exchange: Owned<H>,
         first: Outgoing,
         keep_alive: KeepAlive,
-        guard: Option<Box<dyn Send>>,
+        listed: Option<Listed>,
     ) -> Self {
-        Self { exchange, first: Some(first), keep_alive, _guard: guard }
+        Self { exchange, first: Some(first), keep_alive, _listed: listed }
     }
 }
 
@@ -247,7 +271,7 @@ impl<H: Handler> Events for Rest<H> {
         }
         // All that is ready goes out at once.
         loop {
-            match this.exchange.poll_next(cx) {
+            match this.exchange.get().poll_next(cx) {
                 Poll::Ready(Some(message)) => write_event(&message, &mut out),
                 Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
                 Poll::Pending if out.is_empty() => return this.keep_alive.poll(cx).map(Some),

@@ -17,8 +17,8 @@ use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message};
 use trunkline_wire::revision::Era;
 
 use super::body::{HttpBody, read};
-use super::endpoint::{Admitted, Endpoint, accepted, events, full, json};
-use super::exchange::{Exchange, Rest};
+use super::endpoint::{Admitted, Endpoint, accepted, events, full, json, no_session};
+use super::exchange::{Exchange, Owned, Rest};
 use super::session::{Posted, Session};
 use super::sse::{KeepAlive, write_event};
 use crate::handler::Handler;
@@ -58,15 +58,20 @@ impl<H: Handler> Endpoint<H> {
                 let core = Server::new(Arc::clone(&self.core));
                 self.exchange(core, incoming, Era::Stateful, admitted, memo).await
             }
-            Route::Open => self.open(incoming).await,
+            Route::Open => self.open(incoming, admitted).await,
             Route::Session(id) => {
                 let session = self.session(&id).map_err(|refusal| {
                     // Which request it was that found no session is told where it can be.
                     Refusal { id: id_of(&incoming), ..refusal }
                 })?;
+                let is_batch = matches!(incoming, Incoming::Batch(_));
                 let expects = expects_answer(&incoming);
-                let posted = session.post(incoming, expects).await;
-                Ok(self.respond(session, posted))
+                match session.post(incoming, expects, Arc::new(admitted)).await {
+                    // An array in which nobody asked anything.
+                    Posted::Silence if is_batch => Ok(accepted()),
+                    Posted::Gone => Err(no_session()),
+                    posted => Ok(self.respond(session, posted)),
+                }
             }
         }
     }
@@ -85,8 +90,11 @@ impl<H: Handler> Endpoint<H> {
         if session.is_stuffed() {
             return Err(overloaded(&incoming));
         }
-        session.post(incoming, false).await;
-        Ok(())
+        let admitted = self.admit().ok_or_else(|| overloaded(&incoming))?;
+        match session.post(incoming, false, Arc::new(admitted)).await {
+            Posted::Gone => Err(no_session()),
+            _ => Ok(()),
+        }
     }
 
     async fn read<B: Body>(&self, headers: &HeaderMap, body: B) -> Result<Incoming, Refusal> {
@@ -97,10 +105,14 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Opens a session, if there is room for one more and `initialize` comes to something.
-    async fn open(&self, incoming: Incoming) -> Result<Response<HttpBody>, Refusal> {
+    async fn open(
+        &self,
+        incoming: Incoming,
+        admitted: Admitted,
+    ) -> Result<Response<HttpBody>, Refusal> {
         let place = self.sessions.reserve().map_err(full)?;
         let session = self.new_session(Style::Resumable { primed: false });
-        let posted = session.post(incoming, true).await;
+        let posted = session.post(incoming, true, Arc::new(admitted)).await;
         let is_open = session.is_open();
         if is_open {
             self.sessions.add(place, &session);
@@ -126,7 +138,7 @@ impl<H: Handler> Endpoint<H> {
             }
             Posted::Whole(status, text) => json(status, text),
             Posted::Events(reader) => self.follow(session, reader),
-            Posted::Silence => events(HttpBody::default()),
+            Posted::Silence | Posted::Gone => events(HttpBody::default()),
         }
     }
 
@@ -139,25 +151,25 @@ impl<H: Handler> Endpoint<H> {
         admitted: Admitted,
         memo: &Mutex<Memo>,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let expects = expects_answer(&incoming);
+        let is_batch = matches!(incoming, Incoming::Batch(_));
+        let expects = expects_answer(&incoming) && !is_batch;
         let listens = is_listen(&incoming);
         let handler = Arc::clone(&self.handler);
-        let mut exchange = Exchange::new(core, handler, self.settings.limits.queue);
-        if era == Era::Stateful {
-            exchange.outlive();
-        }
+        let exchange = Exchange::new(core, handler, self.settings.limits.queue);
+        let left = (era == Era::Stateful).then(|| Arc::clone(&self.left));
+        let mut exchange = Owned::new(exchange, admitted, left);
         // A change that happens from now on is told.
-        let listed = listens.then(|| self.register(exchange.listen()));
+        let listed = listens.then(|| self.register(exchange.get().listen()));
         let mut incoming = Some(incoming);
         let first = poll_fn(|cx| {
             if let Some(incoming) = incoming.take() {
-                exchange.begin(incoming, cx);
+                exchange.get().begin(incoming, cx);
                 if era == Era::Stateless {
-                    *lock(memo) = exchange.take_memo();
+                    *lock(memo) = exchange.get().take_memo();
                 }
             }
-            match expects {
-                true => exchange.poll_next(cx),
+            match expects || is_batch {
+                true => exchange.get().poll_next(cx),
                 false => Poll::Ready(None),
             }
         })
@@ -169,11 +181,10 @@ impl<H: Handler> Endpoint<H> {
             matches!(first, Outgoing::One(Message::Response { .. }) | Outgoing::Batch(_));
         if !is_answer {
             let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-            let guard: Box<dyn Send> = Box::new((admitted, listed));
-            let rest = Rest::new(exchange, first, keep_alive, Some(guard));
+            let rest = Rest::new(exchange, first, keep_alive, listed);
             return Ok(events(HttpBody::events(rest)));
         }
-        let status = reply::status(&first, era, exchange.dispatched());
+        let status = reply::status(&first, era, exchange.get().dispatched());
         let mut text = Vec::with_capacity(512);
         if self.settings.always_stream && status == StatusCode::OK {
             write_event(&first, &mut text);
@@ -206,12 +217,11 @@ fn lock(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
     memo.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether something will be said about a message, if only that there is nothing to say.
 fn expects_answer(incoming: &Incoming) -> bool {
-    let is_request = |it: &Message| matches!(it, Message::Request { .. });
     match incoming {
-        Incoming::One(message) => is_request(message),
-        Incoming::Batch(items) => items.iter().any(|it| it.as_ref().map_or(true, is_request)),
-        Incoming::Bad(_) => true,
+        Incoming::One(message) => matches!(message, Message::Request { .. }),
+        Incoming::Batch(_) | Incoming::Bad(_) => true,
     }
 }
 

@@ -23,6 +23,7 @@ use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
 
+use super::endpoint::Admitted;
 use crate::handler::{Answer, Guarded, Handler, Listening, guarded_call, guarded_heard};
 use crate::limits::Limits;
 use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
@@ -45,11 +46,20 @@ struct State {
     ears: Ears,
     streams: Streams,
     /// Handlers at work; those that are polled where they were called have no handle yet.
-    calls: Vec<(CallKey, Option<AbortHandle>)>,
+    calls: Vec<Working>,
     asked: Vec<(Ticket, Reply)>,
     readers: Vec<(Via, Waker)>,
     used: Instant,
+    /// Whether it is over: nothing is taken in any more.
+    ended: bool,
     listening: Listening,
+}
+
+/// A handler at work, which counts as one until it is done.
+struct Working {
+    key: CallKey,
+    stop: Option<AbortHandle>,
+    _admitted: Option<Arc<Admitted>>,
 }
 
 /// What is left to be done once the session is unlocked.
@@ -69,6 +79,8 @@ pub(super) enum Posted {
     Events(Reader),
     /// Not at all: it was cancelled.
     Silence,
+    /// Not here: the session is over.
+    Gone,
 }
 
 impl<H: Handler> Session<H> {
@@ -95,6 +107,7 @@ impl<H: Handler> Session<H> {
             asked: Vec::new(),
             readers: Vec::new(),
             used: Instant::now(),
+            ended: false,
             listening: None,
         };
         Arc::new_cyclic(|me| Self {
@@ -112,7 +125,13 @@ impl<H: Handler> Session<H> {
     /// Begins to hear of changes and of what handlers say.
     pub(super) fn begin(&self) {
         let listening = self.handler.listen(&self.voice);
-        self.lock().listening = listening;
+        let mut state = self.lock();
+        if state.ended {
+            drop(state);
+            return drop(listening);
+        }
+        state.listening = listening;
+        drop(state);
         self.hear();
     }
 
@@ -125,15 +144,23 @@ impl<H: Handler> Session<H> {
     }
 
     /// Takes a message in, and works on it until it is known how it is answered.
-    pub(super) async fn post(&self, incoming: Incoming, expects_answer: bool) -> Posted {
+    pub(super) async fn post(
+        &self,
+        incoming: Incoming,
+        expects_answer: bool,
+        admitted: Arc<Admitted>,
+    ) -> Posted {
         let (reader, todo) = {
             let mut state = self.lock();
+            if state.ended {
+                return Posted::Gone;
+            }
             let now = Instant::now();
             state.used = now;
             let via = state.streams.next_via();
             let reader = expects_answer.then(|| state.streams.open(via));
             state.core.handle(Input::Received(incoming, via), now);
-            (reader, state.act(false, now))
+            (reader, state.act(Some(&admitted), now))
         };
         let waiting = reader.map(|reader| Waiting { session: self, reader: Some(reader) });
         self.perform(todo);
@@ -194,9 +221,17 @@ impl<H: Handler> Session<H> {
 
     pub(super) fn detach(&self, reader: Reader) {
         let mut state = self.lock();
+        let was_stuffed = state.streams.is_stuffed();
         let now = Instant::now();
         state.used = now;
-        state.streams.detach(reader, now);
+        if state.streams.detach(reader, now) {
+            state.readers.retain(|(via, _)| *via != reader.via);
+        }
+        drop(state);
+        // Those who waited for this reader to read need not any more.
+        if was_stuffed {
+            self.hear();
+        }
     }
 
     /// Ends the streams that have nothing more to say to anybody: the server goes.
@@ -209,9 +244,9 @@ impl<H: Handler> Session<H> {
     /// Ends the session: handlers stop, readers find the end.
     pub(super) fn end(&self) {
         let mut state = self.lock();
-        for (_, stop) in state.calls.drain(..) {
-            stop.iter().for_each(AbortHandle::abort);
-        }
+        state.ended = true;
+        let calls = std::mem::take(&mut state.calls);
+        calls.iter().filter_map(|it| it.stop.as_ref()).for_each(AbortHandle::abort);
         state.streams.end(Instant::now());
         for (_, reader) in std::mem::take(&mut state.readers) {
             reader.wake();
@@ -222,11 +257,21 @@ impl<H: Handler> Session<H> {
         drop(listening);
     }
 
-    /// Whether nothing has happened since `since`, and nobody waits.
-    pub(super) fn is_idle(&self, since: Instant, now: Instant) -> bool {
+    /// Looks after what nothing else looks after: what is kept for too long, and questions that no
+    /// handler waits for. Says whether the session is over because nothing has happened since
+    /// `since`, and nobody waits.
+    pub(super) fn sweep(&self, since: Option<Instant>, now: Instant) -> bool {
         let mut state = self.lock();
         state.streams.sweep(now);
-        state.used <= since && state.calls.is_empty() && !state.streams.is_read()
+        let is_late = state.core.next_timeout().is_some_and(|it| it <= now);
+        let is_idle = since.is_some_and(|it| state.used <= it);
+        state.ended |= is_idle && state.calls.is_empty() && !state.streams.is_read();
+        let ended = state.ended;
+        drop(state);
+        if is_late {
+            self.tick();
+        }
+        ended
     }
 
     fn perform(&self, todo: Todo) {
@@ -282,8 +327,8 @@ impl<H: Handler> Session<H> {
             session.finish(key, outcome);
         });
         let stop = task.abort_handle();
-        match self.lock().calls.iter_mut().find(|(it, _)| *it == key) {
-            Some((_, handle)) => *handle = Some(stop),
+        match self.lock().calls.iter_mut().find(|it| it.key == key) {
+            Some(working) => working.stop = Some(stop),
             // It was cancelled while it was polled for the first time, or is done already.
             None => stop.abort(),
         }
@@ -294,13 +339,13 @@ impl<H: Handler> Session<H> {
             let mut state = self.lock();
             let now = Instant::now();
             state.used = now;
-            state.calls.retain(|(it, _)| *it != call);
+            state.calls.retain(|it| it.key != call);
             // What a handler said before it finished goes out before its answer.
             while let Some(wish) = state.ears.try_wish() {
                 state.grant(wish, now);
             }
             state.core.handle(Input::Finished { call, outcome }, now);
-            state.act(true, now)
+            state.act(None, now)
         };
         self.perform(todo);
     }
@@ -310,7 +355,7 @@ impl<H: Handler> Session<H> {
             let mut state = self.lock();
             let now = Instant::now();
             state.core.handle(Input::Tick, now);
-            state.act(true, now)
+            state.act(None, now)
         };
         self.perform(todo);
     }
@@ -326,12 +371,12 @@ impl<H: Handler> Session<H> {
                     state.core.handle(Input::Cancel(ticket), now);
                 }
             }
-            let mut todo = state.act(true, now);
+            let mut todo = state.act(None, now);
             while !state.streams.is_stuffed()
                 && let Poll::Ready(wish) = state.ears.poll_wish(&mut cx)
             {
                 state.grant(wish, now);
-                let more = state.act(true, now);
+                let more = state.act(None, now);
                 todo.calls.extend(more.calls);
                 todo.heard.extend(more.heard);
             }
@@ -372,8 +417,9 @@ impl State {
     }
 
     /// Does everything the conversation wants done, but for what must wait for the lock.
-    /// `dispatched` says whether a handler has seen what is answered.
-    fn act(&mut self, dispatched: bool, now: Instant) -> Todo {
+    /// `admitted` is given with a message that no handler has seen yet.
+    fn act(&mut self, admitted: Option<&Arc<Admitted>>, now: Instant) -> Todo {
+        let dispatched = admitted.is_none();
         let mut todo = Todo::default();
         while let Some(output) = self.core.poll() {
             match output {
@@ -387,12 +433,13 @@ impl State {
                     self.wake_any(changed);
                 }
                 Output::Call(call) => {
-                    self.calls.push((call.key, None));
+                    let (key, _admitted) = (call.key, admitted.cloned());
+                    self.calls.push(Working { key, stop: None, _admitted });
                     todo.calls.push(*call);
                 }
                 Output::Abandon(call) => {
-                    if let Some(at) = self.calls.iter().position(|(it, _)| *it == call)
-                        && let (_, Some(stop)) = self.calls.swap_remove(at)
+                    if let Some(at) = self.calls.iter().position(|it| it.key == call)
+                        && let Some(stop) = self.calls.swap_remove(at).stop
                     {
                         stop.abort();
                     }
@@ -483,3 +530,6 @@ impl<H: Handler> Wake for Pump<H> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,14 +8,14 @@ use super::session::Session;
 use crate::handler::Handler;
 
 /// The sessions of one endpoint.
-pub(super) struct Sessions<H> {
+pub(super) struct Sessions<H: Handler> {
     known: Mutex<Known<H>>,
     limit: usize,
     idle: Duration,
     sweep: Duration,
 }
 
-struct Known<H> {
+struct Known<H: Handler> {
     by_id: HashMap<String, Arc<Session<H>>>,
     /// Sessions that are being opened.
     coming: usize,
@@ -26,7 +26,7 @@ struct Known<H> {
 pub(super) struct Full;
 
 /// A place for a session that is being opened.
-pub(super) struct Place<'a, H>(&'a Sessions<H>);
+pub(super) struct Place<'a, H: Handler>(&'a Sessions<H>);
 
 impl<H: Handler> Sessions<H> {
     pub(super) fn new(limit: usize, idle: Duration, sweep: Duration) -> Self {
@@ -77,10 +77,10 @@ impl<H: Handler> Sessions<H> {
     }
 
     fn end_idle(&self, now: Instant) {
-        let Some(since) = now.checked_sub(self.idle) else { return };
+        let since = now.checked_sub(self.idle);
         // Asking takes a lock of each, so it is not done under ours.
         for session in self.all() {
-            if session.is_idle(since, now) {
+            if session.sweep(since, now) {
                 self.remove(&session.id);
             }
         }
@@ -95,7 +95,16 @@ impl<H: Handler> Sessions<H> {
     }
 }
 
-impl<H> Drop for Place<'_, H> {
+impl<H: Handler> Drop for Sessions<H> {
+    /// Nobody can reach them any more, so their handlers have nobody to answer.
+    fn drop(&mut self) {
+        for session in self.all() {
+            session.end();
+        }
+    }
+}
+
+impl<H: Handler> Drop for Place<'_, H> {
     fn drop(&mut self) {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner).coming -= 1;
     }

@@ -169,8 +169,8 @@ impl<H: Host> ClientBuilder<H> {
     /// the HTTP+SSE of 2024-11-05.
     #[cfg(feature = "http")]
     pub async fn connect_http(self, url: impl Into<String>) -> Result<Client, ConnectError> {
-        let url = url.into();
-        let mut target = HttpTarget::new(url.clone());
+        let mut target = HttpTarget::new(url);
+        let url = target.shown();
         for (name, value) in &self.http.headers {
             target = target.header(name, value);
         }

@@ -158,6 +158,11 @@ impl HttpService {
     pub fn hang_up(&self) {
         self.endpoint.hang_up();
     }
+
+    /// Ends every session, and what its handlers are at.
+    pub fn end(&self) {
+        self.endpoint.end();
+    }
 }
 
 impl<B> Service<Request<B>> for HttpService

@@ -44,7 +44,9 @@ impl Listeners {
 
     /// Tells everybody, and waits for nobody.
     pub(super) fn tell(&self, change: &Change) {
-        for listener in &*lock(&self.0) {
+        // Not under the lock: to tell a session is to have it act, and one that ends is removed here.
+        let all: Vec<_> = lock(&self.0).clone();
+        for listener in all {
             listener.tell(change);
         }
     }

@@ -292,3 +292,13 @@ fn a_builder_does_not_show_what_is_in_its_headers() {
     assert!(shown.contains("authorization"), "{shown}");
     assert!(!shown.contains("hush"), "{shown}");
 }
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn what_is_secret_in_a_url_is_not_shown() {
+    let builder = trunkline::Client::builder("cli", "1");
+    let failed = builder.connect_http("http://me:secret@127.0.0.1:1/mcp?key=hush").await;
+    let shown = failed.expect_err("nobody is there").to_string();
+    assert!(shown.contains("http://127.0.0.1:1/mcp"), "{shown}");
+    assert!(!shown.contains("secret") && !shown.contains("hush"), "{shown}");
+}

@@ -313,3 +313,27 @@ async fn a_page_that_was_let_in_may_ask_and_read() {
         head.get("access-control-expose-headers").is_some_and(|it| it.contains("Mcp-Session-Id"))
     );
 }
+
+#[tokio::test]
+async fn an_array_in_which_nobody_asks_is_taken_where_there_are_arrays() {
+    let (server, _) = counting(Limits::default());
+    let house = House::of(&server).await;
+    let news = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    let broken = json!({ "jsonrpc": "1.0", "method": "x" });
+    for (revision, status) in [(Revision::V2025_03_26, 202), (Revision::V2025_06_18, 400)] {
+        let guest = Guest::open(house.address, revision).await;
+        for items in [json!([news]), json!([broken]), json!([news, broken])] {
+            let (_, head) = guest.post(&items).await;
+            assert_eq!(head.status, status, "{revision}: {items}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_sessions_there_is_no_old_pair_either() {
+    let (server, _) = counting(Limits::default());
+    let house = House::with(server.http().stateless()).await;
+    let mut line = Line::to(house.address).await;
+    line.send(format!("GET /sse HTTP/1.1\r\nHost: {}\r\n\r\n", house.address)).await;
+    assert_eq!(line.head().await.status, 404);
+}

@@ -318,9 +318,8 @@ impl Post {
                 // next message will tell.
                 Err(Refused::Forever(_)) => break,
             }
-            if failures > PATIENCE {
-                break;
-            }
+            // However long it is away, it may come back, and then has something to say.
+            failures = failures.min(PATIENCE);
             sleep(stream.pause(failures)).await;
         }
         self.report(key, What::End(End::Accepted)).await;

@@ -24,13 +24,18 @@ impl std::fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("HttpTarget")
-            .field("url", &self.url)
+            .field("url", &self.shown())
             .field("headers", &headers)
             .finish_non_exhaustive()
     }
 }
 
 impl HttpTarget {
+    /// Its URL as it can be shown: without a user, a password or a query.
+    pub fn shown(&self) -> String {
+        shown(&self.url)
+    }
+
     /// A server at a URL, with `http` or `https`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -225,10 +230,15 @@ fn without_dots(path: &str) -> String {
     format!("/{}{query}", kept.join("/"))
 }
 
-/// What a peer wrote, in a length and a shape that can be shown. Queries may hold secrets.
+/// A URL in a length and a shape that can be shown: queries and passwords are secrets.
 fn shown(url: &str) -> String {
-    let url = url.split('?').next().unwrap_or_default();
-    url.chars().filter(|it| !it.is_control()).take(200).collect()
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    let parts = [scheme, separator, host, path].into_iter().flat_map(str::chars);
+    parts.filter(|it| !it.is_control()).take(200).collect()
 }
 
 #[cfg(test)]

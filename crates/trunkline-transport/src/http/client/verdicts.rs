@@ -25,7 +25,9 @@ pub(super) enum Known {
 /// A server as one client sees it: other credentials may lead to another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
+    /// As it can be shown.
     url: String,
+    /// Of the whole URL and the headers.
     credentials: u64,
 }
 
@@ -72,8 +74,8 @@ impl Verdicts {
 impl Key {
     pub(super) fn of(target: &HttpTarget) -> Self {
         let mut hasher = DefaultHasher::new();
-        target.headers.hash(&mut hasher);
-        Self { url: target.url.clone(), credentials: hasher.finish() }
+        (&target.url, &target.headers).hash(&mut hasher);
+        Self { url: target.shown(), credentials: hasher.finish() }
     }
 }
 

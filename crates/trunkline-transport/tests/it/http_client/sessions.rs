@@ -245,3 +245,23 @@ async fn a_call_that_nobody_waits_for_is_cancelled_after_it_was_made() {
     assert!(cancelled.at > call.at);
     assert!(before.elapsed() < Duration::from_secs(2));
 }
+
+#[tokio::test]
+async fn a_session_that_is_gone_before_it_began_is_not_asked_for_again() {
+    let script = Script::start(|seen, n| match seen.what() {
+        "server/discover" => headed(400, "", ""),
+        "initialize" => headed(
+            200,
+            &format!("content-type: application/json\r\nmcp-session-id: s{n}\r\n"),
+            seen.result(&initialized("2025-11-25")),
+        ),
+        "GET" => headed(405, "", ""),
+        _ => headed(404, "", ""),
+    })
+    .await;
+    if let Ok(connection) = open(&script).await {
+        let called = tokio::time::timeout(Duration::from_secs(10), call_tool(&connection)).await;
+        called.expect("it is answered in time").expect_err("there is no session");
+    }
+    assert_eq!(script.all("initialize").len(), 1);
+}

@@ -1,0 +1,119 @@
+//! What a session does when those who take part in it go away.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use trunkline_auth::tag::Tagger;
+use trunkline_proto::Utterance;
+use trunkline_wire::json::Json;
+use trunkline_wire::model::{Implementation, Progress};
+
+use super::*;
+
+/// Reports progress as often as it is told, then waits to be let through.
+struct Gate {
+    steps: u32,
+    open: Arc<Semaphore>,
+    done: Arc<Semaphore>,
+}
+
+impl Handler for Gate {
+    fn call(&self, call: Call, voice: &Voice) -> Answer {
+        let (voice, key, steps) = (voice.clone(), call.key, self.steps);
+        let (open, done) = (Arc::clone(&self.open), Arc::clone(&self.done));
+        Answer::later(async move {
+            for step in 0..steps {
+                voice.say(key, Utterance::Progress(Progress::new(f64::from(step)))).await;
+            }
+            open.acquire().await.expect("nobody closes it").forget();
+            done.add_permits(1);
+            Ok(Json::empty_object())
+        })
+    }
+}
+
+struct Setting {
+    session: Arc<Session<Gate>>,
+    open: Arc<Semaphore>,
+    done: Arc<Semaphore>,
+    busy: Arc<AtomicUsize>,
+}
+
+impl Setting {
+    async fn new(revision: &str, steps: u32, limits: &Limits) -> Self {
+        let (open, done) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let handler = Gate { steps, open: Arc::clone(&open), done: Arc::clone(&done) };
+        let mut config = Config::new(Implementation::new("srv", "1"));
+        config.capabilities.tools = Some(Default::default());
+        let tags = Tagger::random().scope("x");
+        let style = Style::Resumable { primed: false };
+        let (config, handler) = (Arc::new(config), Arc::new(handler));
+        let session = Session::new("x".to_owned(), config, handler, style, tags, limits);
+        let setting = Self { session, open, done, busy: Arc::default() };
+        let hello = format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"cli","version":"1"}}}}}}"#
+        );
+        setting.post(&hello).await;
+        assert!(setting.session.is_open());
+        setting.session.begin();
+        setting
+    }
+
+    async fn post(&self, text: &str) -> Posted {
+        let admitted = Arc::new(Admitted::for_test(&self.busy));
+        self.session.post(Incoming::parse(text.as_bytes()), true, admitted).await
+    }
+
+    async fn finished(&self, calls: u32) {
+        self.open.add_permits(calls as usize);
+        let done = timeout(Duration::from_secs(10), self.done.acquire_many(calls)).await;
+        done.expect("every handler is done in time").expect("nobody closes it").forget();
+    }
+}
+
+fn call(id: u32) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"gate","_meta":{{"progressToken":{id}}}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn a_post_that_hung_up_leaves_nothing() {
+    let setting = Setting::new("2025-06-18", 0, &Limits::default()).await;
+    for id in 1..=50 {
+        let hung_up = timeout(Duration::ZERO, setting.post(&call(id))).await;
+        assert!(hung_up.is_err(), "the gate is shut");
+    }
+    assert_eq!(setting.busy.load(Ordering::SeqCst), 50, "handlers count while they work");
+    setting.finished(50).await;
+    let state = setting.session.lock();
+    assert_eq!((state.calls.len(), state.readers.len()), (0, 0));
+    drop(state);
+    assert_eq!(setting.busy.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_frees_those_who_waited_for_it() {
+    let limits = Limits::default().unsent_bytes(300).queue(4);
+    let setting = Setting::new("2025-06-18", 50, &limits).await;
+    let Posted::Events(reader) = setting.post(&call(1)).await else {
+        panic!("progress makes it a stream")
+    };
+    assert!(setting.session.is_stuffed());
+    setting.session.detach(reader);
+    setting.finished(1).await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_over_takes_nothing_in() {
+    let setting = Setting::new("2025-06-18", 0, &Limits::default()).await;
+    let waiting = timeout(Duration::ZERO, setting.post(&call(1))).await;
+    assert!(waiting.is_err(), "the gate is shut");
+    let now = Instant::now();
+    assert!(!setting.session.sweep(Some(now), now), "a handler is at work");
+    setting.finished(1).await;
+    assert!(setting.session.sweep(Some(Instant::now()), now), "nothing is left to be done");
+    assert!(matches!(setting.post(&call(2)).await, Posted::Gone));
+}
