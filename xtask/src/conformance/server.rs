@@ -9,10 +9,16 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Every run of the suite, then the bad inputs.
+/// Every run of the suite, then the bad inputs; and again what counts, with answers as they are
+/// unless a handler speaks first: in JSON.
 pub fn run(report: &mut Report) -> Result<(), String> {
-    let mut server = Server::start()?;
-    for (name, args, count) in RUNS {
+    all(&[], RUNS, "", report)?;
+    all(&["--json"], &RUNS[..2], ", in JSON", report)
+}
+
+fn all(told: &[&str], runs: &[Run], how: &str, report: &mut Report) -> Result<(), String> {
+    let mut server = Server::start(told)?;
+    for (name, args, count) in runs {
         let wanted = wanted(args)?;
         let listed = (wanted.scored.len(), wanted.unscored.len());
         if listed != *count {
@@ -20,9 +26,9 @@ pub fn run(report: &mut Report) -> Result<(), String> {
         }
         let url = server.url();
         let args = [&["--url", &url], *args].concat();
-        let folder = format!("server {name}").replace(' ', "-");
+        let folder = format!("server {name}{how}").replace([' ', ','], "-");
         let ran = suite::run(Role::Server, &folder, &args, LIMIT)?;
-        let ok = report.add(&format!("server {name}"), &wanted, &ran);
+        let ok = report.add(&format!("server {name}{how}"), &wanted, &ran);
         if *name == ALL && ok < ALL_CHECKS {
             report.complain(format!("server {name}: {ok} checks succeeded, not {ALL_CHECKS}"));
         }
@@ -36,7 +42,7 @@ pub fn one(scenario: &str, report: &mut Report) -> Result<bool, String> {
     let Some(offer) = suite::offers(Role::Server)?.into_iter().find(|o| o.name == scenario) else {
         return Ok(false);
     };
-    let mut server = Server::start()?;
+    let mut server = Server::start(&[])?;
     let revisions =
         if offer.revisions.is_empty() { vec![NEWEST.to_owned()] } else { offer.revisions };
     for revision in revisions {
@@ -113,14 +119,14 @@ struct Server {
 }
 
 impl Server {
-    fn start() -> Result<Server, String> {
+    fn start(told: &[&str]) -> Result<Server, String> {
         let wrong = |error| format!("Cannot start `conformance-server`: {error}.");
         std::fs::create_dir_all(suite::results()).map_err(wrong)?;
         let log = suite::results().join("server.log");
         let out = File::create(&log).map_err(wrong)?;
         let port = free_port().map_err(wrong)?;
         let mut command = Command::new(suite::binaries().join("conformance-server"));
-        command.args(["--port", &port.to_string()]).stdin(Stdio::null());
+        command.args(["--port", &port.to_string()]).args(told).stdin(Stdio::null());
         command.stderr(out.try_clone().map_err(wrong)?).stdout(out);
         let mut server = Server { child: command.spawn().map_err(wrong)?, port, log };
 
@@ -166,8 +172,10 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// Each run: its name, what the suite is told, and how many scenarios are scored and not scored.
-const RUNS: &[(&str, &[&str], (usize, usize))] = &[
+/// A run: its name, what the suite is told, and how many scenarios are scored and not scored.
+type Run = (&'static str, &'static [&'static str], (usize, usize));
+
+const RUNS: &[Run] = &[
     ("requirements 2025-11-25", &["--requirements", "2025-11-25"], (30, 3)),
     ("requirements 2026-07-28", &["--requirements", "2026-07-28"], (37, 13)),
     (ALL, &["--suite", "all"], (65, 0)),
