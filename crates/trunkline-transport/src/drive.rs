@@ -19,13 +19,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Conversation, Heard, Input, Output, Ticket};
+use trunkline_proto::{Conversation, Heard, Input, Output};
 use trunkline_wire::frame::{Decoder, Frame, Framing};
 use trunkline_wire::jsonrpc::Incoming;
 
-use crate::handler::{Answer, Guarded, Handler, guarded_call, guarded_heard};
+use crate::handler::{Handler, begin, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
+use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
 use outbox::Outbox;
 use running::Running;
 
@@ -64,7 +64,7 @@ pub struct Driver<C, H, R, W> {
     voice: Voice,
     ears: Ears,
     running: Running,
-    asked: Vec<(Ticket, Reply)>,
+    asked: Asked,
     opened: Option<oneshot::Sender<Result<Arc<Opened>, OpenError>>>,
     timer: Pin<Box<Sleep>>,
     armed: Option<Instant>,
@@ -108,7 +108,7 @@ where
             voice,
             ears,
             running: Running::default(),
-            asked: Vec::new(),
+            asked: Asked::default(),
             opened: None,
             timer: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
             armed: None,
@@ -276,7 +276,7 @@ where
         while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
             match urgent {
                 Urgent::Cancel(ticket) => {
-                    self.forget(ticket);
+                    self.asked.forget(ticket);
                     self.core.handle(Input::Cancel(ticket), Instant::now());
                 }
                 Urgent::Close => self.hang_up(cx),
@@ -298,18 +298,9 @@ where
     }
 
     fn grant(&mut self, wish: Wish) {
-        let input = match wish {
-            // Whoever asked has given up before the question was out.
-            Wish::Ask(_, reply) if reply.outcome.is_closed() => return,
-            Wish::Say(call, what) => Input::Said { call, what },
-            Wish::Change(change) => Input::Changed(change),
-            Wish::Notify(method, params) => Input::Notify { method, params },
-            Wish::Ask(ask, reply) => {
-                self.asked.push((ask.ticket, reply));
-                Input::Ask(ask)
-            }
-        };
-        self.core.handle(input, Instant::now());
+        if let Some(input) = self.asked.grant(wish) {
+            self.core.handle(input, Instant::now());
+        }
     }
 
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
@@ -364,11 +355,7 @@ where
                 }
                 Output::Call(call) => self.start(*call, cx),
                 Output::Abandon(call) => self.running.stop(call),
-                Output::Settled { ticket, outcome } => {
-                    if let Some(reply) = self.forget(ticket) {
-                        let _ = reply.outcome.send(outcome);
-                    }
-                }
+                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
                 Output::Heard(heard) => self.deliver(heard),
                 Output::Opened(facts) => self.tell_opened(Ok(facts)),
                 Output::Failed(error) => {
@@ -383,15 +370,9 @@ where
 
     fn start(&mut self, call: trunkline_proto::Call, cx: &mut Context<'_>) {
         let key = call.key;
-        let outcome = match guarded_call(&*self.handler, call, &self.voice) {
-            Answer::Now(outcome) => outcome,
-            Answer::Later(future) => {
-                let mut future = Guarded(future);
-                match Pin::new(&mut future).poll(cx) {
-                    Poll::Ready(outcome) => outcome,
-                    Poll::Pending => return self.running.start(key, future),
-                }
-            }
+        let outcome = match begin(&*self.handler, call, &self.voice, cx) {
+            Ok(outcome) => outcome,
+            Err(future) => return self.running.start(key, future),
         };
         self.hear_first();
         self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
@@ -405,18 +386,9 @@ where
     }
 
     fn deliver(&mut self, heard: Heard) {
-        let owner = heard.ticket.and_then(|it| self.asked.iter().find(|(ticket, _)| *ticket == it));
-        match owner.and_then(|(_, reply)| reply.heard.as_ref()) {
-            Some(heard_by) => {
-                let _ = heard_by.try_send(heard);
-            }
-            None => guarded_heard(&*self.handler, heard),
+        if let Some(heard) = self.asked.deliver(heard) {
+            guarded_heard(&*self.handler, heard);
         }
-    }
-
-    fn forget(&mut self, ticket: Ticket) -> Option<Reply> {
-        let at = self.asked.iter().position(|(it, _)| *it == ticket)?;
-        Some(self.asked.swap_remove(at).1)
     }
 
     fn tell_opened(&mut self, opened: Result<Arc<Opened>, OpenError>) {

@@ -74,9 +74,29 @@ impl Future for Guarded {
 }
 
 /// Calls the handler; a panic on the way to its future is an answer too.
-pub(crate) fn guarded_call(handler: &impl Handler, call: Call, voice: &Voice) -> Answer {
+fn guarded_call(handler: &impl Handler, call: Call, voice: &Voice) -> Answer {
     catch_unwind(AssertUnwindSafe(|| handler.call(call, voice)))
         .unwrap_or_else(|_| Answer::Now(Err(panicked())))
+}
+
+/// Calls the handler and looks once whether it is done, which most are: only the others need to be
+/// kept.
+pub(crate) fn begin(
+    handler: &impl Handler,
+    call: Call,
+    voice: &Voice,
+    cx: &mut Context<'_>,
+) -> Result<Outcome, Guarded> {
+    match guarded_call(handler, call, voice) {
+        Answer::Now(outcome) => Ok(outcome),
+        Answer::Later(future) => {
+            let mut future = Guarded(future);
+            match Pin::new(&mut future).poll(cx) {
+                Poll::Ready(outcome) => Ok(outcome),
+                Poll::Pending => Err(future),
+            }
+        }
+    }
 }
 
 /// Tells the handler of a notification; if it panics, the conversation goes on.

@@ -1,4 +1,4 @@
-//! How handlers and hosts speak into a conversation that [`crate::drive`] owns.
+//! How handlers and hosts speak into a conversation that a driver owns.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
-use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Ticket, Timing, Utterance};
+use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Input, Ticket, Timing, Utterance};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
 
@@ -60,6 +60,50 @@ pub(crate) enum Urgent {
 pub(crate) struct Reply {
     pub(crate) outcome: oneshot::Sender<Result<Json, CallError>>,
     pub(crate) heard: Option<mpsc::Sender<Heard>>,
+}
+
+/// Our calls that have no outcome yet, and who waits for each.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(Vec<(Ticket, Reply)>);
+
+impl Asked {
+    /// What to tell the conversation; nothing if whoever asked has given up before the question was
+    /// out.
+    pub(crate) fn grant(&mut self, wish: Wish) -> Option<Input> {
+        Some(match wish {
+            Wish::Ask(_, reply) if reply.outcome.is_closed() => return None,
+            Wish::Say(call, what) => Input::Said { call, what },
+            Wish::Change(change) => Input::Changed(change),
+            Wish::Notify(method, params) => Input::Notify { method, params },
+            Wish::Ask(ask, reply) => {
+                self.0.push((ask.ticket, reply));
+                Input::Ask(ask)
+            }
+        })
+    }
+
+    pub(crate) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
+        if let Some(reply) = self.forget(ticket) {
+            // Whoever asked may have given up meanwhile.
+            let _ = reply.outcome.send(outcome);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, ticket: Ticket) -> Option<Reply> {
+        let at = self.0.iter().position(|(it, _)| *it == ticket)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    /// Tells whoever waits for the call it is about, or gives it back.
+    pub(crate) fn deliver(&self, heard: Heard) -> Option<Heard> {
+        let owner = self.0.iter().find(|(ticket, _)| heard.ticket == Some(*ticket));
+        let Some(heard_by) = owner.and_then(|(_, reply)| reply.heard.as_ref()) else {
+            return Some(heard);
+        };
+        // When it is full, what comes then is dropped.
+        let _ = heard_by.try_send(heard);
+        None
+    }
 }
 
 /// A call of ours to the peer.

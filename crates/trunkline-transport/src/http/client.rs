@@ -27,15 +27,15 @@ use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
-use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output, Ticket};
+use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::revision::Era;
 
 use crate::drive::running::Running;
-use crate::handler::{Answer, Guarded, Handler, guarded_call, guarded_heard};
+use crate::handler::{Handler, begin, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
+use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
 use courier::{End, Letter, News, Post, What};
 use pool::Pool;
 use route::Route;
@@ -53,7 +53,7 @@ pub(crate) struct HttpDriver<H> {
     voice: Voice,
     ears: Ears,
     running: Running,
-    asked: Vec<(Ticket, Reply)>,
+    asked: Asked,
     opened: Option<oneshot::Sender<Result<Arc<Opened>, OpenError>>>,
     timer: Pin<Box<Sleep>>,
     armed: Option<Instant>,
@@ -143,7 +143,7 @@ impl<H: Handler> HttpDriver<H> {
             voice,
             ears,
             running: Running::default(),
-            asked: Vec::new(),
+            asked: Asked::default(),
             opened: None,
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed: None,
@@ -215,7 +215,7 @@ impl<H: Handler> HttpDriver<H> {
         while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
             match urgent {
                 Urgent::Cancel(ticket) => {
-                    self.forget(ticket);
+                    self.asked.forget(ticket);
                     self.core.handle(Input::Cancel(ticket), Instant::now());
                 }
                 Urgent::Close => self.close(),
@@ -243,6 +243,7 @@ impl<H: Handler> HttpDriver<H> {
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
+            self.hear_first();
             self.core.handle(Input::Finished { call, outcome }, Instant::now());
             self.act(cx);
             busy = true;
@@ -279,18 +280,9 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn grant(&mut self, wish: Wish) {
-        let input = match wish {
-            // Whoever asked has given up before the question was out.
-            Wish::Ask(_, reply) if reply.outcome.is_closed() => return,
-            Wish::Say(call, what) => Input::Said { call, what },
-            Wish::Change(change) => Input::Changed(change),
-            Wish::Notify(method, params) => Input::Notify { method, params },
-            Wish::Ask(ask, reply) => {
-                self.asked.push((ask.ticket, reply));
-                Input::Ask(ask)
-            }
-        };
-        self.core.handle(input, Instant::now());
+        if let Some(input) = self.asked.grant(wish) {
+            self.core.handle(input, Instant::now());
+        }
     }
 
     /// Does everything the conversation wants done.
@@ -302,11 +294,7 @@ impl<H: Handler> HttpDriver<H> {
                 Output::Send(Outgoing::Batch(_), _) | Output::Quiet(_) | Output::Pause { .. } => {}
                 Output::Call(call) => self.start(*call, cx),
                 Output::Abandon(call) => self.running.stop(call),
-                Output::Settled { ticket, outcome } => {
-                    if let Some(reply) = self.forget(ticket) {
-                        let _ = reply.outcome.send(outcome);
-                    }
-                }
+                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
                 Output::Heard(heard) => self.deliver(heard),
                 Output::Opened(facts) => self.on_open(facts),
                 Output::Failed(error) => self.on_failed(error),
@@ -316,32 +304,25 @@ impl<H: Handler> HttpDriver<H> {
 
     fn start(&mut self, call: trunkline_proto::Call, cx: &mut Context<'_>) {
         let key = call.key;
-        let outcome = match guarded_call(&*self.handler, call, &self.voice) {
-            Answer::Now(outcome) => outcome,
-            Answer::Later(future) => {
-                let mut future = Guarded(future);
-                match Pin::new(&mut future).poll(cx) {
-                    Poll::Ready(outcome) => outcome,
-                    Poll::Pending => return self.running.start(key, future),
-                }
-            }
+        let outcome = match begin(&*self.handler, call, &self.voice, cx) {
+            Ok(outcome) => outcome,
+            Err(future) => return self.running.start(key, future),
         };
+        self.hear_first();
         self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
     }
 
-    fn deliver(&mut self, heard: Heard) {
-        let owner = heard.ticket.and_then(|it| self.asked.iter().find(|(ticket, _)| *ticket == it));
-        match owner.and_then(|(_, reply)| reply.heard.as_ref()) {
-            Some(heard_by) => {
-                let _ = heard_by.try_send(heard);
-            }
-            None => guarded_heard(&*self.handler, heard),
+    /// What a handler said before it finished goes out before its answer.
+    fn hear_first(&mut self) {
+        while let Some(wish) = self.ears.try_wish() {
+            self.grant(wish);
         }
     }
 
-    fn forget(&mut self, ticket: Ticket) -> Option<Reply> {
-        let at = self.asked.iter().position(|(it, _)| *it == ticket)?;
-        Some(self.asked.swap_remove(at).1)
+    fn deliver(&mut self, heard: Heard) {
+        if let Some(heard) = self.asked.deliver(heard) {
+            guarded_heard(&*self.handler, heard);
+        }
     }
 
     fn tell_opened(&mut self, opened: Result<Arc<Opened>, OpenError>) {

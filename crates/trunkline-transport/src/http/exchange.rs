@@ -12,14 +12,14 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 use trunkline_proto::server::{Memo, Server};
-use trunkline_proto::{Call, CallKey, Conversation, Input, Outgoing, Output, Ticket};
+use trunkline_proto::{Call, CallKey, Conversation, Input, Outgoing, Output};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::body::Events;
 use super::endpoint::{Admitted, Listed};
 use super::sse::{KeepAlive, write_event};
-use crate::handler::{Answer, Guarded, Handler, Listening, guarded_call, guarded_heard};
-use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
+use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
+use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
 
 /// A request on its way to its answer.
 pub(super) struct Exchange<H> {
@@ -28,7 +28,7 @@ pub(super) struct Exchange<H> {
     voice: Voice,
     ears: Ears,
     running: Vec<(CallKey, Guarded)>,
-    asked: Vec<(Ticket, Reply)>,
+    asked: Asked,
     out: VecDeque<Outgoing>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether a handler has seen it.
@@ -45,7 +45,7 @@ impl<H: Handler> Exchange<H> {
             voice,
             ears,
             running: Vec::new(),
-            asked: Vec::new(),
+            asked: Asked::default(),
             out: VecDeque::new(),
             timer: None,
             dispatched: false,
@@ -111,16 +111,9 @@ impl<H: Handler> Exchange<H> {
     }
 
     fn grant(&mut self, wish: Wish) {
-        let input = match wish {
-            Wish::Say(call, what) => Input::Said { call, what },
-            Wish::Change(change) => Input::Changed(change),
-            Wish::Notify(method, params) => Input::Notify { method, params },
-            Wish::Ask(ask, reply) => {
-                self.asked.push((ask.ticket, reply));
-                Input::Ask(ask)
-            }
-        };
-        self.core.handle(input, Instant::now());
+        if let Some(input) = self.asked.grant(wish) {
+            self.core.handle(input, Instant::now());
+        }
     }
 
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
@@ -164,11 +157,7 @@ impl<H: Handler> Exchange<H> {
                 Output::Send(message, _) => self.out.push_back(message),
                 Output::Call(call) => self.start(*call, cx),
                 Output::Abandon(call) => self.running.retain(|(it, _)| *it != call),
-                Output::Settled { ticket, outcome } => {
-                    if let Some(at) = self.asked.iter().position(|(it, _)| *it == ticket) {
-                        let _ = self.asked.swap_remove(at).1.outcome.send(outcome);
-                    }
-                }
+                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
                 Output::Heard(heard) => guarded_heard(&*self.handler, heard),
                 // Only the streams of a session can be left and asked for again.
                 Output::Quiet(_) | Output::Pause { .. } => {}
@@ -180,15 +169,9 @@ impl<H: Handler> Exchange<H> {
     fn start(&mut self, call: Call, cx: &mut Context<'_>) {
         self.dispatched = true;
         let key = call.key;
-        let outcome = match guarded_call(&*self.handler, call, &self.voice) {
-            Answer::Now(outcome) => outcome,
-            Answer::Later(future) => {
-                let mut future = Guarded(future);
-                match Pin::new(&mut future).poll(cx) {
-                    Poll::Ready(outcome) => outcome,
-                    Poll::Pending => return self.running.push((key, future)),
-                }
-            }
+        let outcome = match begin(&*self.handler, call, &self.voice, cx) {
+            Ok(outcome) => outcome,
+            Err(future) => return self.running.push((key, future)),
         };
         self.hear_first();
         self.core.handle(Input::Finished { call: key, outcome }, Instant::now());

@@ -18,15 +18,15 @@ use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, Server};
-use trunkline_proto::{Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Ticket, Via};
+use trunkline_proto::{Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via};
 use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
 
 use super::endpoint::Admitted;
-use crate::handler::{Answer, Guarded, Handler, Listening, guarded_call, guarded_heard};
+use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::{Ears, Reply, Urgent, Voice, Wish};
+use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
 
 /// A session.
 pub(super) struct Session<H> {
@@ -47,7 +47,7 @@ struct State {
     streams: Streams,
     /// Handlers at work; those that are polled where they were called have no handle yet.
     calls: Vec<Working>,
-    asked: Vec<(Ticket, Reply)>,
+    asked: Asked,
     readers: Vec<(Via, Waker)>,
     used: Instant,
     /// Whether it is over: nothing is taken in any more.
@@ -104,7 +104,7 @@ impl<H: Handler> Session<H> {
             ears,
             streams: Streams::new(style, bounds),
             calls: Vec::new(),
-            asked: Vec::new(),
+            asked: Asked::default(),
             readers: Vec::new(),
             used: Instant::now(),
             ended: false,
@@ -285,17 +285,11 @@ impl<H: Handler> Session<H> {
 
     fn start(&self, call: Call) {
         let key = call.key;
-        let outcome = match guarded_call(&*self.handler, call, &self.voice) {
-            Answer::Now(outcome) => outcome,
-            Answer::Later(future) => {
-                let mut future = Guarded(future);
-                // Most handlers are done at once. Those that are not get a task, which asks again.
-                let mut cx = Context::from_waker(Waker::noop());
-                match Pin::new(&mut future).poll(&mut cx) {
-                    Poll::Ready(outcome) => outcome,
-                    Poll::Pending => return self.work_on(key, future),
-                }
-            }
+        // Those that are not done at once get a task, which asks again.
+        let mut cx = Context::from_waker(Waker::noop());
+        let outcome = match begin(&*self.handler, call, &self.voice, &mut cx) {
+            Ok(outcome) => outcome,
+            Err(future) => return self.work_on(key, future),
         };
         self.finish(key, outcome);
     }
@@ -402,18 +396,9 @@ impl<H> Session<H> {
 
 impl State {
     fn grant(&mut self, wish: Wish, now: Instant) {
-        let input = match wish {
-            // Whoever asked has given up before the question was out.
-            Wish::Ask(_, reply) if reply.outcome.is_closed() => return,
-            Wish::Say(call, what) => Input::Said { call, what },
-            Wish::Change(change) => Input::Changed(change),
-            Wish::Notify(method, params) => Input::Notify { method, params },
-            Wish::Ask(ask, reply) => {
-                self.asked.push((ask.ticket, reply));
-                Input::Ask(ask)
-            }
-        };
-        self.core.handle(input, now);
+        if let Some(input) = self.asked.grant(wish) {
+            self.core.handle(input, now);
+        }
     }
 
     /// Does everything the conversation wants done, but for what must wait for the lock.
@@ -444,11 +429,7 @@ impl State {
                         stop.abort();
                     }
                 }
-                Output::Settled { ticket, outcome } => {
-                    if let Some(at) = self.asked.iter().position(|(it, _)| *it == ticket) {
-                        let _ = self.asked.swap_remove(at).1.outcome.send(outcome);
-                    }
-                }
+                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
                 Output::Heard(heard) => todo.heard.push(heard),
                 Output::Opened(_) | Output::Failed(_) => {}
             }

@@ -11,6 +11,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
 use super::*;
+use crate::handler::Answer;
 
 /// Reports progress as often as it is told, then waits to be let through.
 struct Gate {
