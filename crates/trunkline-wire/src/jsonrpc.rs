@@ -287,8 +287,15 @@ impl Id {
         Json::from_written(out.split_off(br#","id":"#.len()))
     }
 
-    /// Reads an id from its JSON text: a string or an integer, nothing else.
+    /// The longest text of an id, and of a progress token. Both are repeated with every answer and
+    /// notification, so a long one would cost many times its length.
+    pub const LONGEST: usize = 1024;
+
+    /// Reads an id from its JSON text: a string or an integer of a sensible length, nothing else.
     pub fn from_json(text: &str) -> Option<Self> {
+        if text.len() > Self::LONGEST {
+            return None;
+        }
         if text.starts_with('"') {
             return serde_json::from_str(text).ok().map(Self::Text);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Object};
 use trunkline_wire::model::{LogLevel, meta};
 
 use crate::Peer;
@@ -81,7 +81,7 @@ impl Read {
         let Some(place) = &self.token else { return (text == known).then_some(None) };
         let rest = text.strip_prefix(&known[..place.start])?;
         let token = rest.strip_suffix(&known[place.end..])?;
-        is_plain(token).then_some(Some(token))
+        (token.len() <= Id::LONGEST && is_plain(token)).then_some(Some(token))
     }
 }
 
@@ -157,7 +157,8 @@ mod tests {
         let (again, token) = memo.know(Some(&meta(""))).expect("in order");
         assert!(Arc::ptr_eq(&plain, &again));
         assert_eq!(token, None);
-        for wrong in [r#""progressToken":1.5,"#, r#""progressToken":[],"#] {
+        let long = format!(r#""progressToken":"{}","#, "x".repeat(Id::LONGEST));
+        for wrong in [r#""progressToken":1.5,"#, r#""progressToken":[],"#, &long] {
             let _ = memo.know(Some(&meta(r#""progressToken":1,"#)));
             assert!(memo.know(Some(&meta(wrong))).is_err(), "{wrong} is no token");
         }

@@ -213,3 +213,14 @@ fn a_name_that_a_careless_reader_takes_for_another_is_refused() {
     let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","extra":{},"Überschrift":1}"#;
     assert!(matches!(Incoming::parse(plain.as_bytes()), Incoming::One(_)));
 }
+
+#[test]
+fn an_id_has_a_sensible_length() {
+    for (length, is_taken) in [(Id::LONGEST - 2, true), (Id::LONGEST - 1, false)] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(length));
+        assert_eq!(matches!(parse(&text), Incoming::One(_)), is_taken, "{length}");
+    }
+    let digits = "9".repeat(Id::LONGEST + 1);
+    let malformed = bad(&format!(r#"{{"jsonrpc":"2.0","id":{digits},"method":"ping"}}"#));
+    assert_eq!((malformed.kind, malformed.id), (MalformedKind::NotJsonRpc, None));
+}
