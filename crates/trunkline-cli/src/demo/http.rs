@@ -58,12 +58,24 @@ pub(crate) fn run(server: Server, address: SocketAddr, options: &Options) -> Res
         let address = listener.local_addr()?;
         let (mut term, mut int) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let stopped = poll_fn(move |cx| match (term.poll_recv(cx), int.poll_recv(cx)) {
-            (Poll::Pending, Poll::Pending) => Poll::Pending,
-            _ => Poll::Ready(()),
+        // One signal ends it when its last call is answered, a second at once.
+        let (first, stopped) = tokio::sync::oneshot::channel();
+        let mut first = Some(first);
+        let hurried = poll_fn(move |cx| {
+            loop {
+                match (term.poll_recv(cx), int.poll_recv(cx)) {
+                    (Poll::Pending, Poll::Pending) => return Poll::Pending,
+                    _ => match first.take() {
+                        Some(first) => drop(first.send(())),
+                        None => return Poll::Ready(()),
+                    },
+                }
+            }
         });
         writeln!(std::io::stderr(), "Serving MCP at http://{address}/mcp (2024-11-05: /sse).")?;
-        http.serve(listener, stopped).await?;
-        Ok(())
+        tokio::select! {
+            served = http.serve(listener, async { drop(stopped.await) }) => Ok(served?),
+            () = hurried => Ok(()),
+        }
     })
 }

@@ -99,6 +99,12 @@ impl Asking<'_> {
             return Err(self.malformed(&Malformed::new(MalformedKind::NullId)));
         }
         let bad = |error| Err(Refusal::bad_request(error, Some(id.clone())));
+        if self.is_claim(params, memo) && dialect {
+            // The dialect has no envelope, and the revision has no such method.
+            let error = ErrorObject::method_not_found(method);
+            let refusal = Refusal::bad_request(error, Some(id.clone()));
+            return Err(Refusal { status: StatusCode::NOT_FOUND, ..refusal });
+        }
         if self.is_claim(params, memo) {
             return match self.claim(method, params, memo) {
                 Ok(()) => Ok(Route::Alone),

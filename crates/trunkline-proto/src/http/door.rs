@@ -1,6 +1,6 @@
 //! A request's head → let in, or a refusal: what is decided before a byte of the body is read.
 
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::Refusal;
@@ -42,6 +42,10 @@ impl Door {
     /// Checks for whom a request is meant and where it comes from.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = self.check_host(uri, headers)?;
+        let is_websocket = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"websocket");
+        if headers.get(UPGRADE).is_some_and(is_websocket) {
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "There are no WebSockets here."));
+        }
         let mut origins = headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(()) };
         let forbidden = || {

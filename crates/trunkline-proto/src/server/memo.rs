@@ -52,7 +52,8 @@ impl Memo {
             peer: Arc::new(peer),
             log_level: envelope.log_level,
         });
-        self.0 = meta.and_then(|meta| {
+        // A client that says much about itself is read each time: what it says is not kept.
+        self.0 = meta.filter(|it| it.get().len() <= LONGEST).and_then(|meta| {
             let place = match &token {
                 None => None,
                 Some(token) => Some(place_of(token, meta.get())?),
@@ -66,9 +67,11 @@ impl Memo {
     /// stateless one: in order or not, it is never taken for a request of a session.
     pub(crate) fn is_claim(&self, meta: &Json) -> bool {
         let names = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES];
-        // The quick look spares nearly every request of the other era the closer one.
+        // The quick look spares nearly every request of the other era the closer one. A name may be
+        // spelled with escapes.
+        let may_hold = |name: &&str| meta.get().contains(*name) || meta.get().contains('\\');
         self.0.as_ref().is_some_and(|read| read.again(meta.get()).is_some())
-            || names.iter().any(|name| meta.get().contains(name))
+            || names.iter().any(may_hold)
                 && Object::parse(meta.get())
                     .map_or(true, |it| names.iter().any(|name| it.get(name).is_some()))
     }
@@ -115,6 +118,9 @@ fn place_of(token: &Json, meta: &str) -> Option<Range<usize>> {
         .then(|| start..start + token.get().len())
 }
 
+/// The longest envelope that is remembered, in bytes.
+const LONGEST: usize = 4096;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +144,26 @@ mod tests {
             assert!(Arc::ptr_eq(&first, &again), "{other} was read anew");
             assert_eq!(token.as_ref().map(Json::get), Some(other));
         }
+    }
+
+    #[test]
+    fn a_claim_may_be_spelled_with_escapes() {
+        let plain = meta("");
+        let spelled =
+            plain.get().replace("protocol/", r"protocol\/").replace("client", r"\u0063lient");
+        let spelled = Json::parse(spelled).expect("JSON");
+        let mut memo = Memo::default();
+        assert!(memo.is_claim(&spelled));
+        assert!(memo.know(Some(&spelled)).is_ok());
+        assert!(!memo.is_claim(&Json::parse(r#"{"a\/b":1}"#).expect("JSON")));
+    }
+
+    #[test]
+    fn a_long_envelope_is_not_kept() {
+        let mut memo = Memo::default();
+        let long = format!(r#""x":"{}","#, "y".repeat(LONGEST));
+        memo.know(Some(&meta(&long))).expect("in order");
+        assert!(memo.0.is_none());
     }
 
     #[test]

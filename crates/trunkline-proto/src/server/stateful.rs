@@ -32,6 +32,12 @@ pub(super) struct Session {
 impl Session {
     /// Agrees on a revision: the client's if we speak it, our newest otherwise.
     pub(super) fn open(config: &Config, params: Object) -> Result<(Self, Json), ErrorObject> {
+        // A session remembers all of it.
+        if params.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > HELLO
+        {
+            let message = format!("`initialize` may have at most {HELLO} bytes.");
+            return Err(ErrorObject::invalid_params(message));
+        }
         if let Some(name) = params.not_an_object(&["capabilities", "clientInfo"]) {
             return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
         }
@@ -180,7 +186,9 @@ impl Session {
 
     fn subscribe(&mut self, params: &Object, limit: usize) -> Result<Json, ErrorObject> {
         let uri = uri_of(params)?;
-        if self.subscribed.len() >= limit && !self.subscribed.contains(&uri) {
+        let bytes = self.subscribed.iter().map(String::len).sum::<usize>() + uri.len();
+        let is_too_much = self.subscribed.len() >= limit || bytes > SUBSCRIBED;
+        if is_too_much && !self.subscribed.contains(&uri) {
             return Err(ErrorObject::internal("overloaded", "Too many subscriptions are open."));
         }
         self.subscribed.insert(uri);
@@ -196,6 +204,11 @@ impl Session {
         self.subscribed.iter().any(|it| crate::subscribe::covers(it, uri))
     }
 }
+
+/// The longest `initialize`, in bytes: a session remembers what it says.
+const HELLO: usize = 64 << 10;
+/// What the URIs that a session subscribed to may have in all, in bytes.
+const SUBSCRIBED: usize = 1 << 20;
 
 /// The revision an `initialize` asks for.
 pub(super) fn requested(params: &Object) -> Option<String> {

@@ -76,6 +76,8 @@ pub struct Endpoint<H: Handler> {
     pub(super) tagger: Tagger,
     /// Requests that are being answered.
     pub(super) busy: Arc<AtomicUsize>,
+    /// Subscriptions of the stateless era: they are kept, not worked on.
+    listening: Arc<AtomicUsize>,
     /// Whether the server should end.
     closing: AtomicBool,
     /// What goes on although its client has hung up, and belongs to no session.
@@ -105,6 +107,7 @@ impl<H: Handler> Endpoint<H> {
             sessions: Arc::new(sessions),
             tagger: Tagger::random(),
             busy: Arc::default(),
+            listening: Arc::default(),
             closing: AtomicBool::new(false),
             left: Arc::default(),
             listens: Arc::default(),
@@ -119,6 +122,11 @@ impl<H: Handler> Endpoint<H> {
         memo: &Mutex<Memo>,
     ) -> Response<HttpBody> {
         let (head, body) = request.into_parts();
+        // HTTP/1 has this bound already.
+        if head.headers.len() > HEADER_FIELDS {
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return refuse(Refusal::new(status, "There are too many header fields."));
+        }
         let mut response = match self.route(&head, body, memo).await {
             Ok(response) => response,
             Err(refusal) => refuse(refusal),
@@ -309,9 +317,12 @@ impl<H: Handler> Endpoint<H> {
 
     /// Counts a request that is being answered, unless there are too many.
     pub(super) fn admit(&self) -> Option<Admitted> {
-        let admitted = Admitted(Arc::clone(&self.busy));
-        let before = self.busy.fetch_add(1, Ordering::Relaxed);
-        (before < self.settings.limits.calls).then_some(admitted)
+        Admitted::new(&self.busy, self.settings.limits.calls)
+    }
+
+    /// The same for a subscription: there may be as many as sessions.
+    pub(super) fn admit_listener(&self) -> Option<Admitted> {
+        Admitted::new(&self.listening, self.settings.limits.sessions)
     }
 
     fn speaks_old(&self) -> bool {
@@ -376,11 +387,10 @@ impl<H: Handler> Answers for Endpoint<H> {
 /// Counts as a request that is being answered until it is dropped.
 pub(super) struct Admitted(Arc<AtomicUsize>);
 
-#[cfg(test)]
 impl Admitted {
-    pub(super) fn for_test(busy: &Arc<AtomicUsize>) -> Self {
-        busy.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(busy))
+    pub(super) fn new(counter: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
+        let admitted = Self(Arc::clone(counter));
+        (counter.fetch_add(1, Ordering::Relaxed) < limit).then_some(admitted)
     }
 }
 
@@ -496,6 +506,8 @@ pub(super) fn full(_: Full) -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try later.")
 }
 
+/// Header fields of one request.
+const HEADER_FIELDS: usize = 100;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");

@@ -41,7 +41,11 @@ impl<H: Handler> Endpoint<H> {
         if !accepts && !is_dialect(&incoming) {
             return Err(unacceptable());
         }
-        let admitted = self.admit().ok_or_else(|| overloaded(&incoming))?;
+        let admitted = match is_listen(&incoming) {
+            true => self.admit_listener(),
+            false => self.admit(),
+        };
+        let admitted = admitted.ok_or_else(|| overloaded(&incoming))?;
         match route {
             Route::Drop => Ok(accepted()),
             Route::Alone => {

@@ -52,6 +52,8 @@ struct State {
     used: Instant,
     /// Whether it is over: nothing is taken in any more.
     ended: bool,
+    /// Whether it ends with its last call.
+    leaving: bool,
     listening: Listening,
 }
 
@@ -108,6 +110,7 @@ impl<H: Handler> Session<H> {
             readers: Vec::new(),
             used: Instant::now(),
             ended: false,
+            leaving: false,
             listening: None,
         };
         Arc::new_cyclic(|me| Self {
@@ -237,8 +240,11 @@ impl<H: Handler> Session<H> {
     /// Ends the streams that have nothing more to say to anybody: the server goes.
     pub(super) fn hang_up(&self) {
         let mut state = self.lock();
-        state.streams.end_general(Instant::now());
-        state.wake(Via(0));
+        state.leaving = true;
+        // The one stream of 2024-11-05 still has the answers to carry.
+        if !self.is_old || state.calls.is_empty() {
+            state.leave(Instant::now());
+        }
     }
 
     /// Ends the session: handlers stop, readers find the end.
@@ -339,7 +345,11 @@ impl<H: Handler> Session<H> {
                 state.grant(wish, now);
             }
             state.core.handle(Input::Finished { call, outcome }, now);
-            state.act(None, now)
+            let todo = state.act(None, now);
+            if state.leaving && state.calls.is_empty() {
+                state.leave(now);
+            }
+            todo
         };
         self.perform(todo);
     }
@@ -446,6 +456,12 @@ impl State {
         let last = is_answer.then(|| reply::status(message, Era::Stateful, dispatched));
         let changed = self.streams.say(via, text, last, now);
         self.wake_any(changed);
+    }
+
+    /// Ends what is about no request: nothing more will be said there.
+    fn leave(&mut self, now: Instant) {
+        self.streams.end_general(now);
+        self.wake(Via(0));
     }
 
     fn wake_any(&mut self, via: Option<Via>) {

@@ -148,6 +148,8 @@ impl Post {
         };
         let text = match exchange.text(&self.pool, limit).await {
             Ok(Some(text)) => text,
+            // What a refusal says at such length nobody reads; its status says enough.
+            Ok(None) if status >= 300 => Bytes::new(),
             Ok(None) => match sent.id {
                 Some(id) => return End::Answer(too_long(id)),
                 None => return End::Accepted,
@@ -441,7 +443,7 @@ const ERROR_BYTES: usize = 64 << 10;
 /// How long to wait before a stream is taken up again, unless the server says.
 const RETRY: Duration = Duration::from_secs(1);
 /// The shortest such time, whatever the server says.
-const LEAST: Duration = Duration::from_millis(10);
+const LEAST: Duration = Duration::from_millis(100);
 /// How often in a row a stream is taken up in vain.
 const PATIENCE: u32 = 6;
 /// A stream that lasted so long was worth opening.
