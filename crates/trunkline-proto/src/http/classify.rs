@@ -99,7 +99,7 @@ impl Asking<'_> {
             return Err(self.malformed(&Malformed::new(MalformedKind::NullId)));
         }
         let bad = |error| Err(Refusal::bad_request(error, Some(id.clone())));
-        if self.is_claim(params, memo) && dialect {
+        if dialect && self.is_claim(params, memo) {
             // The dialect has no envelope, and the revision has no such method.
             let error = ErrorObject::method_not_found(method);
             let refusal = Refusal::bad_request(error, Some(id.clone()));

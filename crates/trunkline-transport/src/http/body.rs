@@ -11,12 +11,14 @@ use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use trunkline_proto::http::{Refusal, door};
 
+use super::pulse::Beat;
+
 /// The body of a response: nothing, a text, or events as they come.
 #[derive(Default)]
 pub struct HttpBody {
     kind: Kind,
     /// Dropped when the response is out.
-    pub(super) on_end: Option<Box<dyn Send>>,
+    pub(super) on_end: Option<Beat>,
 }
 
 #[derive(Default)]

@@ -29,7 +29,10 @@ pub(super) struct Exchange<H> {
     ears: Ears,
     running: Vec<(CallKey, Guarded)>,
     asked: Asked,
-    out: VecDeque<Outgoing>,
+    /// What is to be said next. Most requests have one thing to say, and then nothing is allocated
+    /// for more.
+    next: Option<Outgoing>,
+    more: VecDeque<Outgoing>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether a handler has seen it.
     dispatched: bool,
@@ -46,7 +49,8 @@ impl<H: Handler> Exchange<H> {
             ears,
             running: Vec::new(),
             asked: Asked::default(),
-            out: VecDeque::new(),
+            next: None,
+            more: VecDeque::new(),
             timer: None,
             dispatched: false,
             listening: None,
@@ -76,7 +80,8 @@ impl<H: Handler> Exchange<H> {
     /// The next thing to say; `None` when everything is said.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
         loop {
-            if let Some(message) = self.out.pop_front() {
+            if let Some(message) = self.next.take() {
+                self.next = self.more.pop_front();
                 return Poll::Ready(Some(message));
             }
             if self.core.open_calls() == 0 && self.running.is_empty() {
@@ -154,7 +159,8 @@ impl<H: Handler> Exchange<H> {
                 // Over HTTP a subscription ends with its result, and with nothing else.
                 Output::Send(Outgoing::One(Message::Notification { method, .. }), _)
                     if method == "notifications/cancelled" => {}
-                Output::Send(message, _) => self.out.push_back(message),
+                Output::Send(message, _) if self.next.is_none() => self.next = Some(message),
+                Output::Send(message, _) => self.more.push_back(message),
                 Output::Call(call) => self.start(*call, cx),
                 Output::Abandon(call) => self.running.retain(|(it, _)| *it != call),
                 Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),

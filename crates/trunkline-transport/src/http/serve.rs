@@ -225,7 +225,7 @@ impl<A: Answers> Shared<A> {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<HttpBody> {
         let beat = self.pulse.request();
         let mut response = self.answers.answer(request, &self.memo).await;
-        response.body_mut().on_end = Some(Box::new(beat));
+        response.body_mut().on_end = Some(beat);
         response
     }
 }
