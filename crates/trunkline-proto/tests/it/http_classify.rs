@@ -399,6 +399,9 @@ fn the_dialect_stands_alone_if_it_is_spoken() {
     assert_eq!(desk.ask(&[], null), Ok(Route::Alone));
     // But not under a head that promises more.
     assert_eq!(desk.ask(&[VERSION], body), refused(400, INVALID_PARAMS));
+    // Nor with an envelope, of which it knows nothing.
+    let claim = request("mcp/listTools", &envelope(NEWEST));
+    assert_eq!(desk.ask(&[VERSION, ("mcp-method", "mcp/listTools")], &claim), refused(404, -32601));
     desk.config.dialect = false;
     assert_eq!(desk.ask(&[], body), refused(400, INVALID_REQUEST));
     assert_eq!(desk.ask(&[SESSION], body), Ok(Route::Session("s".to_owned())));

@@ -37,6 +37,17 @@ fn initialize(asked: &str, answered: Revision) -> String {
 }
 
 #[test]
+fn a_client_that_says_too_much_about_itself_gets_no_session() {
+    let name = "x".repeat(70_000);
+    server().check(&format!(
+        r#"
+        > {{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"{name}","version":"1"}}}}}}
+        < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32602,"message":"`initialize` may have at most 65536 bytes."}}}}
+        "#
+    ));
+}
+
+#[test]
 fn a_revision_the_server_speaks_is_agreed_on() {
     for revision in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
         server().check(&initialize(revision.as_str(), revision));

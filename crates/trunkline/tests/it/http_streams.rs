@@ -297,3 +297,33 @@ async fn a_new_reader_of_a_session_can_come_back_too() {
         assert!(first.id.is_some() && first.data.is_empty(), "{first:?}");
     }
 }
+
+#[tokio::test]
+async fn the_old_pair_answers_what_is_in_flight_before_the_server_ends() {
+    let (enter, mut entered) = tokio::sync::mpsc::unbounded_channel();
+    let (go, gate) = tokio::sync::watch::channel(false);
+    let slow = move || {
+        let (enter, mut gate) = (enter.clone(), gate.clone());
+        async move {
+            enter.send(()).unwrap();
+            gate.wait_for(|open| *open).await.unwrap();
+            "done"
+        }
+    };
+    let server = builder().tool(tool("slow", slow)).build();
+    let mut house = House::of(&server).await;
+    let mut guest = Guest::new(house.address, Revision::V2024_11_05);
+    let (mut line, to) = old(&house).await;
+    let hello = guest.prepare("initialize", guest.hello());
+    assert_eq!(post_old(&house, &to, &hello).await, 202);
+    line.message().await.unwrap();
+    let asked = guest.prepare("tools/call", json!({ "name": "slow" }));
+    assert_eq!(post_old(&house, &to, &asked).await, 202);
+    soon(entered.recv()).await.unwrap();
+    house.close();
+    go.send(true).unwrap();
+    let (_, answer) = line.message().await.unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    assert!(line.event().await.is_none(), "then the stream ends, and with it the session");
+    house.ended().await;
+}
