@@ -95,3 +95,15 @@ fn line(command: &Command) -> String {
     words.extend(command.get_args().map(|arg| arg.to_string_lossy()));
     words.join(" ")
 }
+
+/// Lets this process and those it starts open as many files as the system allows: some tests hold
+/// thousands of connections, and many systems begin with 1,024.
+pub fn raise_files() {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
+    let Some(hard) = line.and_then(|line| line.split_whitespace().nth(4)) else { return };
+    let me = std::process::id().to_string();
+    let mut raise = Command::new("prlimit");
+    // Where it cannot be done, the tests that need it say so.
+    let _ = raise.args(["--pid", &me, &format!("--nofile={hard}:{hard}")]).status();
+}

@@ -9,6 +9,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if let Some(extra) = args.first() {
         return Err(format!("`soak` takes no arguments, but was given `{extra}`."));
     }
+    run::raise_files();
     let mut cargo =
         run::cargo(["test", "--release", "--workspace", "--tests", "--", "stress", "--nocapture"]);
     test::shared(&mut cargo);

@@ -11,6 +11,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         [flag] if flag == "--no-peers" => false,
         _ => return Err("`test` takes `--no-peers` or nothing.".to_owned()),
     };
+    run::raise_files();
     let mut report = Report { passed: 0, failed: Vec::new(), start: Instant::now() };
 
     if with_peers {
