@@ -65,7 +65,7 @@ impl Report {
     pub fn end(self) -> Result<(), String> {
         self.table();
         if !self.excused.is_empty() {
-            println!("\nexcused, because no implementation can avoid it:");
+            println!("\nexcused, each for its reason:");
             self.excused.iter().for_each(|line| println!("  {line}"));
         }
         if self.against.is_empty() {

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 /// unless a handler speaks first: in JSON.
 pub fn run(report: &mut Report) -> Result<(), String> {
     all(&[], RUNS, "", report)?;
-    all(&["--json"], &RUNS[..2], ", in JSON", report)
+    all(&["--json"], IN_JSON, ", in JSON", report)
 }
 
 fn all(told: &[&str], runs: &[Run], how: &str, report: &mut Report) -> Result<(), String> {
     let mut server = Server::start(told)?;
-    for (name, args, count) in runs {
+    for (name, args, count, checks) in runs {
         let wanted = wanted(args)?;
         let listed = (wanted.scored.len(), wanted.unscored.len());
         if listed != *count {
@@ -29,8 +29,8 @@ fn all(told: &[&str], runs: &[Run], how: &str, report: &mut Report) -> Result<()
         let folder = format!("server {name}{how}").replace([' ', ','], "-");
         let ran = suite::run(Role::Server, &folder, &args, LIMIT)?;
         let ok = report.add(&format!("server {name}{how}"), &wanted, &ran);
-        if *name == ALL && ok < ALL_CHECKS {
-            report.complain(format!("server {name}: {ok} checks succeeded, not {ALL_CHECKS}"));
+        if ok < *checks {
+            report.complain(format!("server {name}{how}: {ok} checks succeeded, not {checks}"));
         }
         server.still_runs()?;
     }
@@ -172,20 +172,22 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// A run: its name, what the suite is told, and how many scenarios are scored and not scored.
-type Run = (&'static str, &'static [&'static str], (usize, usize));
+/// A run: its name, what the suite is told, how many scenarios are scored and not scored, and how
+/// many checks can succeed. The last keeps an excuse from being used where there is none.
+type Run = (&'static str, &'static [&'static str], (usize, usize), usize);
 
 const RUNS: &[Run] = &[
-    ("requirements 2025-11-25", &["--requirements", "2025-11-25"], (30, 3)),
-    ("requirements 2026-07-28", &["--requirements", "2026-07-28"], (37, 13)),
-    (ALL, &["--suite", "all"], (65, 0)),
-    ("all at 2025-06-18", &["--suite", "all", "--spec-version", "2025-06-18"], (27, 0)),
-    ("all at 2025-03-26", &["--suite", "all", "--spec-version", "2025-03-26"], (1, 0)),
+    ("requirements 2025-11-25", &["--requirements", "2025-11-25"], (30, 3), 84),
+    ("requirements 2026-07-28", &["--requirements", "2026-07-28"], (37, 13), 197),
+    ("all", &["--suite", "all"], (65, 0), 276),
+    ("all at 2025-06-18", &["--suite", "all", "--spec-version", "2025-06-18"], (27, 0), 56),
+    ("all at 2025-03-26", &["--suite", "all", "--spec-version", "2025-03-26"], (1, 0), 3),
 ];
-const ALL: &str = "all";
-
-/// So many checks can succeed in the run of all.
-const ALL_CHECKS: usize = 276;
+/// One check of each set asks for streams.
+const IN_JSON: &[Run] = &[
+    ("requirements 2025-11-25", &["--requirements", "2025-11-25"], (30, 3), 83),
+    ("requirements 2026-07-28", &["--requirements", "2026-07-28"], (37, 13), 196),
+];
 const NEWEST: &str = "2026-07-28";
 const LIMIT: Duration = Duration::from_secs(180);
 const START: Duration = Duration::from_secs(20);

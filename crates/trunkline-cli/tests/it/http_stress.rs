@@ -204,9 +204,7 @@ async fn five_thousand_streams_cost_less_than_20_kib_each() {
         grown * 1024 / COUNT as u64,
         sessions * 1024 / COUNT as u64
     );
-    // What is not optimised is a little larger.
-    let most = if cfg!(debug_assertions) { 22 } else { 20 };
-    assert!(grown <= most * COUNT as u64, "{grown} KiB for {COUNT} streams");
+    assert!(grown <= 20 * COUNT as u64, "{grown} KiB for {COUNT} streams");
     // All of them hear of a change.
     let mut caller = Guest::open(demo.address, NEWEST).await;
     caller.tool("announce", json!({ "kind": "tools" })).await;
