@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trunkline::server::{FromCall, Input};
+use trunkline::server::{FromCall, Input, Rejection};
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
@@ -16,7 +16,7 @@ pub fn calls() -> u64 {
 pub(crate) struct Executed;
 
 impl FromCall for Executed {
-    fn from_call(_: &Input<'_>) -> Result<Self, String> {
+    fn from_call(_: &Input<'_>) -> Result<Self, Rejection> {
         CALLS.fetch_add(1, Ordering::Relaxed);
         Ok(Self)
     }

@@ -9,7 +9,7 @@ use super::{Failure, Order};
 
 pub(super) async fn connect(order: &Order) -> Result<Client, Failure> {
     let mut builder: ClientBuilder<Hooks> =
-        Client::builder("trunkline-conformance", env!("CARGO_PKG_VERSION")).host(answers());
+        Client::builder("trunkline-conformance", env!("CARGO_PKG_VERSION")).responder(answers());
     if let Some(revision) = order.revision {
         builder = builder.protocol(revision);
     }

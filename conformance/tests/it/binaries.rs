@@ -52,7 +52,7 @@ async fn the_counter_counts_what_was_executed_and_nothing_else() {
     let server = Running::start();
     let mut expected = 0;
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let builder = Client::builder("test", "1").protocol(revision).host(answers());
+        let builder = Client::builder("test", "1").protocol(revision).responder(answers());
         let client = builder.connect_http(server.url()).await.expect("the server is there");
         let sum = client.call_tool("sum", json!({ "a": 1, "b": 2 })).await.expect("an answer");
         assert_eq!(sum.content[0].as_text(), Some("3"));

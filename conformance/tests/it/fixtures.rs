@@ -15,7 +15,7 @@ use trunkline_conformance::scenarios::answers;
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
 async fn meet(revision: Revision, host: Hooks) -> Client {
-    let builder = Client::builder("test", "1").protocol(revision).host(host);
+    let builder = Client::builder("test", "1").protocol(revision).responder(host);
     builder.connect_memory(&fixtures::server()).await.expect("the server is there")
 }
 

@@ -1,10 +1,14 @@
 //! Rules of trust, without a socket.
 //!
 //! So far it holds [`seal`]: strings that a peer carries for us and can neither read nor change;
-//! and [`digest`]: what proves that bytes are the ones that were promised.
+//! [`digest`]: what proves that bytes are the ones that were promised; and [`Principal`]: who was let
+//! in.
 
 #![forbid(unsafe_code)]
 
 pub mod digest;
+mod principal;
 pub mod seal;
 pub mod tag;
+
+pub use principal::Principal;

@@ -166,7 +166,7 @@ impl Host {
     }
 }
 
-impl trunkline::client::Host for Host {
+impl trunkline::client::Responder for Host {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::new()
             .elicitation(ElicitationCapability::BOTH)

@@ -73,7 +73,7 @@ pub(crate) fn server() -> Result<Server> {
                 .mime_type("image/png"),
         )
         .template(
-            template("demo://greeting/{name}", "greeting", content::greeting)?
+            template("demo://greeting/{name}", "greeting", content::greeting)
                 .about("A greeting for anybody.")
                 .mime_type("text/plain")
                 .complete("name", |typed, _| starting_with(typed, &NAMES)),

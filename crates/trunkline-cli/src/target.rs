@@ -65,7 +65,7 @@ impl Target {
         let host = Host::new(&self.answering, screen, self.log.is_some())?;
         let mut builder = Client::builder("trunkline", env!("CARGO_PKG_VERSION"))
             .limits(self.limits())
-            .host(host);
+            .responder(host);
         if let Some(revision) = self.protocol {
             builder = builder.protocol(revision);
         }

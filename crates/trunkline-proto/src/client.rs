@@ -30,8 +30,8 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 use crate::input_required::{Round, missing_capability};
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
-    Ask, Bounds, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
-    checked,
+    Ask, Attached, Bounds, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer,
+    Ticket, checked,
 };
 
 pub use error::{HttpError, OpenError};
@@ -321,6 +321,7 @@ impl Client {
             peer: Arc::clone(&self.peer),
             wants_progress: false,
             log_level: None,
+            attached: Attached::default(),
         };
         // Questions wait for people, so only the hard deadline counts; and so do the calls of ours
         // that the server may be asking for.

@@ -14,6 +14,8 @@ pub mod server;
 pub mod subscribe;
 pub mod task;
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,6 +180,31 @@ pub struct Call {
     pub wants_progress: bool,
     /// The least severe log message the caller wants; `None` for no log at all.
     pub log_level: Option<LogLevel>,
+    /// What the transport attached to the request. Nothing here looks into it.
+    pub attached: Attached,
+}
+
+/// What a transport knows of a request besides its text, such as who was let in with it. Cheap to
+/// clone, carried past everything that decides.
+#[derive(Clone, Default)]
+pub struct Attached(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Attached {
+    /// Attaches `it`.
+    pub fn new(it: impl Any + Send + Sync) -> Self {
+        Self(Some(Arc::new(it)))
+    }
+
+    /// What was attached, if it is a `T`.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.as_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Attached" } else { "Nothing" })
+    }
 }
 
 /// What we know of the other side.

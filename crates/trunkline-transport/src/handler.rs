@@ -4,6 +4,7 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use trunkline_proto::{Call, Heard};
@@ -27,7 +28,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// The arguments of a tool that HTTP clients repeat in headers, if it has any.
-    fn param_headers(&self, _tool: &str) -> Option<&ParamHeaders> {
+    fn param_headers(&self, _tool: &str) -> Option<Arc<ParamHeaders>> {
         None
     }
 }

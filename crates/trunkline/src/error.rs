@@ -1,28 +1,47 @@
-//! What a tool, prompt or resource may fail with.
+//! What a tool, prompt or resource may fail with: what the model reads, what the caller did wrong,
+//! and what is only for the log.
 
 use std::any::Any;
-use std::fmt;
+use std::error::Error;
+use std::fmt::{self, Write};
 
+use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::model::CallToolResult;
 
 use crate::server::AskError;
 
-/// A failure that the model should read. `?` turns any error into one.
+/// A failure that the model should read. `?` turns any error into one: the model reads what the
+/// error itself says, and what caused it goes to the log.
 ///
 /// Like `anyhow::Error` it is not itself a `std::error::Error`, which is what makes `?` work.
+///
+/// ```
+/// use trunkline::ToolError;
+///
+/// async fn length(path: String) -> Result<String, ToolError> {
+///     let text = std::fs::read_to_string(&path)?;
+///     if text.is_empty() {
+///         return Err(ToolError::new("The file is empty. Name another one."));
+///     }
+///     Ok(format!("{} bytes", text.len()))
+/// }
+/// ```
 #[derive(Debug)]
 pub struct ToolError {
     pub(crate) message: String,
     pub(crate) data: Option<Json>,
     /// Set when this is not for the model but a fault of the caller.
     pub(crate) rpc: Option<ErrorObject>,
+    /// What is only for the log.
+    causes: Option<String>,
 }
 
 impl ToolError {
     /// A failure in one sentence.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), data: None, rpc: None }
+        Self { message: message.into(), data: None, rpc: None, causes: None }
     }
 
     /// The same failure with structured details.
@@ -34,7 +53,52 @@ impl ToolError {
 
     /// A failure that the caller gets as a JSON-RPC error, not the model as a result.
     pub fn rpc(error: ErrorObject) -> Self {
-        Self { message: error.message.clone(), data: None, rpc: Some(error) }
+        Self { rpc: Some(error.clone()), ..Self::new(error.message) }
+    }
+
+    /// A failure that is nobody's business but ours: the log has the error and its causes, the
+    /// model learns only that something went wrong.
+    pub fn internal(error: impl Error) -> Self {
+        let message = "Something went wrong inside the server. It has been logged.";
+        Self { causes: Some(chain(Some(&error))), ..Self::new(message) }
+    }
+
+    /// What only the log has: the causes of the error, from the nearest on.
+    pub fn causes(&self) -> Option<&str> {
+        self.causes.as_deref()
+    }
+
+    /// What a tool answers with.
+    pub(crate) fn into_tool_result(self) -> Result<CallToolResult, ErrorObject> {
+        self.log();
+        match self.rpc {
+            Some(error) => Err(error),
+            None => {
+                let mut result = CallToolResult::error(self.message);
+                result.structured_content = self.data;
+                Ok(result)
+            }
+        }
+    }
+
+    /// What prompts and resources answer with: they have no result that says "it failed".
+    pub(crate) fn into_rpc(self) -> ErrorObject {
+        self.log();
+        self.rpc.unwrap_or_else(|| {
+            let object = ErrorObject::new(code::INTERNAL_ERROR, self.message);
+            match self.data {
+                Some(data) => object.with_data(data),
+                None => object,
+            }
+        })
+    }
+
+    fn log(&self) {
+        let message = &*self.message;
+        match self.causes() {
+            Some(causes) => tracing::warn!(message, causes, "a handler failed"),
+            None => tracing::debug!(message, "a handler failed"),
+        }
     }
 }
 
@@ -44,7 +108,7 @@ impl fmt::Display for ToolError {
     }
 }
 
-impl<E: std::error::Error + 'static> From<E> for ToolError {
+impl<E: Error + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         // A question that could not be asked is the caller's business in the newest revision.
         if let Some(AskError::Unsupported { refusal: Some(refusal), .. }) =
@@ -52,6 +116,60 @@ impl<E: std::error::Error + 'static> From<E> for ToolError {
         {
             return Self::rpc(refusal.clone());
         }
-        Self::new(error.to_string())
+        let causes = error.source().map(|it| chain(Some(it)));
+        Self { causes, ..Self::new(error.to_string()) }
+    }
+}
+
+/// An error and what caused it, in one line.
+fn chain(mut error: Option<&dyn Error>) -> String {
+    let mut text = String::new();
+    while let Some(it) = error {
+        let between = if text.is_empty() { "" } else { ": " };
+        let _ = write!(text, "{between}{it}");
+        // A chain that never ends is cut.
+        error = it.source().filter(|_| text.len() < LONGEST);
+    }
+    text
+}
+
+const LONGEST: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Outer(io::Error);
+
+    impl fmt::Display for Outer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("The rooms cannot be counted.")
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn causes_go_to_the_log_and_not_to_the_model() {
+        let error = ToolError::from(Outer(io::Error::other("password of the database is wrong")));
+        assert_eq!(error.causes(), Some("password of the database is wrong"));
+        let result = error.into_tool_result().unwrap();
+        let text = result.content[0].as_text().unwrap();
+        assert_eq!(text, "The rooms cannot be counted.");
+    }
+
+    #[test]
+    fn what_is_internal_shows_nothing() {
+        let error = ToolError::internal(Outer(io::Error::other("db:5432 is down")));
+        assert_eq!(error.causes(), Some("The rooms cannot be counted.: db:5432 is down"));
+        let shown = error.into_rpc();
+        assert!(!format!("{shown:?}").contains("5432") && !shown.message.contains("rooms"));
     }
 }

@@ -28,12 +28,21 @@
 
 pub mod client;
 mod error;
+mod extract;
+pub mod form;
 mod schema;
+mod secret;
 pub mod server;
+mod validate;
 
 pub use client::Client;
 pub use error::ToolError;
-pub use server::{Answer, Args, Context, Json, Server, prompt, resource, skill, template, tool};
+#[cfg(feature = "http")]
+pub use extract::Extension;
+pub use extract::{Args, Caller, Cancelled, Capabilities, ClientInfo, Meta, State, Uri};
+pub use schema::SchemaProfile;
+pub use server::{Answer, Context, Json, Server, prompt, resource, skill, template, tool};
+pub use trunkline_auth::Principal;
 
 /// How deadlines are given.
 pub use trunkline_proto::{Change, Timing};
@@ -56,3 +65,14 @@ pub use trunkline_wire::revision::{Era, Revision, Revisions};
 pub use schemars;
 pub use serde;
 pub use serde_json;
+
+/// What the macros write refers to. Not for use by hand: it may change at any time.
+#[doc(hidden)]
+pub mod __private {
+    pub use std::sync::Arc;
+
+    pub use schemars;
+    pub use serde;
+
+    pub use crate::*;
+}

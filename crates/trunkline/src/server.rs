@@ -5,6 +5,7 @@
 
 mod ask;
 mod builder;
+mod change;
 mod context;
 mod function;
 #[cfg(feature = "http")]
@@ -32,16 +33,22 @@ use trunkline_transport::{Limits, stdio};
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
 
+use crate::schema::SchemaProfile;
+use lists::Registry;
+
 pub use ask::{Answer, Ask, AskError, AskModel, AskRoots, AskUrl, Declined};
-pub use builder::ServerBuilder;
+pub use builder::{BuildError, ServerBuilder, Toolbox};
 pub use context::Context;
-pub use function::{Args, FromCall, Function, Input};
+pub use function::{FromCall, Function, Input, Rejection, Signature};
 #[cfg(feature = "http")]
 pub use http::{Http, HttpBody, HttpService, bind};
-pub use prompt::{IntoPrompt, PromptEntry, prompt};
-pub use resource::{Bytes, IntoContents, ResourceEntry, TemplateEntry, resource, template};
+pub use prompt::{IntoPrompt, IntoPromptEntry, PromptEntry, prompt};
+pub use resource::{
+    Bytes, IntoContents, IntoResource, ResourceEntry, ResourceOrTemplate, TemplateEntry, resource,
+    template,
+};
 pub use skills::{BadSkill, SkillEntry, skill};
-pub use tool::{IntoToolResult, Json, ToolEntry, tool};
+pub use tool::{IntoTool, IntoToolResult, Json, Task, ToolEntry, ToolReply, tool};
 pub use trunkline_proto::task::TaskBounds;
 
 /// A server, ready to be served any number of times. Cheap to clone. The work of its tasks ends with
@@ -61,11 +68,13 @@ impl Drop for Owner {
 pub(crate) struct Inner {
     pub(crate) core: Arc<core::Config>,
     pub(crate) limits: Limits,
-    pub(crate) tools: lists::Named<ToolEntry>,
-    pub(crate) prompts: lists::Named<PromptEntry>,
-    pub(crate) resources: lists::Named<ResourceEntry>,
-    pub(crate) templates: Vec<TemplateEntry>,
+    pub(crate) tools: Registry<ToolEntry>,
+    pub(crate) prompts: Registry<PromptEntry>,
+    pub(crate) resources: Registry<ResourceEntry>,
+    pub(crate) templates: Registry<TemplateEntry>,
     pub(crate) skills: skills::Skills,
+    pub(crate) states: builder::States,
+    pub(crate) profile: SchemaProfile,
     pub(crate) page: usize,
     pub(crate) cache: CacheHint,
     pub(crate) info: RawJson,
@@ -116,6 +125,10 @@ impl Server {
         self.0.0.listeners.tell(&change);
     }
 
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0.0
+    }
+
     fn new(inner: Inner) -> Self {
         Self(Arc::new(Owner(Arc::new(inner))))
     }
@@ -125,7 +138,7 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("name", &self.0.0.core.info.name)
-            .field("tools", &self.0.0.tools.len())
+            .field("tools", &self.0.0.tools.now().len())
             .finish_non_exhaustive()
     }
 }

@@ -34,7 +34,7 @@ async fn show(revision: Revision, screen: &Screen) -> Result<()> {
         Ok(ElicitResult::accept(RawJson::of(&answer)))
     });
     let builder =
-        Client::builder("trunkline", env!("CARGO_PKG_VERSION")).protocol(revision).host(host);
+        Client::builder("trunkline", env!("CARGO_PKG_VERSION")).protocol(revision).responder(host);
     let client = builder.connect(Command::new(program).arg("demo")).await.map_err(Failure::from)?;
     screen.print(&format!("\n{}", screen.tone(Tone::Bold, revision.as_str())))?;
 

@@ -15,7 +15,9 @@ use super::memo::Memo;
 use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
-use crate::{Ask, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket, Via, checked};
+use crate::{
+    Ask, Attached, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket, Via, checked,
+};
 
 /// What the eras share.
 #[derive(Debug)]
@@ -99,6 +101,7 @@ impl Shared {
             peer: facts.peer,
             wants_progress: progress.is_some(),
             log_level: facts.log_level,
+            attached: Attached::default(),
         };
         // It waits for as long as the task takes, like a subscription, and is bounded like one.
         let waits = facts.row.name == "tasks/result";

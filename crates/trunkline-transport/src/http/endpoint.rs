@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Method, Request, Response, StatusCode, request};
+use http::{Extensions, HeaderMap, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use tokio::task::JoinSet;
 use trunkline_auth::tag::{Tagger, random_name};
+use trunkline_proto::Attached;
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::classify::{Rules, session_request};
 use trunkline_proto::http::door::{self, Door};
@@ -385,18 +386,30 @@ impl<H: Handler> Answers for Endpoint<H> {
 }
 
 /// Counts as a request that is being answered until it is dropped.
-pub(super) struct Admitted(Arc<AtomicUsize>);
+pub(super) struct Admitted {
+    counter: Arc<AtomicUsize>,
+    /// What those in front of us know of the request.
+    pub(super) attached: Attached,
+}
 
 impl Admitted {
     pub(super) fn new(counter: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
-        let admitted = Self(Arc::clone(counter));
+        let admitted = Self { counter: Arc::clone(counter), attached: Attached::default() };
         (counter.fetch_add(1, Ordering::Relaxed) < limit).then_some(admitted)
+    }
+
+    /// The same with what was found out about the request, for the handler.
+    pub(super) fn with(mut self, extensions: &Extensions) -> Self {
+        if !extensions.is_empty() {
+            self.attached = Attached::new(extensions.clone());
+        }
+        self
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.counter.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 use trunkline_proto::server::{Memo, Server};
-use trunkline_proto::{Call, CallKey, Conversation, Input, Outgoing, Output};
+use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, Output};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::body::Events;
@@ -37,10 +37,11 @@ pub(super) struct Exchange<H> {
     /// Whether a handler has seen it.
     dispatched: bool,
     listening: Listening,
+    attached: Attached,
 }
 
 impl<H: Handler> Exchange<H> {
-    pub(super) fn new(core: Server, handler: Arc<H>, queue: usize) -> Self {
+    pub(super) fn new(core: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
         let (voice, ears) = Voice::new(queue);
         Self {
             core,
@@ -54,6 +55,7 @@ impl<H: Handler> Exchange<H> {
             timer: None,
             dispatched: false,
             listening: None,
+            attached,
         }
     }
 
@@ -172,8 +174,9 @@ impl<H: Handler> Exchange<H> {
         }
     }
 
-    fn start(&mut self, call: Call, cx: &mut Context<'_>) {
+    fn start(&mut self, mut call: Call, cx: &mut Context<'_>) {
         self.dispatched = true;
+        call.attached = self.attached.clone();
         let key = call.key;
         let outcome = match begin(&*self.handler, call, &self.voice, cx) {
             Ok(outcome) => outcome,

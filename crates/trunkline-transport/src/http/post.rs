@@ -45,7 +45,7 @@ impl<H: Handler> Endpoint<H> {
             true => self.admit_listener(),
             false => self.admit(),
         };
-        let admitted = admitted.ok_or_else(|| overloaded(&incoming))?;
+        let admitted = admitted.ok_or_else(|| overloaded(&incoming))?.with(&head.extensions);
         match route {
             Route::Drop => Ok(accepted()),
             Route::Alone => {
@@ -94,7 +94,7 @@ impl<H: Handler> Endpoint<H> {
         if session.is_stuffed() {
             return Err(overloaded(&incoming));
         }
-        let admitted = self.admit().ok_or_else(|| overloaded(&incoming))?;
+        let admitted = self.admit().ok_or_else(|| overloaded(&incoming))?.with(&head.extensions);
         match session.post(incoming, false, Arc::new(admitted)).await {
             Posted::Gone => Err(no_session()),
             _ => Ok(()),
@@ -159,7 +159,8 @@ impl<H: Handler> Endpoint<H> {
         let expects = expects_answer(&incoming) && !is_batch;
         let listens = is_listen(&incoming);
         let handler = Arc::clone(&self.handler);
-        let exchange = Exchange::new(core, handler, self.settings.limits.queue);
+        let attached = admitted.attached.clone();
+        let exchange = Exchange::new(core, handler, self.settings.limits.queue, attached);
         let left = (era == Era::Stateful).then(|| Arc::clone(&self.left));
         let mut exchange = Owned::new(exchange, admitted, left);
         // A change that happens from now on is told.

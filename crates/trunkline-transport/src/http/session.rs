@@ -163,7 +163,10 @@ impl<H: Handler> Session<H> {
             let via = state.streams.next_via();
             let reader = expects_answer.then(|| state.streams.open(via));
             state.core.handle(Input::Received(incoming, via), now);
-            (reader, state.act(Some(&admitted), now))
+            let mut todo = state.act(Some(&admitted), now);
+            // Whatever else this session carries, these calls are the ones of this request.
+            todo.calls.iter_mut().for_each(|it| it.attached = admitted.attached.clone());
+            (reader, todo)
         };
         let waiting = reader.map(|reader| Waiting { session: self, reader: Some(reader) });
         self.perform(todo);

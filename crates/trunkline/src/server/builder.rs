@@ -1,5 +1,8 @@
 //! Putting a server together. What it can do is derived from what is registered.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use trunkline_auth::seal::Sealer;
@@ -12,26 +15,47 @@ use trunkline_wire::model::{
     ServerTasks, SkillsSettings, TASKS_EXTENSION,
 };
 use trunkline_wire::revision::{Revision, Revisions};
-use trunkline_wire::text::is_tool_name;
 
-use super::lists::Named;
+use super::function::Signature;
+use super::lists::{Entry, List, Registry};
+use super::prompt::IntoPromptEntry;
+use super::resource::{IntoResource, ResourceOrTemplate};
 use super::skills::{SkillEntry, Skills};
-use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, tasks};
+use super::tool::IntoTool;
+use super::{
+    Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, listeners, tasks,
+};
+use crate::schema::SchemaProfile;
 
 /// A server under construction.
 #[must_use = "a builder does nothing until `build`"]
 pub struct ServerBuilder {
     core: core::Config,
     limits: Limits,
-    tools: Named<ToolEntry>,
-    prompts: Named<PromptEntry>,
-    resources: Named<ResourceEntry>,
+    tools: Vec<ToolEntry>,
+    prompts: Vec<PromptEntry>,
+    resources: Vec<ResourceEntry>,
     templates: Vec<TemplateEntry>,
     skills: Skills,
+    states: States,
+    /// What is registered while the server runs, though nothing is yet.
+    later: Later,
+    profile: SchemaProfile,
     page: usize,
     cache: CacheHint,
     sealer: Option<Sealer>,
     tasks: TaskBounds,
+}
+
+/// What handlers share, by type.
+pub(crate) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+/// Kinds of things that come while the server runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Later {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
 }
 
 impl ServerBuilder {
@@ -41,11 +65,14 @@ impl ServerBuilder {
         Self {
             core,
             limits: Limits::default(),
-            tools: Named::default(),
-            prompts: Named::default(),
-            resources: Named::default(),
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
             templates: Vec::new(),
             skills: Skills::default(),
+            states: States::new(),
+            later: Later::default(),
+            profile: SchemaProfile::Plain,
             page: 50,
             cache: CacheHint::NONE,
             sealer: None,
@@ -53,42 +80,84 @@ impl ServerBuilder {
         }
     }
 
-    /// Adds a tool.
-    ///
-    /// # Panics
-    /// If its name is not 1 to 128 of letters, digits, `_`, `.` and `-`: real hosts refuse others.
-    pub fn tool(mut self, tool: ToolEntry) -> Self {
-        assert!(
-            is_tool_name(&tool.tool.name),
-            "`{}` is not a tool name: use 1 to 128 letters, digits, `_`, `.` or `-`",
-            tool.tool.name
-        );
-        self.tools.add(tool);
+    /// Adds a tool: made with [`tool`](super::tool) or with `#[tool]`.
+    pub fn tool(mut self, tool: impl IntoTool) -> Self {
+        self.tools.push(tool.into_tool());
         self
     }
 
-    /// Adds a resource.
-    pub fn resource(mut self, resource: ResourceEntry) -> Self {
-        self.resources.add(resource);
+    /// Adds a resource: made with [`resource`](super::resource), [`template`](super::template) or
+    /// with `#[resource]`.
+    pub fn resource(mut self, resource: impl IntoResource) -> Self {
+        match resource.into_resource() {
+            ResourceOrTemplate::Resource(resource) => self.resources.push(resource),
+            ResourceOrTemplate::Template(template) => self.templates.push(template),
+        }
         self
     }
 
-    /// Adds a template.
-    pub fn template(mut self, template: TemplateEntry) -> Self {
-        self.templates.push(template);
+    /// Adds a template; [`Self::resource`] does the same.
+    pub fn template(self, template: TemplateEntry) -> Self {
+        self.resource(template)
+    }
+
+    /// Adds a prompt: made with [`prompt`](super::prompt) or with `#[prompt]`.
+    pub fn prompt(mut self, prompt: impl IntoPromptEntry) -> Self {
+        self.prompts.push(prompt.into_prompt_entry());
         self
     }
 
-    /// Adds a prompt.
-    pub fn prompt(mut self, prompt: PromptEntry) -> Self {
-        self.prompts.add(prompt);
-        self
+    /// Adds all that a value offers: its methods with `#[tool]`, `#[prompt]` and `#[resource]`.
+    pub fn toolbox<T: Toolbox>(self, toolbox: impl Into<Arc<T>>) -> Self {
+        toolbox.into().register(self)
     }
 
     /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read.
     pub fn skill(mut self, skill: SkillEntry) -> Self {
-        self.resources.add(skill.resource());
         self.skills.add(skill);
+        self
+    }
+
+    /// Gives handlers something to share: they take it as a [`State`](crate::State) of its type.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use trunkline::{Server, State, tool};
+    ///
+    /// async fn count(State(calls): State<AtomicU64>) -> String {
+    ///     format!("Call number {}.", calls.fetch_add(1, Ordering::Relaxed) + 1)
+    /// }
+    ///
+    /// let server =
+    ///     Server::builder("counter", "1.0.0").state(AtomicU64::new(0)).tool(tool("count", count));
+    /// assert!(server.try_build().is_ok());
+    /// ```
+    pub fn state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {
+        self.states.insert(TypeId::of::<T>(), state.into());
+        self
+    }
+
+    /// Says that tools are added while the server runs, if it begins without any.
+    pub fn tools_later(mut self) -> Self {
+        self.later.tools = true;
+        self
+    }
+
+    /// Says that prompts are added while the server runs, if it begins without any.
+    pub fn prompts_later(mut self) -> Self {
+        self.later.prompts = true;
+        self
+    }
+
+    /// Says that resources are added while the server runs, if it begins without any.
+    pub fn resources_later(mut self) -> Self {
+        self.later.resources = true;
+        self
+    }
+
+    /// How schemas are written: by default in the plain way that all hosts accept.
+    pub fn schemas(mut self, profile: SchemaProfile) -> Self {
+        self.profile = profile;
         self
     }
 
@@ -166,8 +235,35 @@ impl ServerBuilder {
     }
 
     /// The server.
-    pub fn build(mut self) -> Server {
+    ///
+    /// # Panics
+    /// If something is wrong with what was registered; [`Self::try_build`] returns it instead.
+    pub fn build(self) -> Server {
+        match self.try_build() {
+            Ok(server) => server,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The server, or everything that is wrong with what was registered.
+    pub fn try_build(mut self) -> Result<Server, BuildError> {
+        let mut faults = Vec::new();
         self.derive_capabilities();
+        for tool in &mut self.tools {
+            tool.prepare(self.profile, &mut faults);
+        }
+        self.prompts.iter_mut().for_each(|it| it.prepare(&mut faults));
+        self.resources.iter_mut().for_each(|it| it.prepare(&mut faults));
+        self.templates.iter_mut().for_each(|it| it.prepare(&mut faults));
+        self.check_states(&mut faults);
+        let tools = list("tool", self.tools, &mut faults);
+        let prompts = list("prompt", self.prompts, &mut faults);
+        let mut resources = list("resource", self.resources, &mut faults);
+        self.skills.iter().for_each(|it| resources.put(it.resource()));
+        let templates = list("template", self.templates, &mut faults);
+        if !faults.is_empty() {
+            return Err(BuildError { faults });
+        }
         self.core.bounds = self.limits.bounds();
         // Every result of the newest revision repeats who the server is: the short form will do.
         let mut short = Implementation::new(&*self.core.info.name, &*self.core.info.version);
@@ -176,44 +272,124 @@ impl ServerBuilder {
             info: Json::of(&short),
             core: Arc::new(self.core),
             limits: self.limits,
-            tools: self.tools,
-            prompts: self.prompts,
-            resources: self.resources,
-            templates: self.templates,
+            tools: Registry::new(tools),
+            prompts: Registry::new(prompts),
+            resources: Registry::new(resources),
+            templates: Registry::new(templates),
             skills: self.skills,
+            states: self.states,
+            profile: self.profile,
             page: self.page,
             cache: self.cache,
             sealer: self.sealer.unwrap_or_else(Sealer::random),
             tasks: tasks::Runtime::new(self.tasks),
-            listeners: super::listeners::Listeners::default(),
+            listeners: listeners::Listeners::default(),
         };
-        Server::new(inner)
+        Ok(Server::new(inner))
+    }
+
+    fn check_states(&self, faults: &mut Vec<String>) {
+        let tools = self.tools.iter().map(|it| (&*it.tool.name, &it.signature));
+        let prompts = self.prompts.iter().map(|it| (&*it.prompt.name, &it.signature));
+        let resources = self.resources.iter().map(|it| (&*it.resource.uri, &it.signature));
+        let templates = self.templates.iter().map(|it| (&*it.template.uri_template, &it.signature));
+        for (name, signature) in tools.chain(prompts).chain(resources).chain(templates) {
+            missing_states(name, signature, &self.states, faults);
+        }
     }
 
     fn derive_capabilities(&mut self) {
         let caps = &mut self.core.capabilities;
-        if self.tools.len() > 0 {
+        if !self.tools.is_empty() || self.later.tools {
             caps.tools = Some(ListChanged::new(true));
         }
-        if self.prompts.len() > 0 {
+        if !self.prompts.is_empty() || self.later.prompts {
             caps.prompts = Some(ListChanged::new(true));
         }
-        if self.resources.len() > 0 || !self.templates.is_empty() {
+        let has_resources = !self.resources.is_empty() || !self.templates.is_empty();
+        if has_resources || !self.skills.is_empty() || self.later.resources {
             let mut resources = ResourcesCapability::new();
             resources.subscribe = true;
             resources.list_changed = true;
             caps.resources = Some(resources);
         }
-        caps.completions = self.prompts.as_slice().iter().any(|it| !it.completions.is_empty())
+        caps.completions = self.prompts.iter().any(|it| !it.completions.is_empty())
             || self.templates.iter().any(|it| !it.completions.is_empty());
         if !self.skills.is_empty() {
             let settings = Json::of(&SkillsSettings::new(true));
             caps.extensions.insert(SKILLS_EXTENSION.to_owned(), settings);
         }
-        let as_tasks = self.tools.as_slice().iter().any(|it| !it.tool.task_support.is_forbidden());
+        let as_tasks = self.tools.iter().any(|it| !it.tool.task_support.is_forbidden());
         if as_tasks {
             caps.tasks = Some(ServerTasks::ALL);
             caps.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
         }
+    }
+}
+
+/// Offers what its methods with `#[tool]`, `#[prompt]` and `#[resource]` do. `#[toolbox]` on the
+/// `impl` block writes it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no tools",
+    note = "put `#[trunkline::toolbox]` on the `impl` block with the `#[tool]` methods"
+)]
+pub trait Toolbox: Send + Sync + 'static {
+    /// Registers everything.
+    fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder;
+}
+
+/// Everything that is wrong with what was registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError {
+    faults: Vec<String>,
+}
+
+impl BuildError {
+    /// What is wrong, a sentence each.
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    pub(super) fn check(faults: Vec<String>) -> Result<(), Self> {
+        if faults.is_empty() { Ok(()) } else { Err(Self { faults }) }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.faults {
+            [only] => f.write_str(only),
+            all => {
+                write!(f, "The server cannot be built, for {} reasons:", all.len())?;
+                all.iter().try_for_each(|it| write!(f, "\n- {it}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+fn list<T: Entry>(kind: &str, entries: Vec<T>, faults: &mut Vec<String>) -> List<T> {
+    let mut list = List::default();
+    for entry in entries {
+        if list.find(entry.key()).is_some() {
+            faults.push(format!("There are two {kind}s `{}`; rename one.", entry.key()));
+        }
+        list.put(entry);
+    }
+    list
+}
+
+pub(super) fn missing_states(
+    name: &str,
+    signature: &Signature,
+    states: &States,
+    faults: &mut Vec<String>,
+) {
+    for (_, type_name) in signature.states.iter().filter(|(id, _)| !states.contains_key(id)) {
+        faults.push(format!(
+            "`{name}` takes a `State<{type_name}>`, but the server has none; add \
+             `.state(..)` with one."
+        ));
     }
 }

@@ -1,5 +1,6 @@
 //! What a handler can do while it works: report, log, ask, notice that it is no longer wanted.
 
+use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
@@ -10,7 +11,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use trunkline_proto::{Call, CallKey, Change, Peer, Utterance};
+use trunkline_auth::Principal;
+use trunkline_proto::{Attached, Call, CallKey, Change, Peer, Utterance};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -24,7 +26,7 @@ use super::Inner;
 use super::ask::{Ask, AskError, AskModel, AskRoots, AskUrl, Key};
 use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
-use crate::ToolError;
+use crate::{ToolError, extract};
 
 /// The context of one call. Cheap to clone, and usable from tasks that the handler spawns.
 #[derive(Clone)]
@@ -35,6 +37,7 @@ pub(super) struct Facts {
     pub(super) revision: Revision,
     pub(super) peer: Arc<Peer>,
     pub(super) meta: Option<Json>,
+    pub(super) attached: Attached,
     pub(super) voice: Voice,
     pub(super) wants_progress: bool,
     pub(super) asker: Asker,
@@ -79,6 +82,7 @@ impl Context {
             revision: call.revision,
             peer: Arc::clone(&call.peer),
             meta: call.meta.clone(),
+            attached: call.attached.clone(),
             voice: voice.clone(),
             wants_progress: call.wants_progress,
             asker,
@@ -114,7 +118,7 @@ impl Context {
 
     /// Logs a whole message.
     pub async fn log_message(&self, message: LogMessage) {
-        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_log();
+        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
         if self.0.asker.notebook().is_none_or(is_new) {
             self.0.voice.say(self.0.key, Utterance::Log(message)).await;
         }
@@ -214,10 +218,11 @@ impl Context {
         }
     }
 
-    /// Tells every listening client that something of this server changed.
+    /// Tells every listening client that something of this server changed; once, however often
+    /// the handler runs.
     pub async fn changed(&self, change: Change) {
-        let is_silent = |notebook: &Mutex<Notebook>| lock(notebook).is_silent();
-        if !self.0.asker.notebook().is_some_and(is_silent) {
+        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
+        if self.0.asker.notebook().is_none_or(is_new) {
             self.0.server.listeners.tell(&change);
         }
     }
@@ -230,6 +235,23 @@ impl Context {
     /// What the client can be asked.
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         &self.0.peer.client
+    }
+
+    /// Who was let in, if the transport knows.
+    pub fn principal(&self) -> Option<&Principal> {
+        extract::principal(&self.0.attached)
+    }
+
+    /// What a layer in front of the server put into the extensions of the HTTP request.
+    #[cfg(feature = "http")]
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.attached.get::<http::Extensions>()?.get()
+    }
+
+    /// What the server was given with [`ServerBuilder::state`](super::ServerBuilder::state).
+    pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let state = self.0.server.states.get(&TypeId::of::<T>())?;
+        Arc::clone(state).downcast().ok()
     }
 
     /// The `_meta` of the request, trace context included.

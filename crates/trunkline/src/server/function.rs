@@ -1,83 +1,151 @@
 //! Plain async functions as handlers: their parameters are extracted from the call.
 
+use std::any::TypeId;
 use std::future::Future;
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use trunkline_wire::code;
 use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::ErrorObject;
 
 use super::Context;
-use crate::schema;
+use crate::schema::{self, SchemaProfile};
+use crate::validate;
 
 /// What a function's parameters are taken from.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) arguments: Option<&'a Json>,
+    pub(crate) schema: Option<&'a validate::Schema>,
+    pub(crate) uri: Option<&'a str>,
+}
+
+impl<'a> Input<'a> {
     /// The call's context.
-    pub context: &'a Context,
+    pub fn context(&self) -> &'a Context {
+        self.context
+    }
+
     /// Its arguments: an object.
-    pub arguments: Option<&'a Json>,
+    pub fn arguments(&self) -> Option<&'a Json> {
+        self.arguments
+    }
+
+    /// The URI that is read, if a resource is.
+    pub fn uri(&self) -> Option<&'a str> {
+        self.uri
+    }
+
+    /// The arguments as a `T`. What is wrong with them is told all at once.
+    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Rejection> {
+        validate::read(self.schema, self.arguments).map_err(Rejection::arguments)
+    }
+}
+
+/// Why a parameter could not be taken from a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejection(pub(crate) Rejected);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Rejected {
+    Arguments(String),
+    Call(ErrorObject),
+}
+
+impl Rejection {
+    /// The arguments are wrong, in words for whoever chose them. The model reads it, where the
+    /// revision has a way.
+    pub fn arguments(why: impl Into<String>) -> Self {
+        Self(Rejected::Arguments(why.into()))
+    }
+
+    /// The call itself is wrong: the caller gets this error, and the model nothing.
+    pub fn call(error: ErrorObject) -> Self {
+        Self(Rejected::Call(error))
+    }
+
+    /// The error of a call that has no other way to say it.
+    pub(crate) fn into_error(self) -> ErrorObject {
+        match self.0 {
+            Rejected::Arguments(why) => ErrorObject::new(code::INVALID_PARAMS, why),
+            Rejected::Call(error) => error,
+        }
+    }
+}
+
+/// What a handler wants of its calls and of its server.
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    pub(crate) arguments: Vec<Arguments>,
+    pub(crate) states: Vec<(TypeId, &'static str)>,
+}
+
+/// How the schema of arguments is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arguments {
+    pub(crate) schema: fn(SchemaProfile) -> Json,
+}
+
+impl Signature {
+    /// It reads the arguments as a `T`.
+    pub fn arguments<T: JsonSchema>(&mut self) {
+        self.arguments.push(Arguments { schema: schema::input_in::<T> });
+    }
+
+    /// It wants the server's state of type `T`.
+    pub fn state<T: 'static>(&mut self) {
+        self.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
+    }
+
+    /// The schema of the arguments, in a profile.
+    pub(crate) fn schema(&self, profile: SchemaProfile) -> Option<Json> {
+        self.arguments.first().map(|it| (it.schema)(profile))
+    }
 }
 
 /// A parameter that can be taken from a call.
+///
+/// ```
+/// use trunkline::server::{FromCall, Input, Rejection};
+///
+/// /// Whether the caller is in a hurry.
+/// struct Hurry(bool);
+///
+/// impl FromCall for Hurry {
+///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+///         let meta = input.context().meta();
+///         Ok(Self(meta.is_some_and(|it| it.get().contains("com.example/hurry"))))
+///     }
+/// }
+///
+/// async fn answer(Hurry(yes): Hurry) -> &'static str {
+///     if yes { "42" } else { "It depends." }
+/// }
+/// # let _ = trunkline::tool("answer", answer);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a handler",
-    note = "use `Context`, `Args<T>` or a type of yours that implements `FromCall`"
+    note = "use `Context`, `Args<T>`, `State<T>` or another extractor, or a type of yours that implements `FromCall`"
 )]
 pub trait FromCall: Sized + Send + 'static {
-    /// Takes it, or says what is wrong with the arguments.
-    fn from_call(input: &Input<'_>) -> Result<Self, String>;
+    /// Takes it, or says what is wrong.
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection>;
 
-    /// The schema of the arguments, if this parameter reads them.
-    fn schema() -> Option<Json> {
-        None
-    }
+    /// Says what it wants of calls and of the server.
+    fn describe(_signature: &mut Signature) {}
 }
 
 impl FromCall for Context {
-    fn from_call(input: &Input<'_>) -> Result<Self, String> {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
         Ok(input.context.clone())
     }
-}
-
-/// The arguments of a call, read as a `T`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Args<T>(pub T);
-
-impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
-    fn from_call(input: &Input<'_>) -> Result<Self, String> {
-        let arguments = input.arguments.map_or("{}", Json::get);
-        serde_json::from_str(arguments).map(Args).map_err(|error| {
-            format!("The arguments do not fit: {}.", in_plain_words(&error.to_string()))
-        })
-    }
-
-    fn schema() -> Option<Json> {
-        Some(schema::input::<T>())
-    }
-}
-
-/// What the reader complains of, without our type names and without positions in a text that the
-/// caller did not write.
-fn in_plain_words(complaint: &str) -> String {
-    let complaint = complaint.split(" at line ").next().unwrap_or_default();
-    let Some((before, expected)) = complaint.split_once("expected ") else {
-        return complaint.to_owned();
-    };
-    let expected = match expected {
-        it if it.starts_with("struct ") => "an object",
-        it if it.starts_with("enum ") => "one of its names",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
-        "f32" | "f64" => "a number",
-        it => it,
-    };
-    format!("{before}expected {expected}")
 }
 
 /// An async function whose parameters are all [`FromCall`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
-    note = "a handler is an async function whose parameters are `Context`, `Args<T>` or of a type that implements `FromCall`, and whose result can be turned into an answer"
+    note = "a handler is an async function whose parameters are `Context`, `Args<T>`, `State<T>` or of another type that implements `FromCall`, and whose result can be turned into an answer"
 )]
 pub trait Function<M>: Send + Sync + 'static {
     /// What it returns.
@@ -87,10 +155,10 @@ pub trait Function<M>: Send + Sync + 'static {
     fn call(
         &self,
         input: &Input<'_>,
-    ) -> Result<impl Future<Output = Self::Output> + Send + 'static + use<Self, M>, String>;
+    ) -> Result<impl Future<Output = Self::Output> + Send + 'static + use<Self, M>, Rejection>;
 
-    /// The schema of its arguments, if it reads any.
-    fn schema() -> Option<Json>;
+    /// Says what it wants of calls and of the server.
+    fn describe(signature: &mut Signature);
 }
 
 macro_rules! function {
@@ -108,13 +176,17 @@ macro_rules! function {
             fn call(
                 &self,
                 input: &Input<'_>,
-            ) -> Result<impl Future<Output = Self::Output> + Send + 'static + use<F, Fut, $($P),*>, String> {
+            ) -> Result<
+                impl Future<Output = Self::Output> + Send + 'static + use<F, Fut, $($P),*>,
+                Rejection,
+            > {
                 $(let $P = $P::from_call(input)?;)*
                 Ok(self($($P),*))
             }
 
-            fn schema() -> Option<Json> {
-                None$(.or_else($P::schema))*
+            #[allow(unused_variables)]
+            fn describe(signature: &mut Signature) {
+                $($P::describe(signature);)*
             }
         }
     };
@@ -125,25 +197,7 @@ function!(A);
 function!(A, B);
 function!(A, B, C);
 function!(A, B, C, D);
-
-#[cfg(test)]
-mod tests {
-    use super::in_plain_words;
-
-    #[test]
-    fn complaints_name_no_rust_types() {
-        for (complaint, plain) in [
-            (
-                "invalid type: string \"x\", expected f64 at line 1 column 9",
-                "invalid type: string \"x\", expected a number",
-            ),
-            (
-                "invalid type: sequence, expected struct Echo at line 1 column 1",
-                "invalid type: sequence, expected an object",
-            ),
-            ("missing field `text` at line 1 column 2", "missing field `text`"),
-        ] {
-            assert_eq!(in_plain_words(complaint), plain);
-        }
-    }
-}
+function!(A, B, C, D, E);
+function!(A, B, C, D, E, G);
+function!(A, B, C, D, E, G, H);
+function!(A, B, C, D, E, G, H, I);

@@ -12,8 +12,10 @@ use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::model::{CallToolResult, GetPromptResult, ReadResourceResult};
 use trunkline_wire::revision::Revision;
 
-use super::Inner;
 use super::context::Context;
+use super::function::{Input, Rejected};
+use super::{Inner, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use crate::extract::principal;
 
 /// What is to be called.
 #[derive(Clone)]
@@ -24,13 +26,13 @@ pub(super) struct Job {
     pub(super) arguments: Option<Json>,
 }
 
-/// The registered function, by its place.
-#[derive(Clone, Debug)]
+/// The registered function. A call that has begun goes on with it, whatever becomes of the lists.
+#[derive(Clone)]
 pub(super) enum Target {
-    Tool(usize),
-    Prompt(usize),
-    Resource(usize),
-    Template { at: usize, uri: String },
+    Tool(Arc<ToolEntry>),
+    Prompt(Arc<PromptEntry>),
+    Resource(Arc<ResourceEntry>),
+    Template(Arc<TemplateEntry>, String),
 }
 
 /// What a function is working on.
@@ -40,50 +42,57 @@ impl Job {
     /// Starts the function. What is wrong with the arguments is answered as the revision wants it.
     pub(super) fn start(&self, context: &Context) -> Running {
         let arguments = self.arguments.as_ref();
+        let input = Input { context, arguments, schema: None, uri: None };
         let work = match &self.target {
-            Target::Tool(at) => {
-                self.server.tools.get(*at).start(context, arguments).map(Kind::Tool)
-            }
-            Target::Prompt(at) => {
-                self.server.prompts.get(*at).start(context, arguments).map(Kind::Prompt)
-            }
-            Target::Resource(at) => {
-                self.server.resources.get(*at).start(context, arguments).map(Kind::Resource)
-            }
-            Target::Template { at, uri } => {
-                self.server.templates[*at].start(context, uri, arguments).map(Kind::Resource)
+            Target::Tool(tool) => tool.start(input).map(Kind::Tool),
+            Target::Prompt(prompt) => prompt.start(input).map(Kind::Prompt),
+            Target::Resource(resource) => resource.start(input).map(Kind::Resource),
+            Target::Template(template, uri) => {
+                template.start(Input { uri: Some(uri), ..input }).map(Kind::Resource)
             }
         };
         let revision = context.revision();
         let is_tool = matches!(self.target, Target::Tool(_));
-        let work = work.unwrap_or_else(|why| {
-            Kind::Failed(Some(if is_tool && revision.profile().argument_error_is_result {
-                Ok(CallToolResult::error(why))
-            } else {
-                Err(ErrorObject::invalid_params(why))
+        let work = work.unwrap_or_else(|rejection| {
+            Kind::Failed(Some(match rejection.0 {
+                Rejected::Arguments(why)
+                    if is_tool && revision.profile().argument_error_is_result =>
+                {
+                    Ok(CallToolResult::error(why))
+                }
+                _ => Err(rejection.into_error()),
             }))
         });
         Running { work, job: self.clone(), context: context.clone(), revision }
     }
 
-    /// What a sealed state of this call is bound to: it opens for the same call only.
+    /// What a sealed state of this call is bound to: it opens for the same caller and call only.
     pub(super) fn bound_to(&self, call: &Call) -> Vec<u8> {
         let target = match &self.target {
-            Target::Tool(at) => &self.server.tools.get(*at).tool.name,
-            Target::Prompt(at) => &self.server.prompts.get(*at).prompt.name,
-            Target::Resource(at) => &self.server.resources.get(*at).resource.uri,
-            Target::Template { uri, .. } => uri,
+            Target::Tool(tool) => &tool.tool.name,
+            Target::Prompt(prompt) => &prompt.prompt.name,
+            Target::Resource(resource) => &resource.resource.uri,
+            Target::Template(_, uri) => uri,
         };
         // As a value, not as a text: whoever carries the call may have written it anew.
         let arguments: serde_json::Value =
             self.arguments.as_ref().and_then(|it| it.to().ok()).unwrap_or_default();
-        [call.method.name, target, &arguments.to_string()].join("\0").into_bytes()
+        let caller = principal(&call.attached).map(|it| it.id()).unwrap_or_default();
+        [call.method.name, target, &arguments.to_string(), &caller].join("\0").into_bytes()
+    }
+
+    /// A result, unless it is not what its tool promises.
+    fn checked(&self, result: CallToolResult) -> CallToolResult {
+        match &self.target {
+            Target::Tool(entry) => entry.checked(result),
+            _ => result,
+        }
     }
 
     /// Shapes a structured result as the revision shapes the schema of the tool.
     pub(super) fn fit(&self, mut result: CallToolResult, revision: Revision) -> CallToolResult {
-        if let Target::Tool(at) = self.target {
-            let schema = self.server.tools.get(at).tool.output_schema.as_ref();
+        if let Target::Tool(entry) = &self.target {
+            let schema = entry.tool.output_schema.as_ref();
             stateful::fit_output(&mut result, schema, revision.profile());
         }
         result
@@ -116,7 +125,10 @@ impl Running {
         cx: &mut TaskContext<'_>,
     ) -> Poll<Result<CallToolResult, ErrorObject>> {
         match &mut self.work {
-            Kind::Tool(work) => work.as_mut().poll(cx),
+            Kind::Tool(work) => {
+                let result = ready!(work.as_mut().poll(cx));
+                Poll::Ready(result.map(|it| self.job.checked(it)))
+            }
             Kind::Failed(result) => Poll::Ready(result.take().unwrap_or_else(|| Err(not_a_tool()))),
             _ => Poll::Ready(Err(not_a_tool())),
         }

@@ -3,26 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage};
 
-use super::Context;
-use super::function::{Function, Input};
+use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
-use crate::{ToolError, schema};
+use crate::extract::{Caller, Visible};
+use crate::schema::{self, SchemaProfile};
+use crate::{ToolError, validate};
 
 /// A prompt, ready to be registered.
 #[derive(Clone)]
 pub struct PromptEntry {
     pub(crate) prompt: Prompt,
     pub(crate) completions: Completions,
+    pub(crate) signature: Signature,
+    pub(crate) visible: Visible,
+    check: Option<Arc<validate::Schema>>,
     run: Run,
 }
 
-type Run =
-    Arc<dyn Fn(&Context, Option<&Json>) -> Result<Work<GetPromptResult>, String> + Send + Sync>;
+type Run = Arc<dyn Fn(&Input<'_>) -> Result<Work<GetPromptResult>, Rejection> + Send + Sync>;
 
 /// Suggestions for arguments: from what is typed so far and the other arguments.
 pub(crate) type Completions = BTreeMap<String, Complete>;
@@ -30,25 +32,45 @@ pub(crate) type Complete =
     Arc<dyn Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync>;
 
 /// Makes a prompt of an async function. Its arguments are the members of the function's
-/// [`Args`](super::Args).
+/// [`Args`](crate::Args).
 pub fn prompt<M, F>(name: impl Into<String>, function: F) -> PromptEntry
 where
     F: Function<M>,
     F::Output: IntoPrompt,
 {
     let mut prompt = Prompt::new(name);
-    for (name, description, required) in F::schema().iter().flat_map(schema::members) {
+    let mut signature = Signature::default();
+    F::describe(&mut signature);
+    let schema = signature.schema(SchemaProfile::Plain);
+    for (name, description, required) in schema.iter().flat_map(schema::members) {
         let mut argument = PromptArgument::new(name);
         argument.description = description;
         argument.required = required;
         prompt.arguments.push(argument);
     }
-    let run = move |context: &Context, arguments: Option<&Json>| {
-        let future = function.call(&Input { context, arguments })?;
+    let run = move |input: &Input<'_>| {
+        let future = function.call(input)?;
         let work: Work<GetPromptResult> = Box::pin(async move { future.await.into_prompt() });
         Ok(work)
     };
-    PromptEntry { prompt, completions: Completions::new(), run: Arc::new(run) }
+    let completions = Completions::new();
+    PromptEntry { prompt, completions, signature, visible: None, check: None, run: Arc::new(run) }
+}
+
+/// What can be registered as a prompt: a [`PromptEntry`], or a function with `#[prompt]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a prompt",
+    note = "write `prompt(\"name\", function)`, or put `#[prompt]` on the function"
+)]
+pub trait IntoPromptEntry {
+    /// The prompt.
+    fn into_prompt_entry(self) -> PromptEntry;
+}
+
+impl IntoPromptEntry for PromptEntry {
+    fn into_prompt_entry(self) -> PromptEntry {
+        self
+    }
 }
 
 impl PromptEntry {
@@ -84,12 +106,28 @@ impl PromptEntry {
         self
     }
 
-    pub(crate) fn start(
-        &self,
-        context: &Context,
-        arguments: Option<&Json>,
-    ) -> Result<Work<GetPromptResult>, String> {
-        (self.run)(context, arguments)
+    /// Shows it to some callers only. For the others there is no such prompt.
+    #[must_use]
+    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.visible = Some(Arc::new(decide));
+        self
+    }
+
+    pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<GetPromptResult>, Rejection> {
+        (self.run)(&Input { schema: self.check.as_deref(), ..input })
+    }
+
+    /// Makes it ready to be called, and notes what is wrong with it.
+    pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
+        let name = &self.prompt.name;
+        if name.is_empty() {
+            faults.push("A prompt has no name.".to_owned());
+        }
+        if self.signature.arguments.len() > 1 {
+            faults.push(format!("The prompt `{name}` reads its arguments twice; keep one `Args`."));
+        }
+        let schema = self.signature.schema(SchemaProfile::Plain);
+        self.check = schema.and_then(|it| validate::Schema::compile(&it).ok()).map(Arc::new);
     }
 }
 
@@ -129,17 +167,6 @@ impl IntoPrompt for String {
 
 impl<T: IntoPrompt, E: Into<ToolError> + Send + 'static> IntoPrompt for Result<T, E> {
     fn into_prompt(self) -> Result<GetPromptResult, ErrorObject> {
-        self.map_err(|error| into_rpc(error.into()))?.into_prompt()
+        self.map_err(|error| error.into().into_rpc())?.into_prompt()
     }
-}
-
-/// Prompts and resources have no result that says "it failed", so failures are errors there.
-pub(crate) fn into_rpc(error: ToolError) -> ErrorObject {
-    error.rpc.unwrap_or_else(|| {
-        let object = ErrorObject::new(trunkline_wire::code::INTERNAL_ERROR, error.message);
-        match error.data {
-            Some(data) => object.with_data(data),
-            None => object,
-        }
-    })
 }

@@ -5,24 +5,26 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
     Annotations, Icon, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
 use trunkline_wire::text::{BadTemplate, UriTemplate};
 
-use super::Context;
-use super::function::{Function, Input};
+use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
-use super::prompt::{Completions, into_rpc};
-use crate::ToolError;
+use super::prompt::Completions;
+use crate::extract::{Caller, Visible};
+use crate::schema::SchemaProfile;
+use crate::{ToolError, validate};
 
 /// A resource, ready to be registered.
 #[derive(Clone)]
 pub struct ResourceEntry {
     pub(crate) resource: Resource,
+    pub(crate) signature: Signature,
+    pub(crate) visible: Visible,
     run: Run,
 }
 
@@ -30,15 +32,16 @@ pub struct ResourceEntry {
 #[derive(Clone)]
 pub struct TemplateEntry {
     pub(crate) template: ResourceTemplate,
-    pub(crate) parsed: UriTemplate,
+    pub(crate) parsed: Result<UriTemplate, BadTemplate>,
     pub(crate) completions: Completions,
+    pub(crate) signature: Signature,
+    pub(crate) visible: Visible,
+    check: Option<Arc<validate::Schema>>,
     run: Run,
 }
 
 type Run = Arc<
-    dyn Fn(&Context, &About<'_>, Option<&Json>) -> Result<Work<ReadResourceResult>, String>
-        + Send
-        + Sync,
+    dyn Fn(&Input<'_>, &About<'_>) -> Result<Work<ReadResourceResult>, Rejection> + Send + Sync,
 >;
 
 /// What is being read.
@@ -53,34 +56,79 @@ where
     F: Function<M>,
     F::Output: IntoContents,
 {
-    ResourceEntry { resource: Resource::new(uri, name), run: run(function) }
+    let (signature, run) = run(function);
+    ResourceEntry { resource: Resource::new(uri, name), signature, visible: None, run }
 }
 
-/// Makes a template of an async function: the template's variables are its arguments.
+/// Makes a template of an async function: the template's variables are its arguments. What is
+/// wrong with the template is told when the server is built.
 pub fn template<M, F>(
     uri_template: impl Into<String>,
     name: impl Into<String>,
     function: F,
-) -> Result<TemplateEntry, BadTemplate>
+) -> TemplateEntry
 where
     F: Function<M>,
     F::Output: IntoContents,
 {
     let template = ResourceTemplate::new(uri_template, name);
-    let parsed = UriTemplate::parse(&template.uri_template)?;
-    Ok(TemplateEntry { template, parsed, completions: Completions::new(), run: run(function) })
+    let parsed = UriTemplate::parse(&template.uri_template);
+    let (signature, run) = run(function);
+    let completions = Completions::new();
+    TemplateEntry { template, parsed, completions, signature, visible: None, check: None, run }
 }
 
-fn run<M, F>(function: F) -> Run
+fn run<M, F>(function: F) -> (Signature, Run)
 where
     F: Function<M>,
     F::Output: IntoContents,
 {
-    Arc::new(move |context, about, arguments| {
-        let future = function.call(&Input { context, arguments })?;
+    let mut signature = Signature::default();
+    F::describe(&mut signature);
+    let run: Run = Arc::new(move |input, about| {
+        let future = function.call(input)?;
         let (uri, mime_type) = (about.uri.to_owned(), about.mime_type.map(str::to_owned));
         Ok(Box::pin(async move { future.await.into_contents(&uri, mime_type.as_deref()) }))
-    })
+    });
+    (signature, run)
+}
+
+/// What can be registered as a resource: a [`ResourceEntry`], a [`TemplateEntry`], or a function
+/// with `#[resource]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a resource",
+    note = "write `resource(\"uri\", \"name\", function)` or `template(..)`, or put `#[resource]` on the function"
+)]
+pub trait IntoResource {
+    /// The resource or template.
+    fn into_resource(self) -> ResourceOrTemplate;
+}
+
+/// Something to read: at one URI, or at all that fit a template.
+#[derive(Clone)]
+pub enum ResourceOrTemplate {
+    /// At one URI.
+    Resource(ResourceEntry),
+    /// At all URIs that fit.
+    Template(TemplateEntry),
+}
+
+impl IntoResource for ResourceEntry {
+    fn into_resource(self) -> ResourceOrTemplate {
+        ResourceOrTemplate::Resource(self)
+    }
+}
+
+impl IntoResource for TemplateEntry {
+    fn into_resource(self) -> ResourceOrTemplate {
+        ResourceOrTemplate::Template(self)
+    }
+}
+
+impl IntoResource for ResourceOrTemplate {
+    fn into_resource(self) -> ResourceOrTemplate {
+        self
+    }
 }
 
 impl ResourceEntry {
@@ -119,13 +167,27 @@ impl ResourceEntry {
         self
     }
 
-    pub(crate) fn start(
-        &self,
-        context: &Context,
-        arguments: Option<&Json>,
-    ) -> Result<Work<ReadResourceResult>, String> {
-        let mime_type = self.resource.mime_type.as_deref();
-        (self.run)(context, &About { uri: &self.resource.uri, mime_type }, arguments)
+    /// Shows it to some callers only. For the others there is no such thing.
+    #[must_use]
+    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.visible = Some(Arc::new(decide));
+        self
+    }
+
+    pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {
+        let (uri, mime_type) = (&*self.resource.uri, self.resource.mime_type.as_deref());
+        (self.run)(&Input { uri: Some(uri), ..input }, &About { uri, mime_type })
+    }
+
+    /// Notes what is wrong with it.
+    pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
+        let uri = &self.resource.uri;
+        if !self.signature.arguments.is_empty() {
+            faults.push(format!(
+                "The resource `{uri}` has no arguments to read; leave out `Args`, or make it a \
+                 template."
+            ));
+        }
     }
 }
 
@@ -162,14 +224,36 @@ impl TemplateEntry {
         self
     }
 
-    pub(crate) fn start(
-        &self,
-        context: &Context,
-        uri: &str,
-        arguments: Option<&Json>,
-    ) -> Result<Work<ReadResourceResult>, String> {
-        let mime_type = self.template.mime_type.as_deref();
-        (self.run)(context, &About { uri, mime_type }, arguments)
+    /// Shows it to some callers only. For the others there is no such thing.
+    #[must_use]
+    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.visible = Some(Arc::new(decide));
+        self
+    }
+
+    pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {
+        let (uri, mime_type) = (input.uri.unwrap_or_default(), self.template.mime_type.as_deref());
+        (self.run)(&Input { schema: self.check.as_deref(), ..input }, &About { uri, mime_type })
+    }
+
+    /// Makes it ready to be read, and notes what is wrong with it.
+    pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
+        let uri = &self.template.uri_template;
+        if let Err(why) = &self.parsed {
+            faults.push(format!("The template `{uri}` cannot be used: {why}"));
+        }
+        if self.signature.arguments.len() > 1 {
+            faults
+                .push(format!("The template `{uri}` reads its variables twice; keep one `Args`."));
+        }
+        let schema = self.signature.schema(SchemaProfile::Plain);
+        self.check = schema.and_then(|it| validate::Schema::compile(&it).ok()).map(Arc::new);
+    }
+}
+
+impl Entry for TemplateEntry {
+    fn key(&self) -> &str {
+        &self.template.uri_template
     }
 }
 
@@ -253,7 +337,7 @@ impl<T: IntoContents, E: Into<ToolError> + Send + 'static> IntoContents for Resu
         uri: &str,
         mime: Option<&str>,
     ) -> Result<ReadResourceResult, ErrorObject> {
-        self.map_err(|error| into_rpc(error.into()))?.into_contents(uri, mime)
+        self.map_err(|error| error.into().into_rpc())?.into_contents(uri, mime)
     }
 }
 

@@ -118,17 +118,15 @@ impl Notebook {
         self.journal.is_new_progress(progress) && !self.silent
     }
 
-    pub(super) fn is_new_log(&mut self) -> bool {
+    /// Whether a log message or a change is said for the first time: they come in the same order in
+    /// every run.
+    pub(super) fn is_new_word(&mut self) -> bool {
         self.logged += 1;
         let is_new = self.logged > self.journal.logs();
         if is_new {
             self.journal.set_logs(self.logged);
         }
         is_new && !self.silent
-    }
-
-    pub(super) fn is_silent(&self) -> bool {
-        self.silent
     }
 
     pub(super) fn note(&mut self, key: &str, result: Json) {

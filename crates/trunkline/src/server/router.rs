@@ -7,6 +7,7 @@ use trunkline_transport::handler::{Answer, Handler, Listening};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
+use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
 use trunkline_wire::model::{
@@ -17,11 +18,12 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::Value;
 
-use super::Inner;
 use super::context::{Asker, Context};
 use super::job::{Job, Target};
 use super::listeners::Listener;
-use super::{lists, rounds};
+use super::lists::{Entry, List};
+use super::{Inner, TemplateEntry, rounds};
+use crate::extract::may_see;
 
 /// A server as the transports see it.
 pub(super) struct Router(pub(super) Arc<Inner>);
@@ -51,7 +53,7 @@ impl Handler for Router {
         Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
     }
 
-    fn param_headers(&self, tool: &str) -> Option<&trunkline_wire::header::ParamHeaders> {
+    fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
         self.0.param_headers(tool)
     }
 }
@@ -84,12 +86,14 @@ impl Inner {
             Ok(params) => params,
             Err(error) => return invalid(format!("`tools/call` cannot be read: {error}.")),
         };
-        let Some(at) = self.tools.position(&params.name) else {
+        let tool = self.tools.find(&params.name).filter(|it| may_see(&it.visible, &call));
+        let Some(tool) = tool else {
             return invalid(format!("There is no tool `{}`.", params.name));
         };
-        let job =
-            Job { server: Arc::clone(self), target: Target::Tool(at), arguments: params.arguments };
-        match self.tasks.wanted(&self.tools.get(at).tool, params.task.as_ref(), &call) {
+        let task = self.tasks.wanted(&tool, params.task.as_ref(), &call);
+        let target = Target::Tool(tool);
+        let job = Job { server: Arc::clone(self), target, arguments: params.arguments };
+        match task {
             Err(error) => Answer::Now(Err(error)),
             Ok(Some(task)) => Answer::Now(self.start_task(task, &call, voice, job, None)),
             Ok(None) => self.ask_or_answer(call, voice, job),
@@ -99,7 +103,8 @@ impl Inner {
     fn get_prompt(self: &Arc<Self>, mut call: Call, voice: &Voice) -> Answer {
         let name: Option<String> = call.params.get("name").and_then(|it| it.to().ok());
         let Some(name) = name else { return invalid("`name` must be a string.") };
-        let Some(at) = self.prompts.position(&name) else {
+        let prompt = self.prompts.find(&name).filter(|it| may_see(&it.visible, &call));
+        let Some(prompt) = prompt else {
             return invalid(format!("There is no prompt `{name}`."));
         };
         let arguments = call.params.take("arguments");
@@ -109,7 +114,7 @@ impl Inner {
         if !texts {
             return invalid("The arguments of a prompt are texts.");
         }
-        let job = Job { server: Arc::clone(self), target: Target::Prompt(at), arguments };
+        let job = Job { server: Arc::clone(self), target: Target::Prompt(prompt), arguments };
         self.ask_or_answer(call, voice, job)
     }
 
@@ -120,10 +125,11 @@ impl Inner {
             let result = ReadResourceResult::new(vec![contents]);
             return Answer::Now(Ok(self.encode(result, call.revision)));
         }
-        let (target, arguments) = if let Some(at) = self.resources.position(&uri) {
-            (Target::Resource(at), None)
-        } else if let Some((at, variables)) = self.match_template(&uri) {
-            (Target::Template { at, uri }, Some(variables))
+        let resource = self.resources.find(&uri).filter(|it| may_see(&it.visible, &call));
+        let (target, arguments) = if let Some(resource) = resource {
+            (Target::Resource(resource), None)
+        } else if let Some((template, variables)) = self.match_template(&uri, &call) {
+            (Target::Template(template, uri), Some(variables))
         } else {
             return Answer::Now(Err(ErrorObject::resource_not_found(&uri, call.revision)));
         };
@@ -144,10 +150,11 @@ impl Inner {
         }
     }
 
-    fn match_template(&self, uri: &str) -> Option<(usize, Json)> {
-        self.templates.iter().enumerate().find_map(|(at, it)| {
+    fn match_template(&self, uri: &str, call: &Call) -> Option<(Arc<TemplateEntry>, Json)> {
+        let templates = self.templates.now();
+        templates.iter().filter(|it| may_see(&it.visible, call)).find_map(|it| {
             let mut variables = Object::default();
-            for (name, value) in it.parsed.matches(uri)? {
+            for (name, value) in it.parsed.as_ref().ok()?.matches(uri)? {
                 let value = match value {
                     Value::Text(text) => Json::string(&text),
                     Value::List(items) => Json::of(&items),
@@ -157,19 +164,21 @@ impl Inner {
                 };
                 variables.set(name, value);
             }
-            Some((at, variables.to_json()))
+            Some((Arc::clone(it), variables.to_json()))
         })
     }
 
     fn list_tools(&self, call: &Call) -> Outcome {
-        let (tools, next) = self.page(self.tools.as_slice(), call)?;
+        let list = self.tools.now();
+        let (tools, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
         result.next_cursor = next;
         Ok(self.encode(result, call.revision))
     }
 
     fn list_prompts(&self, call: &Call) -> Outcome {
-        let (prompts, next) = self.page(self.prompts.as_slice(), call)?;
+        let list = self.prompts.now();
+        let (prompts, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result =
             ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
         result.next_cursor = next;
@@ -177,7 +186,8 @@ impl Inner {
     }
 
     fn list_resources(&self, call: &Call) -> Outcome {
-        let (found, next) = self.page(self.resources.as_slice(), call)?;
+        let list = self.resources.now();
+        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result =
             ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
         result.next_cursor = next;
@@ -185,7 +195,8 @@ impl Inner {
     }
 
     fn list_templates(&self, call: &Call) -> Outcome {
-        let (found, next) = self.page(&self.templates, call)?;
+        let list = self.templates.now();
+        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result =
             ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
         result.next_cursor = next;
@@ -199,13 +210,16 @@ impl Inner {
         let params: CompleteParams = call.params.to().map_err(|error| {
             ErrorObject::invalid_params(format!("`completion/complete` cannot be read: {error}."))
         })?;
+        let (prompt, template);
         let completions = match &params.reference {
-            Reference::Prompt { name, .. } => self.prompts.find(name).map(|it| &it.completions),
-            Reference::Resource { uri } => self
-                .templates
-                .iter()
-                .find(|it| it.template.uri_template == *uri)
-                .map(|it| &it.completions),
+            Reference::Prompt { name, .. } => {
+                prompt = self.prompts.find(name).filter(|it| may_see(&it.visible, call));
+                prompt.as_ref().map(|it| &it.completions)
+            }
+            Reference::Resource { uri } => {
+                template = self.templates.find(uri).filter(|it| may_see(&it.visible, call));
+                template.as_ref().map(|it| &it.completions)
+            }
         };
         let Some(completions) = completions else {
             return Err(ErrorObject::invalid_params("There is nothing here to complete."));
@@ -216,16 +230,17 @@ impl Inner {
         Ok(self.encode(CompleteResult::new(Completion::new(values)), call.revision))
     }
 
-    pub(super) fn page<'a, T>(
+    pub(super) fn page<'a, T: Entry>(
         &self,
-        items: &'a [T],
+        list: &'a List<T>,
         call: &Call,
-    ) -> Result<(&'a [T], Option<String>), ErrorObject> {
+        may_see: impl Fn(&T) -> bool,
+    ) -> Result<(Vec<&'a Arc<T>>, Option<String>), ErrorObject> {
         let params: ListParams = call
             .params
             .to()
             .map_err(|_| ErrorObject::invalid_params("`cursor` must be a string."))?;
-        lists::page(items, params.cursor.as_deref(), self.page)
+        list.page(params.cursor.as_deref(), self.page, may_see)
     }
 
     pub(super) fn encode<T: ResultBody>(&self, result: T, revision: Revision) -> Json {

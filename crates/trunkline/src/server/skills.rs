@@ -23,7 +23,7 @@ use trunkline_wire::model::{
 use super::Inner;
 use trunkline_wire::text::percent_encode;
 
-use super::lists::{Entry, Named, page};
+use super::lists::{Entry, List, page};
 use super::resource::{ResourceEntry, resource};
 
 /// A skill, ready to be registered.
@@ -153,38 +153,42 @@ impl std::error::Error for BadSkill {}
 /// The skills of a server, and the directories that their files make.
 #[derive(Default)]
 pub(crate) struct Skills {
-    skills: Named<SkillEntry>,
+    skills: List<SkillEntry>,
     /// Where each file but the `SKILL.md` is: which skill, which of its files.
-    files: HashMap<String, (usize, usize)>,
+    files: HashMap<String, (Arc<SkillEntry>, usize)>,
     /// The direct children of each directory, in order of registration.
     directories: BTreeMap<String, Vec<Resource>>,
 }
 
 impl Skills {
     pub(super) fn add(&mut self, skill: SkillEntry) {
-        self.skills.add(skill);
+        self.skills.put(skill);
         // One that replaces another takes its files and directories away, so all are found anew.
         self.files.clear();
         self.directories.clear();
-        for (at, skill) in self.skills.as_slice().iter().enumerate() {
+        for skill in self.skills.iter() {
             for (which, file) in skill.files.iter().enumerate() {
                 hang(&mut self.directories, file.resource.clone());
                 // The `SKILL.md` is a resource like any other.
                 if which > 0 {
-                    self.files.insert(file.resource.uri.clone(), (at, which));
+                    self.files.insert(file.resource.uri.clone(), (Arc::clone(skill), which));
                 }
             }
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.skills.len() == 0
+        self.skills.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<SkillEntry>> {
+        self.skills.iter()
     }
 
     /// What a file of a skill holds, other than its `SKILL.md`.
     pub(super) fn file(&self, uri: &str) -> Option<ResourceContents> {
         let (skill, file) = self.files.get(uri)?;
-        let File { resource, content } = &self.skills.get(*skill).files[*file];
+        let File { resource, content } = &skill.files[*file];
         let contents = match str::from_utf8(content) {
             Ok(text) => ResourceContents::text(uri, text),
             Err(_) => ResourceContents::blob(uri, STANDARD.encode(content)),
@@ -228,7 +232,7 @@ fn hang(directories: &mut BTreeMap<String, Vec<Resource>>, child: Resource) {
 
 impl Inner {
     pub(super) fn list_skills(&self, call: &Call) -> Outcome {
-        let (skills, next) = self.page(self.skills.skills.as_slice(), call)?;
+        let (skills, next) = self.page(&self.skills.skills, call, |_| true)?;
         let mut result = ListSkillsResult::new(skills.iter().map(|it| it.skill.clone()).collect());
         result.next_cursor = next;
         Ok(self.encode(result, call.revision))

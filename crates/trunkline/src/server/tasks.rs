@@ -24,16 +24,14 @@ use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Gate;
-use trunkline_wire::model::{
-    CallToolResult, DetailedTask, InputRequest, TaskRequest, TaskSupport, Tool,
-};
+use trunkline_wire::model::{CallToolResult, DetailedTask, InputRequest, TaskRequest, TaskSupport};
 use trunkline_wire::revision::Revision;
 
-use super::Inner;
 use super::ask::{AskError, Key, question_params};
 use super::context::{Asker, Context, lock};
 use super::job::Job;
 use super::rounds::Notebook;
+use super::{Inner, ToolEntry};
 
 /// The tasks of a server, and what works on them.
 pub(crate) struct Runtime {
@@ -63,12 +61,12 @@ impl Runtime {
     /// Whether this call runs as a task, as its revision rules.
     pub(super) fn wanted(
         &self,
-        tool: &Tool,
+        entry: &ToolEntry,
         asked: Option<&TaskRequest>,
         call: &Call,
     ) -> Result<Option<TaskRequest>, ErrorObject> {
         let refuse = |message: &str| Err(ErrorObject::new(code::METHOD_NOT_FOUND, message));
-        match (call.revision.profile().tasks, tool.task_support) {
+        match (call.revision.profile().tasks, entry.tool.task_support) {
             (era::Tasks::None, _) => Ok(None),
             (era::Tasks::Core, TaskSupport::Required) if asked.is_none() => {
                 refuse("This tool runs as a task only; send `task`.")
@@ -78,6 +76,8 @@ impl Runtime {
             }
             (era::Tasks::Core, _) => Ok(asked.cloned()),
             (era::Tasks::Extension, TaskSupport::Forbidden) => Ok(None),
+            // It says by itself when the rest is a task.
+            (era::Tasks::Extension, TaskSupport::Optional) if entry.leaves => Ok(None),
             (era::Tasks::Extension, support) => {
                 match (call.peer.client.supports(Gate::TasksExtension), support) {
                     (true, _) => Ok(Some(TaskRequest::new())),

@@ -10,23 +10,43 @@ use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{CallToolResult, Content, Icon, TaskSupport, Tool, ToolAnnotations};
+use trunkline_wire::text::is_tool_name;
 
-use super::function::{Function, Input};
+use super::function::{Function, Input, Rejection, Signature};
 use super::lists::Entry;
 use super::{Context, Inner};
-use crate::{ToolError, schema};
+use crate::extract::{Caller, Visible};
+use crate::schema::{self, SchemaProfile};
+use crate::{ToolError, validate};
 
 /// A tool, ready to be registered.
 #[derive(Clone)]
 pub struct ToolEntry {
     pub(crate) tool: Tool,
     /// The arguments that HTTP repeats as headers.
-    pub(crate) params: ParamHeaders,
+    pub(crate) params: Arc<ParamHeaders>,
+    pub(crate) signature: Signature,
+    pub(crate) visible: Visible,
+    /// Whether it decides by itself, by what it returns, that the rest runs as a task.
+    pub(crate) leaves: bool,
+    schemas: Schemas,
     run: Run,
 }
 
-type Running = Pin<Box<dyn Future<Output = CallToolResultOr> + Send>>;
-type Run = Arc<dyn Fn(&Context, Option<&RawJson>) -> Result<Running, String> + Send + Sync>;
+/// Where the schemas of a tool come from, and what checks by them.
+#[derive(Clone)]
+struct Schemas {
+    /// Whether the schema of the arguments was given by hand.
+    own_input: bool,
+    own_output: bool,
+    output: fn(SchemaProfile) -> Option<RawJson>,
+    input_check: Option<Arc<validate::Schema>>,
+    /// Where the type of the result does not say everything that its schema says.
+    output_check: Option<Arc<validate::Schema>>,
+}
+
+pub(crate) type Running = Pin<Box<dyn Future<Output = CallToolResultOr> + Send>>;
+type Run = Arc<dyn Fn(&Input<'_>) -> Result<Running, Rejection> + Send + Sync>;
 pub(crate) type CallToolResultOr = Result<CallToolResult, ErrorObject>;
 
 /// Makes a tool of an async function. Its schemas come from the function's types.
@@ -35,28 +55,64 @@ pub(crate) type CallToolResultOr = Result<CallToolResult, ErrorObject>;
 /// 2026-07-28 as the HTTP header `Mcp-Param-Region`, for whatever routes by it. Only strings,
 /// integers and truth values can be, and secrets should not.
 ///
-/// # Panics
-/// If such an annotation is wrong: clients would have to do without the tool.
+/// What is wrong with a tool is told when the server is built.
 pub fn tool<M, F>(name: impl Into<String>, function: F) -> ToolEntry
 where
     F: Function<M>,
     F::Output: IntoToolResult,
 {
-    let mut tool = Tool::new(name, F::schema().unwrap_or_else(schema::no_input));
-    tool.output_schema = F::Output::schema();
-    let params = param_headers(&tool);
-    let run = move |context: &Context, arguments: Option<&RawJson>| {
-        let future = function.call(&Input { context, arguments })?;
-        let running: Running = Box::pin(async move { future.await.into_tool_result() });
+    let mut signature = Signature::default();
+    F::describe(&mut signature);
+    let mut tool = Tool::new(name, schema::no_input());
+    let leaves = F::Output::IS_TASK;
+    if leaves {
+        tool.task_support = TaskSupport::Optional;
+    }
+    let run = move |input: &Input<'_>| {
+        let future = function.call(input)?;
+        let context = leaves.then(|| input.context.clone());
+        let running: Running = Box::pin(async move {
+            match (future.await.into_tool_result(), context) {
+                (ToolReply::Done(result), _) => result,
+                (ToolReply::Task(work), Some(context)) => {
+                    context.become_task().await;
+                    work(context).await
+                }
+                (ToolReply::Task(_), None) => {
+                    unreachable!("only a result that says it is a task becomes one")
+                }
+            }
+        });
         Ok(running)
     };
-    ToolEntry { tool, params, run: Arc::new(run) }
+    let schemas = Schemas {
+        own_input: false,
+        own_output: false,
+        output: F::Output::schema,
+        input_check: None,
+        output_check: None,
+    };
+    let params = Arc::default();
+    let mut entry =
+        ToolEntry { tool, params, signature, visible: None, leaves, schemas, run: Arc::new(run) };
+    entry.write_schemas(SchemaProfile::Plain);
+    entry
 }
 
-fn param_headers(tool: &Tool) -> ParamHeaders {
-    ParamHeaders::read(&tool.input_schema).unwrap_or_else(|invalid| {
-        panic!("`{}` is a tool that clients must not use: {invalid}", tool.name)
-    })
+/// What can be registered as a tool: a [`ToolEntry`], or a function with `#[tool]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "write `tool(\"name\", function)`, or put `#[tool]` on the function"
+)]
+pub trait IntoTool {
+    /// The tool.
+    fn into_tool(self) -> ToolEntry;
+}
+
+impl IntoTool for ToolEntry {
+    fn into_tool(self) -> ToolEntry {
+        self
+    }
 }
 
 impl ToolEntry {
@@ -96,30 +152,111 @@ impl ToolEntry {
     }
 
     /// Replaces the schema that the types gave.
-    ///
-    /// # Panics
-    /// If an `x-mcp-header` in it is wrong; see [`tool`].
     #[must_use]
     pub fn input_schema(mut self, schema: impl Into<RawJson>) -> Self {
         self.tool.input_schema = schema.into();
-        self.params = param_headers(&self.tool);
+        self.schemas.own_input = true;
         self
     }
 
-    /// Starts the function, or says what is wrong with the arguments.
-    pub(crate) fn start(
-        &self,
-        context: &Context,
-        arguments: Option<&RawJson>,
-    ) -> Result<Running, String> {
-        (self.run)(context, arguments)
+    /// Replaces the schema of the result that the types gave. Results are checked against it.
+    #[must_use]
+    pub fn output_schema(mut self, schema: impl Into<RawJson>) -> Self {
+        self.tool.output_schema = Some(schema.into());
+        self.schemas.own_output = true;
+        self
+    }
+
+    /// Shows it to some callers only. For the others there is no such tool.
+    ///
+    /// ```
+    /// use trunkline::{Server, tool};
+    ///
+    /// let reset = tool("reset", async || "Done.")
+    ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
+    /// let server = Server::builder("example", "1.0.0").tool(reset).build();
+    /// ```
+    #[must_use]
+    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.visible = Some(Arc::new(decide));
+        self
+    }
+
+    /// Starts the function, or says what is wrong with the call.
+    pub(crate) fn start(&self, input: Input<'_>) -> Result<Running, Rejection> {
+        (self.run)(&Input { schema: self.schemas.input_check.as_deref(), ..input })
+    }
+
+    /// Makes it ready to be listed and called: schemas in `profile`, and what checks by them.
+    /// Notes what is wrong with it.
+    pub(crate) fn prepare(&mut self, profile: SchemaProfile, faults: &mut Vec<String>) {
+        let name = self.tool.name.clone();
+        let mut fault =
+            |why: &dyn std::fmt::Display| faults.push(format!("The tool `{name}` {why}"));
+        if !is_tool_name(&name) {
+            fault(&"needs another name: 1 to 128 letters, digits, `_`, `.` or `-`.");
+        }
+        if self.signature.arguments.len() > 1 {
+            fault(&"reads its arguments twice; keep one `Args`.");
+        }
+        self.write_schemas(profile);
+        match ParamHeaders::read(&self.tool.input_schema) {
+            Ok(params) => self.params = Arc::new(params),
+            Err(why) => fault(&format!("is one that clients must not use: {why}")),
+        }
+        match validate::Schema::compile(&self.tool.input_schema) {
+            Ok(schema) => self.schemas.input_check = Some(Arc::new(schema)),
+            Err(why) => fault(&format!("has a schema for its arguments that is wrong: {why}")),
+        }
+        let output = self.tool.output_schema.as_ref().map(validate::Schema::compile);
+        match output.transpose() {
+            Ok(schema) => {
+                let is_needed =
+                    |it: &validate::Schema| self.schemas.own_output || it.says_more_than_serde();
+                self.schemas.output_check = schema.filter(is_needed).map(Arc::new);
+            }
+            Err(why) => fault(&format!("has a schema for its result that is wrong: {why}")),
+        }
+    }
+
+    fn write_schemas(&mut self, profile: SchemaProfile) {
+        if !self.schemas.own_input {
+            self.tool.input_schema =
+                self.signature.schema(profile).unwrap_or_else(schema::no_input);
+        }
+        if !self.schemas.own_output {
+            self.tool.output_schema = (self.schemas.output)(profile);
+        }
+    }
+
+    /// The result, unless it is not what the tool promises.
+    pub(crate) fn checked(&self, result: CallToolResult) -> CallToolResult {
+        let Some(schema) = self.schemas.output_check.as_deref() else { return result };
+        if result.is_error == Some(true) {
+            return result;
+        }
+        let checked = match &result.structured_content {
+            Some(content) => validate::result(schema, content),
+            None => Err("There is no structured result.".to_owned()),
+        };
+        match checked {
+            Ok(()) => result,
+            Err(why) => {
+                let tool = &*self.tool.name;
+                tracing::error!(tool, why, "a result does not fit the schema of its tool");
+                CallToolResult::error(
+                    "The tool came to a result that is not what it promises. That is a fault of \
+                     the server; other arguments may work.",
+                )
+            }
+        }
     }
 }
 
 impl Inner {
     /// The arguments of a tool that HTTP repeats as headers, if it has any.
-    pub(super) fn param_headers(&self, tool: &str) -> Option<&ParamHeaders> {
-        self.tools.find(tool).map(|it| &it.params).filter(|it| !it.is_empty())
+    pub(super) fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
+        self.tools.find(tool).map(|it| Arc::clone(&it.params)).filter(|it| !it.is_empty())
     }
 }
 
@@ -133,84 +270,158 @@ impl Entry for ToolEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
+/// What came of a tool.
+pub enum ToolReply {
+    /// The protocol's result, or an error of the call itself.
+    Done(CallToolResultOr),
+    /// Work that goes on as a task, where the caller has tasks.
+    Task(Box<dyn FnOnce(Context) -> Running + Send>),
+}
+
+impl From<CallToolResult> for ToolReply {
+    fn from(result: CallToolResult) -> Self {
+        Self::Done(Ok(result))
+    }
+}
+
 /// What a tool may return.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
-    note = "return a `String`, `Json<T>`, `Content`, `Vec<Content>`, `CallToolResult`, `()` or a `Result` of one of them"
+    note = "return a `String`, `Json<T>`, `Content`, `Vec<Content>`, `CallToolResult`, `()`, a `Task` or a `Result` of one of them"
 )]
 pub trait IntoToolResult: Send + 'static {
+    /// Whether it is work that may go on as a task.
+    const IS_TASK: bool = false;
+
     /// Turns it into the protocol's result, or into an error of the call itself.
-    fn into_tool_result(self) -> CallToolResultOr;
+    fn into_tool_result(self) -> ToolReply;
 
     /// The schema of the structured part, if there is one.
-    fn schema() -> Option<RawJson> {
+    fn schema(_profile: SchemaProfile) -> Option<RawJson> {
         None
     }
 }
 
 impl IntoToolResult for CallToolResult {
-    fn into_tool_result(self) -> CallToolResultOr {
-        Ok(self)
+    fn into_tool_result(self) -> ToolReply {
+        self.into()
     }
 }
 
 impl IntoToolResult for String {
-    fn into_tool_result(self) -> CallToolResultOr {
-        Ok(CallToolResult::text(self))
+    fn into_tool_result(self) -> ToolReply {
+        CallToolResult::text(self).into()
     }
 }
 
 impl IntoToolResult for &'static str {
-    fn into_tool_result(self) -> CallToolResultOr {
-        Ok(CallToolResult::text(self))
+    fn into_tool_result(self) -> ToolReply {
+        CallToolResult::text(self).into()
     }
 }
 
 impl IntoToolResult for () {
-    fn into_tool_result(self) -> CallToolResultOr {
-        Ok(CallToolResult::new(Vec::new()))
+    fn into_tool_result(self) -> ToolReply {
+        CallToolResult::new(Vec::new()).into()
     }
 }
 
 impl IntoToolResult for Content {
-    fn into_tool_result(self) -> CallToolResultOr {
-        Ok(CallToolResult::new(vec![self]))
+    fn into_tool_result(self) -> ToolReply {
+        CallToolResult::new(vec![self]).into()
     }
 }
 
 impl IntoToolResult for Vec<Content> {
-    fn into_tool_result(self) -> CallToolResultOr {
-        Ok(CallToolResult::new(self))
+    fn into_tool_result(self) -> ToolReply {
+        CallToolResult::new(self).into()
     }
 }
 
 impl<T: Serialize + JsonSchema + Send + 'static> IntoToolResult for Json<T> {
-    fn into_tool_result(self) -> CallToolResultOr {
-        RawJson::try_of(&self.0)
-            .map(CallToolResult::structured)
-            .map_err(|_| ErrorObject::internal("result", "The tool's result cannot be written."))
+    fn into_tool_result(self) -> ToolReply {
+        let result = RawJson::try_of(&self.0).map(CallToolResult::structured);
+        ToolReply::Done(result.map_err(|error| {
+            tracing::error!(%error, "a result cannot be written");
+            ErrorObject::internal("result", "The tool's result cannot be written.")
+        }))
     }
 
-    fn schema() -> Option<RawJson> {
-        Some(schema::output::<T>())
+    fn schema(profile: SchemaProfile) -> Option<RawJson> {
+        Some(schema::output_in::<T>(profile))
     }
 }
 
 impl<T: IntoToolResult, E: Into<ToolError> + Send + 'static> IntoToolResult for Result<T, E> {
-    fn into_tool_result(self) -> CallToolResultOr {
-        match self.map_err(Into::into) {
+    const IS_TASK: bool = T::IS_TASK;
+
+    fn into_tool_result(self) -> ToolReply {
+        match self {
             Ok(result) => result.into_tool_result(),
-            Err(ToolError { rpc: Some(error), .. }) => Err(error),
-            Err(error) => {
-                let mut result = CallToolResult::error(error.message);
-                result.structured_content = error.data;
-                Ok(result)
-            }
+            Err(error) => ToolReply::Done(error.into().into_tool_result()),
         }
     }
 
-    fn schema() -> Option<RawJson> {
-        T::schema()
+    fn schema(profile: SchemaProfile) -> Option<RawJson> {
+        T::schema(profile)
+    }
+}
+
+/// Work that may take longer than anybody waits. Where the caller has tasks it goes on as one, and
+/// the caller is told so at once; everywhere else the call takes as long as the work.
+///
+/// As with a question, the handler begins anew when its call becomes a task (see
+/// [`Context::become_task`]): keep what comes before free of effects, or put it into
+/// [`Context::once`].
+///
+/// ```
+/// use trunkline::{Server, ToolError, server::Task, tool};
+///
+/// async fn render() -> Result<Task<String>, ToolError> {
+///     Ok(Task::new(async |cx| {
+///         cx.progress(1.0, 2.0).await;
+///         Ok("A film.".to_owned())
+///     }))
+/// }
+///
+/// let server = Server::builder("films", "1.0.0").tool(tool("render", render)).build();
+/// ```
+pub struct Task<T> {
+    work: Box<
+        dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send>> + Send,
+    >,
+}
+
+impl<T: IntoToolResult> Task<T> {
+    /// The work, given the context of its call.
+    pub fn new<F, Fut>(work: F) -> Self
+    where
+        F: FnOnce(Context) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
+    {
+        Self { work: Box::new(move |context| Box::pin(work(context))) }
+    }
+}
+
+impl<T: IntoToolResult> IntoToolResult for Task<T> {
+    const IS_TASK: bool = true;
+
+    fn into_tool_result(self) -> ToolReply {
+        let work = self.work;
+        ToolReply::Task(Box::new(move |context| {
+            Box::pin(async move {
+                match work(context).await.into_tool_result() {
+                    ToolReply::Done(result) => result,
+                    ToolReply::Task(_) => {
+                        Err(ErrorObject::internal("task", "A task came to a task."))
+                    }
+                }
+            })
+        }))
+    }
+
+    fn schema(profile: SchemaProfile) -> Option<RawJson> {
+        T::schema(profile)
     }
 }
 
@@ -272,13 +483,16 @@ mod tests {
     fn a_schema_by_hand_replaces_the_annotations() {
         let property = json!({ "type": "string", "x-mcp-header": "Other" });
         let schema = json!({ "type": "object", "properties": { "a": property } });
-        let entry = tool("find", find).input_schema(schema);
+        let mut entry = tool("find", find).input_schema(schema);
+        entry.prepare(SchemaProfile::Plain, &mut Vec::new());
         assert_eq!(entry.params.names().collect::<Vec<_>>(), ["mcp-param-other"]);
     }
 
     #[test]
-    #[should_panic(expected = "`share` is a tool that clients must not use: The `x-mcp-header`")]
     fn an_annotation_on_a_fraction_is_refused() {
-        let _ = tool("share", async |_: Args<Share>| {});
+        let share = tool("share", async |_: Args<Share>| {});
+        let faults = Server::builder("test", "1").tool(share).try_build().unwrap_err();
+        let told = "The tool `share` is one that clients must not use: The `x-mcp-header`";
+        assert!(faults.to_string().contains(told), "{faults}");
     }
 }

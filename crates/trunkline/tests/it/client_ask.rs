@@ -40,7 +40,7 @@ async fn logs_and_changes_reach_the_host_in_order() {
     let host = Hooks::new()
         .on_log(move |it| logs.note(it.data.get()))
         .on_change(move |it| changes.note(format!("{it:?}")));
-    let (client, mut peer) = open(builder().host(host), Revision::V2025_06_18).await;
+    let (client, mut peer) = open(builder().responder(host), Revision::V2025_06_18).await;
     for at in 0..3 {
         peer.notify("notifications/message", json!({ "level": "info", "data": at })).await;
         peer.notify("notifications/tools/list_changed", json!({})).await;
@@ -65,7 +65,7 @@ async fn a_question_is_answered_by_the_host_in_both_eras() {
     });
     let done = json!({ "content": [{ "type": "text", "text": "Hello" }] });
 
-    let (client, mut peer) = open(builder().host(host()), Revision::V2025_06_18).await;
+    let (client, mut peer) = open(builder().responder(host()), Revision::V2025_06_18).await;
     let serve = async {
         let call = peer.expect("tools/call").await;
         // Without a mode it is a form.
@@ -81,7 +81,7 @@ async fn a_question_is_answered_by_the_host_in_both_eras() {
     let (result, ()) = tokio::join!(client.call_tool("greet", ()).into_future(), serve);
     assert_eq!(result.unwrap().content[0].as_text(), Some("Hello"));
 
-    let (client, mut peer) = open(builder().host(host()), Revision::V2026_07_28).await;
+    let (client, mut peer) = open(builder().responder(host()), Revision::V2026_07_28).await;
     let serve = async {
         let call = peer.expect("tools/call").await;
         let declared = &call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
@@ -106,7 +106,7 @@ async fn a_question_is_answered_by_the_host_in_both_eras() {
 #[tokio::test]
 async fn questions_that_were_not_declared_or_make_no_sense_are_refused() {
     struct Forms;
-    impl trunkline::client::Host for Forms {
+    impl trunkline::client::Responder for Forms {
         fn capabilities(&self) -> trunkline::model::ClientCapabilities {
             use trunkline::model::{ClientCapabilities, ElicitationCapability, SamplingCapability};
             ClientCapabilities::new()
@@ -131,7 +131,7 @@ async fn questions_that_were_not_declared_or_make_no_sense_are_refused() {
         ("sampling/createMessage", json!({ "messages": say(lonely), "maxTokens": 1 }), -32602),
         ("roots/list", json!({}), -32601),
     ];
-    let (_client, mut peer) = open(builder().host(Forms), Revision::V2025_11_25).await;
+    let (_client, mut peer) = open(builder().responder(Forms), Revision::V2025_11_25).await;
     for (method, params, code) in cases {
         peer.send(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).await;
         let answer = peer.next().await.unwrap();
@@ -144,7 +144,7 @@ async fn roots_are_told_and_must_be_files() {
     let cases = [("file:///home/ada", true), ("https://x.example", false)];
     for (uri, is_told) in cases {
         let host = Hooks::new().roots([Root::new(uri)]);
-        let (client, mut peer) = open(builder().host(host), Revision::V2024_11_05).await;
+        let (client, mut peer) = open(builder().responder(host), Revision::V2024_11_05).await;
         peer.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" })).await;
         let answer = peer.next().await.unwrap();
         match is_told {

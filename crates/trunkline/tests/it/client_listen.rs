@@ -114,7 +114,7 @@ async fn a_subscription_is_made_once_and_ended_once() {
     let diary = Diary::default();
     let heard = diary.clone();
     let host = Hooks::new().on_change(move |it| heard.note(format!("{it:?}")));
-    let (client, mut peer) = open(builder().host(host), Revision::V2025_11_25).await;
+    let (client, mut peer) = open(builder().responder(host), Revision::V2025_11_25).await;
     let serve = async {
         let request = peer.expect("resources/subscribe").await;
         peer.reply(&request, json!({})).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
-use trunkline::client::{Client, ClientBuilder, Host};
+use trunkline::client::{Client, ClientBuilder, Responder};
 use trunkline::{Revision, transport::memory};
 
 pub(crate) struct Peer {
@@ -34,7 +34,7 @@ pub(crate) fn pair() -> (memory::End, Peer) {
 }
 
 /// A client and its server, past the handshake in `revision`.
-pub(crate) async fn open<H: Host>(builder: ClientBuilder<H>, revision: Revision) -> (Client, Peer) {
+pub(crate) async fn open<H: Responder>(builder: ClientBuilder<H>, revision: Revision) -> (Client, Peer) {
     let ((reader, writer), mut peer) = pair();
     let handshake = async {
         match revision {

@@ -39,7 +39,7 @@ async fn a_call_that_becomes_a_task_is_followed_to_its_end() {
 
     // 2026-07-28: the server decides, and asks in between.
     let host = Hooks::new().elicit(|_| async { Ok(ElicitResult::accept(RawJson::empty_object())) });
-    let (client, mut peer) = open(builder().host(host), Revision::V2026_07_28).await;
+    let (client, mut peer) = open(builder().responder(host), Revision::V2026_07_28).await;
     let task = |status: &str| {
         json!({
             "resultType": "complete", "taskId": "t2", "status": status,

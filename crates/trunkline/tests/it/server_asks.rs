@@ -187,7 +187,7 @@ async fn a_run_that_only_checks_has_no_effect_and_tells_nobody() {
     // Twice: before the question and after it.
     assert_eq!(tries.load(SeqCst), 2);
     let told = peer.heard.iter().filter(|it| it["method"] == "notifications/tools/list_changed");
-    assert_eq!(told.count(), 2);
+    assert_eq!(told.count(), 1, "once, though the handler ran twice, and once more to be checked");
 }
 
 #[tokio::test]
@@ -503,7 +503,7 @@ async fn a_state_that_has_expired_is_refused() {
     // A journal of the server's own make, sealed for this very call.
     let journal =
         json!({ "asked": {}, "answers": {}, "once": {}, "progress": null, "logs": 0, "rounds": 1 });
-    let bound = b"tools/call\0nosy\0{\"count\":1}";
+    let bound = b"tools/call\0nosy\0{\"count\":1}\0";
     let mut call = async |expires: SystemTime| {
         let state = Sealer::new(&[key]).seal(journal.to_string().as_bytes(), bound, expires);
         let arguments = json!({ "count": 1 });

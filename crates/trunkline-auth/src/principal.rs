@@ -1,0 +1,73 @@
+//! Who was let in: what a checked credential says about its bearer.
+
+/// Whoever a request was let in for. Two principals are the same if both issuer and subject are.
+///
+/// ```
+/// use trunkline_auth::Principal;
+///
+/// let alice = Principal::new("alice").issued_by("https://id.example").scope("files:read");
+/// assert!(alice.may("files:read"));
+/// assert_ne!(alice.id(), Principal::new("alice").id());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Principal {
+    /// Who vouches for it, if anybody does.
+    pub issuer: Option<String>,
+    /// Its name with that issuer.
+    pub subject: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+}
+
+impl Principal {
+    /// A principal by name, without an issuer and without scopes.
+    pub fn new(subject: impl Into<String>) -> Self {
+        Self { issuer: None, subject: subject.into(), scopes: Vec::new() }
+    }
+
+    /// Says who vouches for it.
+    #[must_use]
+    pub fn issued_by(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// Lets it do one thing more.
+    #[must_use]
+    pub fn scope(mut self, scope: impl Into<String>) -> Self {
+        self.scopes.push(scope.into());
+        self
+    }
+
+    /// Whether it may do this.
+    pub fn may(&self, scope: &str) -> bool {
+        self.scopes.iter().any(|it| it == scope)
+    }
+
+    /// One text for issuer and subject, to bind things to. No two principals share it.
+    pub fn id(&self) -> String {
+        // The length keeps the two apart, whatever characters they have.
+        let issuer = self.issuer.as_deref().unwrap_or_default();
+        let kind = if self.issuer.is_some() { 'i' } else { 'n' };
+        format!("{kind}{}:{issuer}{}", issuer.len(), self.subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Principal;
+
+    #[test]
+    fn ids_keep_issuer_and_subject_apart() {
+        let ids = [
+            Principal::new("ab"),
+            Principal::new("b").issued_by("a"),
+            Principal::new("").issued_by("ab"),
+            Principal::new("ab").issued_by(""),
+        ]
+        .map(|it| it.id());
+        let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+    }
+}

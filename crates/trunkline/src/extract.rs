@@ -1,0 +1,236 @@
+//! What a handler may take as parameters besides its [`Context`](crate::Context): each is made of
+//! one call.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use trunkline_auth::Principal;
+use trunkline_proto::{Attached, Call};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::model::{ClientCapabilities, Implementation};
+use trunkline_wire::revision::Revision;
+
+use crate::server::{Context, FromCall, Input, Rejection, Signature};
+
+/// The arguments of a call, read as a `T`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Args<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        input.read().map(Args)
+    }
+
+    fn describe(signature: &mut Signature) {
+        signature.arguments::<T>();
+    }
+}
+
+/// What the server was given with [`ServerBuilder::state`](crate::server::ServerBuilder::state).
+/// A handler that wants a state the server lacks is found out when the server is built.
+#[derive(Debug)]
+pub struct State<T>(pub Arc<T>);
+
+impl<T> Clone for State<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Send + Sync + 'static> FromCall for State<T> {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        let state = input.context().state::<T>().ok_or_else(|| {
+            // Servers are checked for this when they are built.
+            Rejection::call(ErrorObject::internal("state", "The server lacks a state."))
+        })?;
+        Ok(Self(state))
+    }
+
+    fn describe(signature: &mut Signature) {
+        signature.state::<T>();
+    }
+}
+
+/// Who was let in. A call without anybody is refused; take an `Option` to allow it.
+impl FromCall for Principal {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        input.context().principal().cloned().ok_or_else(|| {
+            let why = "This is only for callers who have been let in by name.";
+            Rejection::call(ErrorObject::invalid_request(why))
+        })
+    }
+}
+
+impl FromCall for Option<Principal> {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        Ok(input.context().principal().cloned())
+    }
+}
+
+/// What a layer in front of the server put into the extensions of the HTTP request.
+#[cfg(feature = "http")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension<T>(pub T);
+
+#[cfg(feature = "http")]
+impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        input.context().extension::<T>().cloned().map(Self).ok_or_else(|| {
+            let why = "The request lacks something that a layer of the server should have added.";
+            Rejection::call(ErrorObject::internal("extension", why))
+        })
+    }
+}
+
+/// How the client names itself. Self-reported: never decide on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientInfo(pub Option<Implementation>);
+
+impl FromCall for ClientInfo {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        Ok(Self(input.context().client().cloned()))
+    }
+}
+
+/// What the client can be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capabilities(pub ClientCapabilities);
+
+impl FromCall for Capabilities {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        Ok(Self(input.context().client_capabilities().clone()))
+    }
+}
+
+/// The `_meta` of the request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta(pub BTreeMap<String, Json>);
+
+impl Meta {
+    /// One member, read as a `T`.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        self.0.get(name)?.to().ok()
+    }
+}
+
+impl FromCall for Meta {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        let members = input.context().meta().and_then(|it| it.to().ok());
+        Ok(Self(members.unwrap_or_default()))
+    }
+}
+
+/// Whether the caller has given up: for what a handler spawns or blocks on, since the handler
+/// itself is dropped then.
+#[derive(Clone)]
+pub struct Cancelled(Context);
+
+impl Cancelled {
+    /// Whether the caller has given up or the call is over.
+    pub fn is(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits for that.
+    pub fn wait(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.cancelled()
+    }
+}
+
+impl FromCall for Cancelled {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        Ok(Self(input.context().clone()))
+    }
+}
+
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cancelled").field(&self.is()).finish()
+    }
+}
+
+/// The URI that is read, as the client wrote it. For resources and templates alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uri(pub String);
+
+impl FromCall for Uri {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        let uri = input.uri().ok_or_else(|| {
+            let why = "Only what is read has a URI.";
+            Rejection::call(ErrorObject::internal("uri", why))
+        })?;
+        Ok(Self(uri.to_owned()))
+    }
+}
+
+/// Who looks at a list or calls: what [`visible`](crate::server::ToolEntry::visible) decides on.
+pub struct Caller<'a>(pub(crate) &'a Call);
+
+impl Caller<'_> {
+    /// Who was let in.
+    pub fn principal(&self) -> Option<&Principal> {
+        principal(&self.0.attached)
+    }
+
+    /// What a layer in front of the server put into the extensions of the HTTP request.
+    #[cfg(feature = "http")]
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.attached.get::<http::Extensions>()?.get()
+    }
+
+    /// How the client names itself. Self-reported: never a reason to let anybody in.
+    pub fn client(&self) -> Option<&Implementation> {
+        self.0.peer.info.as_ref()
+    }
+
+    /// What the client can be asked.
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        &self.0.peer.client
+    }
+
+    /// The `_meta` of the request.
+    pub fn meta(&self) -> Option<&Json> {
+        self.0.meta.as_ref()
+    }
+
+    /// The revision it speaks.
+    pub fn revision(&self) -> Revision {
+        self.0.revision
+    }
+}
+
+impl fmt::Debug for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("principal", &self.principal()).finish_non_exhaustive()
+    }
+}
+
+/// Whoever a call was let in for.
+pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
+    #[cfg(feature = "http")]
+    if let Some(extensions) = attached.get::<http::Extensions>() {
+        return extensions.get();
+    }
+    attached.get()
+}
+
+/// Decides who sees an entry.
+pub(crate) type Visible = Option<Arc<dyn Fn(&Caller<'_>) -> bool + Send + Sync>>;
+
+pub(crate) fn may_see(visible: &Visible, call: &Call) -> bool {
+    visible.as_ref().is_none_or(|it| it(&Caller(call)))
+}

@@ -1,0 +1,127 @@
+//! What is offered changes while the server runs, and every listening client is told, each in its
+//! revision's way. Calls that have begun go on with what they began with.
+
+use trunkline_proto::Change;
+
+use super::builder::{BuildError, missing_states};
+use super::lists::{Entry, Registry};
+use super::prompt::IntoPromptEntry;
+use super::resource::{IntoResource, ResourceOrTemplate};
+use super::tool::IntoTool;
+use super::{Inner, Server};
+
+impl Server {
+    /// Adds a tool, or puts it in the place of the one of its name.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use trunkline::{Server, tool};
+    ///
+    /// let server = Server::builder("example", "1.0.0").tools_later().build();
+    /// server.put_tool(tool("now", async || "Soon.")).unwrap();
+    /// assert!(server.remove_tool("now"));
+    /// assert!(!server.remove_tool("now"), "it is gone already");
+    /// # });
+    /// ```
+    pub fn put_tool(&self, tool: impl IntoTool) -> Result<(), BuildError> {
+        let inner = self.inner();
+        let mut tool = tool.into_tool();
+        let mut faults = Vec::new();
+        tool.prepare(inner.profile, &mut faults);
+        missing_states(&tool.tool.name, &tool.signature, &inner.states, &mut faults);
+        let caps = &inner.core.capabilities;
+        declared(caps.tools.is_some(), "tools", &mut faults);
+        if !tool.tool.task_support.is_forbidden() && caps.tasks.is_none() {
+            faults.push(
+                "No tool ran as a task when the server was built, so clients do not expect one. \
+                 Begin with a tool that does."
+                    .to_owned(),
+            );
+        }
+        inner.put(&inner.tools, tool, Change::Tools, faults)
+    }
+
+    /// Takes a tool away. Says whether there was one.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        let inner = self.inner();
+        inner.remove(&inner.tools, name, Change::Tools)
+    }
+
+    /// Adds a prompt, or puts it in the place of the one of its name.
+    pub fn put_prompt(&self, prompt: impl IntoPromptEntry) -> Result<(), BuildError> {
+        let inner = self.inner();
+        let mut prompt = prompt.into_prompt_entry();
+        let mut faults = Vec::new();
+        prompt.prepare(&mut faults);
+        missing_states(&prompt.prompt.name, &prompt.signature, &inner.states, &mut faults);
+        declared(inner.core.capabilities.prompts.is_some(), "prompts", &mut faults);
+        inner.put(&inner.prompts, prompt, Change::Prompts, faults)
+    }
+
+    /// Takes a prompt away. Says whether there was one.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        let inner = self.inner();
+        inner.remove(&inner.prompts, name, Change::Prompts)
+    }
+
+    /// Adds a resource or template, or puts it in the place of the one of its URI.
+    pub fn put_resource(&self, resource: impl IntoResource) -> Result<(), BuildError> {
+        let inner = self.inner();
+        let mut faults = Vec::new();
+        declared(inner.core.capabilities.resources.is_some(), "resources", &mut faults);
+        match resource.into_resource() {
+            ResourceOrTemplate::Resource(mut it) => {
+                it.prepare(&mut faults);
+                missing_states(&it.resource.uri, &it.signature, &inner.states, &mut faults);
+                inner.put(&inner.resources, it, Change::Resources, faults)
+            }
+            ResourceOrTemplate::Template(mut it) => {
+                it.prepare(&mut faults);
+                let uri = &it.template.uri_template;
+                missing_states(uri, &it.signature, &inner.states, &mut faults);
+                inner.put(&inner.templates, it, Change::Resources, faults)
+            }
+        }
+    }
+
+    /// Takes a resource or template away, by its URI. Says whether there was one.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        let inner = self.inner();
+        inner.remove(&inner.resources, uri, Change::Resources)
+            || inner.remove(&inner.templates, uri, Change::Resources)
+    }
+}
+
+impl Inner {
+    fn put<T: Entry>(
+        &self,
+        registry: &Registry<T>,
+        entry: T,
+        change: Change,
+        faults: Vec<String>,
+    ) -> Result<(), BuildError> {
+        BuildError::check(faults)?;
+        registry.edit(|list| list.put(entry));
+        // Whoever is told finds the new list.
+        self.listeners.tell(&change);
+        Ok(())
+    }
+
+    fn remove<T: Entry>(&self, registry: &Registry<T>, name: &str, change: Change) -> bool {
+        let was_there = registry.edit(|list| list.remove(name)).is_some();
+        if was_there {
+            self.listeners.tell(&change);
+        }
+        was_there
+    }
+}
+
+/// Clients learn once what a server has.
+fn declared(is_declared: bool, kind: &str, faults: &mut Vec<String>) {
+    if !is_declared {
+        faults.push(format!(
+            "The server began without {kind}, and its clients were told so. Say `{kind}_later()` \
+             when it is built."
+        ));
+    }
+}
