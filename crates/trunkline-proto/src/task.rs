@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -45,11 +46,34 @@ pub struct Tasks {
 #[derive(Debug)]
 pub struct Record {
     task: Task,
+    /// Whom it belongs to, if it belongs to somebody.
+    owner: Option<String>,
     order: u64,
     expires: Instant,
-    outcome: Option<Result<CallToolResult, ErrorObject>>,
+    outcome: Option<TaskOutcome>,
     questions: BTreeMap<String, InputRequest>,
-    asked: u64,
+    /// The answers so far, each with the question it was given to.
+    answers: BTreeMap<String, (Json, Json)>,
+    /// Whether somebody else works on it: what is known here may be old.
+    is_elsewhere: bool,
+}
+
+/// What a task came to.
+pub type TaskOutcome = Result<CallToolResult, ErrorObject>;
+
+/// A task as it is kept where it outlives the process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedTask {
+    /// The task.
+    pub task: Task,
+    /// Whom it belongs to.
+    pub owner: Option<String>,
+    /// What it came to, once it is over.
+    pub outcome: Option<TaskOutcome>,
+    /// The questions that wait for an answer.
+    pub questions: BTreeMap<String, InputRequest>,
+    /// The answers so far, each with the question it was given to.
+    pub answers: BTreeMap<String, (Json, Json)>,
 }
 
 /// Why a task cannot be changed.
@@ -73,6 +97,7 @@ impl Tasks {
     pub fn create(
         &mut self,
         id: String,
+        owner: Option<String>,
         ttl_ms: Option<u64>,
         stamp: String,
         now: Instant,
@@ -85,17 +110,42 @@ impl Tasks {
         let mut task = Task::new(id.clone(), stamp);
         task.ttl_ms = Some(millis(ttl));
         task.poll_interval_ms = Some(millis(self.bounds.poll));
-        self.created += 1;
+        let order = self.next_order();
         let record = Record {
             task: task.clone(),
-            order: self.created,
+            owner,
+            order,
             expires: now + ttl,
             outcome: None,
             questions: BTreeMap::new(),
-            asked: 0,
+            answers: BTreeMap::new(),
+            is_elsewhere: false,
         };
         self.tasks.insert(id, record);
         Ok(task)
+    }
+
+    /// Takes in a task that was kept elsewhere, in the place of what is known of it. It is
+    /// forgotten at `expires`.
+    pub fn restore(
+        &mut self,
+        saved: SavedTask,
+        is_elsewhere: bool,
+        expires: Instant,
+        now: Instant,
+    ) -> Result<(), TaskError> {
+        self.expire(now);
+        let id = saved.task.task_id.clone();
+        let known = self.tasks.get(&id).map(|it| it.order);
+        if known.is_none() && self.tasks.len() >= self.bounds.tasks {
+            return Err(TaskError::Full);
+        }
+        let order = known.unwrap_or_else(|| self.next_order());
+        let SavedTask { task, owner, outcome, questions, answers } = saved;
+        let record =
+            Record { task, owner, order, expires, outcome, questions, answers, is_elsewhere };
+        self.tasks.insert(id, record);
+        Ok(())
     }
 
     /// One task.
@@ -104,10 +154,18 @@ impl Tasks {
         self.tasks.get(id).ok_or(TaskError::Unknown)
     }
 
-    /// The tasks in order of creation, from `after` on: at most `page` of them, and where to go on.
-    pub fn list(&mut self, after: u64, page: usize, now: Instant) -> (Vec<&Record>, Option<u64>) {
+    /// The tasks of `owner` in order of creation, from `after` on: at most `page` of them, and
+    /// where to go on.
+    pub fn list(
+        &mut self,
+        owner: Option<&str>,
+        after: u64,
+        page: usize,
+        now: Instant,
+    ) -> (Vec<&Record>, Option<u64>) {
         self.expire(now);
-        let mut found: Vec<_> = self.tasks.values().filter(|it| it.order > after).collect();
+        let is_next = |it: &&Record| it.order > after && it.owner.as_deref() == owner;
+        let mut found: Vec<_> = self.tasks.values().filter(is_next).collect();
         found.sort_by_key(|it| it.order);
         let more = found.len() > page;
         found.truncate(page);
@@ -145,20 +203,27 @@ impl Tasks {
         Ok(record)
     }
 
-    /// The handler has a question for the requestor. Returns its key, never used before.
+    /// The handler has a question for the requestor, under a key that the call has not used yet.
     pub fn ask(
         &mut self,
         id: &str,
+        key: &str,
         question: InputRequest,
         stamp: String,
-    ) -> Result<String, TaskError> {
+    ) -> Result<(), TaskError> {
         let record = self.running(id)?;
-        record.asked += 1;
-        let key = format!("q{}", record.asked);
-        record.questions.insert(key.clone(), question);
+        record.questions.insert(key.to_owned(), question);
         record.task.status = TaskStatus::InputRequired;
         record.task.last_updated_at = stamp;
-        Ok(key)
+        Ok(())
+    }
+
+    /// The handler says how it gets on.
+    pub fn say(&mut self, id: &str, message: String, stamp: String) -> Result<&Record, TaskError> {
+        let record = self.running(id)?;
+        record.task.status_message = Some(message);
+        record.task.last_updated_at = stamp;
+        Ok(record)
     }
 
     /// The requestor answers; returns the answers to questions that are open.
@@ -169,21 +234,39 @@ impl Tasks {
         stamp: String,
     ) -> Result<Vec<(String, Json)>, TaskError> {
         let record = self.running(id)?;
-        let answers: Vec<_> = responses
-            .iter()
-            .filter(|(key, _)| record.questions.remove(*key).is_some())
-            .map(|(key, answer)| (key.to_owned(), answer.clone()))
-            .collect();
-        if record.questions.is_empty() {
-            record.task.status = TaskStatus::Working;
+        let mut answers = Vec::new();
+        for (key, answer) in responses.iter() {
+            if let Some(question) = record.questions.remove(key) {
+                let given = (Json::of(&question), answer.clone());
+                record.answers.insert(key.to_owned(), given);
+                answers.push((key.to_owned(), answer.clone()));
+            }
         }
-        record.task.last_updated_at = stamp;
+        record.asked_enough(stamp);
         Ok(answers)
+    }
+
+    /// A question was not answered, and is no longer asked.
+    pub fn withdraw(&mut self, id: &str, key: &str, stamp: String) -> Result<(), TaskError> {
+        let record = self.running(id)?;
+        record.questions.remove(key);
+        record.asked_enough(stamp);
+        Ok(())
     }
 
     fn running(&mut self, id: &str) -> Result<&mut Record, TaskError> {
         let record = self.tasks.get_mut(id).ok_or(TaskError::Unknown)?;
         if record.is_over() { Err(TaskError::Terminal) } else { Ok(record) }
+    }
+
+    /// Forgets a task before its time.
+    pub fn forget(&mut self, id: &str) {
+        self.tasks.remove(id);
+    }
+
+    fn next_order(&mut self) -> u64 {
+        self.created += 1;
+        self.created
     }
 
     /// Forgets what has been kept long enough.
@@ -212,9 +295,47 @@ impl Record {
         self.outcome.as_ref()
     }
 
+    /// Whether it is there for `caller`. What belongs to somebody is there for nobody else.
+    pub fn is_for(&self, caller: Option<&str>) -> bool {
+        self.owner.is_none() || self.owner.as_deref() == caller
+    }
+
+    /// When it will be forgotten.
+    pub fn expires(&self) -> Instant {
+        self.expires
+    }
+
+    /// Whether somebody else works on it: what is known here may be old.
+    pub fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// The answer that was given to exactly this question.
+    pub fn answer(&self, key: &str, question: &Json) -> Option<&Json> {
+        self.answers.get(key).filter(|(asked, _)| asked == question).map(|(_, answer)| answer)
+    }
+
+    /// The task as it is kept where it outlives the process.
+    pub fn save(&self) -> SavedTask {
+        SavedTask {
+            task: self.task.clone(),
+            owner: self.owner.clone(),
+            outcome: self.outcome.clone(),
+            questions: self.questions.clone(),
+            answers: self.answers.clone(),
+        }
+    }
+
     /// The questions that wait for an answer.
     pub fn questions(&self) -> &BTreeMap<String, InputRequest> {
         &self.questions
+    }
+
+    fn asked_enough(&mut self, stamp: String) {
+        if self.questions.is_empty() {
+            self.task.status = TaskStatus::Working;
+        }
+        self.task.last_updated_at = stamp;
     }
 
     /// Whether nothing will change any more.

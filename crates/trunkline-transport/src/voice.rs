@@ -139,6 +139,11 @@ impl Voice {
         (Self(Arc::clone(&inner)), Ears(inner))
     }
 
+    /// A voice that nobody hears: for work whose conversation is over.
+    pub fn unheard() -> Self {
+        Self::new(1).0
+    }
+
     /// Says something about a call that is being answered. Waits while too much is unsaid.
     pub async fn say(&self, call: CallKey, what: Utterance) {
         // A conversation that is over has nobody to listen, which is fine.

@@ -33,6 +33,8 @@ pub mod form;
 mod schema;
 mod secret;
 pub mod server;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod validate;
 
 pub use client::Client;
@@ -43,6 +45,8 @@ pub use extract::{Args, Caller, Cancelled, Capabilities, ClientInfo, Meta, State
 pub use schema::SchemaProfile;
 pub use server::{Answer, Context, Json, Server, prompt, resource, skill, template, tool};
 pub use trunkline_auth::Principal;
+#[cfg(feature = "macros")]
+pub use trunkline_macros::{Form, data, prompt, resource, test, tool, toolbox};
 
 /// How deadlines are given.
 pub use trunkline_proto::{Change, Timing};
@@ -51,6 +55,8 @@ pub mod transport {
     pub use trunkline_transport::drive::DriveError;
     pub use trunkline_transport::{child, memory};
 }
+/// Where tasks are kept: keys and bytes, in memory, in files, or where you like.
+pub use trunkline_store as store;
 /// Every bound in one place.
 pub use trunkline_transport::Limits;
 /// JSON that is carried, not parsed.

@@ -96,6 +96,7 @@ impl Server {
         writer: impl AsyncWrite + Unpin,
     ) -> Result<(), ServeError> {
         let inner = &self.0.0;
+        inner.watch_tasks();
         let core = core::Server::new(Arc::clone(&inner.core));
         let handler = Arc::new(router::Router(Arc::clone(inner)));
         let driver = Driver::new(core, handler, (reader, writer), None, inner.limits.clone());

@@ -290,7 +290,7 @@ impl Context {
             Asker::Wire => self.ask_on_the_wire(request).await?,
             Asker::Task(task) => match task.known(&key, &request) {
                 Some(answer) => answer,
-                None => task.ask(request).await?,
+                None => task.ask(&key, request).await?,
             },
             Asker::Rounds(notebook) => {
                 let known = lock(notebook).answer_or_ask(&key, request);

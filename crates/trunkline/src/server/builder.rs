@@ -4,10 +4,12 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use trunkline_auth::seal::Sealer;
 use trunkline_proto::server as core;
 use trunkline_proto::task::TaskBounds;
+use trunkline_store::Store;
 use trunkline_transport::Limits;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{
@@ -45,6 +47,8 @@ pub struct ServerBuilder {
     cache: CacheHint,
     sealer: Option<Sealer>,
     tasks: TaskBounds,
+    task_store: Option<Arc<dyn Store>>,
+    takeover: Duration,
 }
 
 /// What handlers share, by type.
@@ -77,6 +81,8 @@ impl ServerBuilder {
             cache: CacheHint::NONE,
             sealer: None,
             tasks: TaskBounds::default(),
+            task_store: None,
+            takeover: tasks::LIFE,
         }
     }
 
@@ -227,6 +233,29 @@ impl ServerBuilder {
         self
     }
 
+    /// Keeps tasks in a store, so that they outlive the process: what they came to, their
+    /// questions, and what their handlers did [once](super::Context::once). Whoever shares the
+    /// store sees them, and takes over those of a process that is gone; see
+    /// [`ToolEntry::resume`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use trunkline::{Server, store::Memory};
+    ///
+    /// let server = Server::builder("films", "1.0.0").task_store(Arc::new(Memory::default()));
+    /// ```
+    pub fn task_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.task_store = Some(store);
+        self
+    }
+
+    /// How long after its last sign of life the tasks of a process are taken over; by default 15
+    /// seconds.
+    pub fn take_over_after(mut self, silence: Duration) -> Self {
+        self.takeover = silence.max(Duration::from_millis(30));
+        self
+    }
+
     /// Keys for the state that travels with clients, newest first. By default one that lives as
     /// long as this process; several replicas need the same ones.
     pub fn state_keys(mut self, keys: &[[u8; 32]]) -> Self {
@@ -265,6 +294,8 @@ impl ServerBuilder {
             return Err(BuildError { faults });
         }
         self.core.bounds = self.limits.bounds();
+        let life = self.takeover;
+        let keeper = self.task_store.map(|store| tasks::Keeper::new(store, life));
         // Every result of the newest revision repeats who the server is: the short form will do.
         let mut short = Implementation::new(&*self.core.info.name, &*self.core.info.version);
         short.title = self.core.info.title.clone();
@@ -282,7 +313,7 @@ impl ServerBuilder {
             page: self.page,
             cache: self.cache,
             sealer: self.sealer.unwrap_or_else(Sealer::random),
-            tasks: tasks::Runtime::new(self.tasks),
+            tasks: tasks::Runtime::new(self.tasks, keeper),
             listeners: listeners::Listeners::default(),
         };
         Ok(Server::new(inner))

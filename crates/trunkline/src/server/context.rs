@@ -70,7 +70,7 @@ impl Asker {
         match self {
             Self::Wire => None,
             Self::Rounds(notebook) => Some(notebook),
-            Self::Task(task) => task.notebook(),
+            Self::Task(task) => Some(task.notebook()),
         }
     }
 }
@@ -104,6 +104,9 @@ impl Context {
     pub async fn report(&self, progress: Progress) {
         let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_progress(progress.progress);
         let is_new = self.0.asker.notebook().is_none_or(is_new);
+        if let (true, Asker::Task(task)) = (is_new, &self.0.asker) {
+            return task.report(&progress);
+        }
         // Even unwanted progress is a sign of life that moves the deadline.
         if is_new {
             self.0.voice.say(self.0.key, Utterance::Progress(progress)).await;
@@ -198,6 +201,9 @@ impl Context {
         };
         let result = effect.await.map_err(Into::into)?;
         lock(notebook).note(key, Json::try_of(&result)?);
+        if let Asker::Task(task) = &self.0.asker {
+            task.keep().await.map_err(ToolError::rpc)?;
+        }
         Ok(result)
     }
 

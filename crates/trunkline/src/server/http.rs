@@ -102,6 +102,7 @@ impl Http {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let limits = self.settings.limits.clone();
+        self.server.0.0.watch_tasks();
         let service = self.service();
         serve(listener, service.endpoint, limits, shutdown).await
     }
@@ -115,7 +116,7 @@ impl Http {
         HttpService {
             endpoint: Endpoint::new(core, router, settings),
             memo: Arc::default(),
-            _server: server,
+            server,
         }
     }
 }
@@ -144,12 +145,13 @@ pub struct HttpService {
     endpoint: Arc<Endpoint<Router>>,
     memo: Arc<Mutex<Memo>>,
     /// The work of tasks goes on as long as the server is reachable.
-    _server: Server,
+    server: Server,
 }
 
 impl HttpService {
     /// Answers one request.
     pub async fn answer<B: Body<Data: Buf>>(&self, request: Request<B>) -> Response<HttpBody> {
+        self.server.0.0.watch_tasks();
         self.endpoint.answer(request, &self.memo).await
     }
 

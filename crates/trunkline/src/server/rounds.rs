@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use trunkline_proto::Call;
 use trunkline_proto::input_required::Journal;
+use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
@@ -82,6 +83,11 @@ impl Notebook {
     /// For a call that goes on elsewhere after these rounds.
     pub(super) fn of(journal: Journal) -> Self {
         Self { journal, ..Self::default() }
+    }
+
+    /// What was done and learnt so far.
+    pub(super) fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// The answer to a question, if an earlier round brought it.
@@ -178,7 +184,11 @@ pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job
     let (questions, mut journal) = match run(&server, &call, &voice, &job, journal, false).await {
         Run::Done(outcome) => return outcome,
         Run::Left(journal) => {
-            return server.start_task(TaskRequest::new(), &call, &voice, job, Some(journal));
+            let task = TaskRequest::new();
+            return match server.start_task(task, call, voice, job, Some(journal)) {
+                Answer::Now(outcome) => outcome,
+                Answer::Later(outcome) => outcome.await,
+            };
         }
         Run::Asked { questions, journal, .. } => (questions, journal),
     };

@@ -95,7 +95,7 @@ impl Inner {
         let job = Job { server: Arc::clone(self), target, arguments: params.arguments };
         match task {
             Err(error) => Answer::Now(Err(error)),
-            Ok(Some(task)) => Answer::Now(self.start_task(task, &call, voice, job, None)),
+            Ok(Some(task)) => self.start_task(task, call, voice.clone(), job, None),
             Ok(None) => self.ask_or_answer(call, voice, job),
         }
     }

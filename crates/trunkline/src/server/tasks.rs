@@ -1,37 +1,44 @@
 //! Tools that run as tasks: the register of [`trunkline_proto::task`] put to work, in both
-//! generations.
+//! generations. With a store they outlive the process.
 
+mod asker;
+mod keep;
 mod methods;
+mod stamp;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_proto::input_required::Journal;
-use trunkline_proto::task::{Record, TaskBounds, TaskError, Tasks, missing_extension};
+use trunkline_proto::task::{Record, TaskBounds, TaskError, TaskOutcome, Tasks, missing_extension};
 use trunkline_proto::{Call, Change};
-use trunkline_transport::handler::panicked;
+use trunkline_transport::handler::{Answer, panicked};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::method::Gate;
-use trunkline_wire::model::{CallToolResult, DetailedTask, InputRequest, TaskRequest, TaskSupport};
+use trunkline_wire::model::{DetailedTask, TaskRequest, TaskSupport};
 use trunkline_wire::revision::Revision;
 
-use super::ask::{AskError, Key, question_params};
 use super::context::{Asker, Context, lock};
 use super::job::Job;
 use super::rounds::Notebook;
 use super::{Inner, ToolEntry};
+use crate::extract::principal;
+pub(super) use asker::TaskAsker;
+use keep::Saved;
+pub(crate) use keep::{Keeper, LIFE};
+use stamp::stamp;
 
 /// The tasks of a server, and what works on them.
 pub(crate) struct Runtime {
@@ -39,22 +46,33 @@ pub(crate) struct Runtime {
     /// Rung whenever a task changes.
     changed: Notify,
     working: Mutex<Working>,
+    /// Where tasks outlive the process.
+    keeper: Option<Keeper>,
 }
 
 #[derive(Default)]
 struct Working {
     tasks: JoinSet<()>,
-    stops: HashMap<String, tokio::task::AbortHandle>,
+    live: HashMap<String, Arc<Live>>,
     /// Questions that wait for an answer, by task and key.
     answers: HashMap<(String, String), oneshot::Sender<Json>>,
 }
 
+/// A task that is worked on here.
+struct Live {
+    stop: Mutex<Option<tokio::task::AbortHandle>>,
+    /// What the handler has done and learnt.
+    notebook: Arc<Mutex<Notebook>>,
+    saved: Saved,
+}
+
 impl Runtime {
-    pub(super) fn new(bounds: TaskBounds) -> Self {
+    pub(super) fn new(bounds: TaskBounds, keeper: Option<Keeper>) -> Self {
         Self {
             register: Mutex::new(Tasks::new(bounds)),
             changed: Notify::new(),
             working: Mutex::default(),
+            keeper,
         }
     }
 
@@ -91,6 +109,7 @@ impl Runtime {
     /// Waits until `ready` has something to say about a task.
     async fn wait<T>(
         &self,
+        server: &Arc<Inner>,
         id: &str,
         mut ready: impl FnMut(&Record) -> Option<T>,
     ) -> Result<T, TaskError> {
@@ -98,10 +117,20 @@ impl Runtime {
             let mut changed = pin!(self.changed.notified());
             // Listen before looking, so that no change falls in between.
             changed.as_mut().enable();
-            if let Some(found) = ready(lock(&self.register).get(id, Instant::now())?) {
-                return Ok(found);
+            server.look_up(id).await;
+            let is_elsewhere = {
+                let mut register = lock(&self.register);
+                let record = register.get(id, Instant::now())?;
+                if let Some(found) = ready(record) {
+                    return Ok(found);
+                }
+                record.is_elsewhere()
+            };
+            match is_elsewhere {
+                // Nobody here rings when somebody else's task changes.
+                true => drop(timeout(keep::LOOK_AGAIN, changed).await),
+                false => changed.await,
             }
-            changed.await;
         }
     }
 
@@ -115,12 +144,23 @@ impl Runtime {
         }
     }
 
+    fn live(&self, id: &str) -> Option<Arc<Live>> {
+        lock(&self.working).live.get(id).cloned()
+    }
+
+    /// Ends the work on a task.
     fn stop(&self, id: &str) {
-        let mut working = lock(&self.working);
-        if let Some(stop) = working.stops.remove(id) {
+        let live = self.leave(id);
+        if let Some(stop) = live.and_then(|it| lock(&it.stop).take()) {
             stop.abort();
         }
+    }
+
+    /// The work on a task is over.
+    fn leave(&self, id: &str) -> Option<Arc<Live>> {
+        let mut working = lock(&self.working);
         working.answers.retain(|(task, _), _| task != id);
+        working.live.remove(id)
     }
 
     /// The last owner of the server is gone, and with it everybody who could ask for a task.
@@ -132,10 +172,7 @@ impl Runtime {
 
     /// A task's time is over: those who wait for it learn that there is no such task.
     fn forget(&self, id: &str) {
-        let mut working = lock(&self.working);
-        working.stops.remove(id);
-        working.answers.retain(|(task, _), _| task != id);
-        drop(working);
+        self.leave(id);
         self.changed.notify_waiters();
     }
 }
@@ -146,49 +183,91 @@ impl Inner {
     pub(super) fn start_task(
         self: &Arc<Self>,
         request: TaskRequest,
-        call: &Call,
-        voice: &Voice,
+        call: Call,
+        voice: Voice,
         job: Job,
         rounds: Option<Journal>,
-    ) -> Outcome {
+    ) -> Answer {
         let id = self.sealer.random_name();
-        let task = lock(&self.tasks.register)
-            .create(id.clone(), request.ttl_ms, stamp(), Instant::now())
-            .map_err(task_error)?;
-        let asker = match call.revision.profile().tasks {
-            era::Tasks::Extension => Asker::Task(TaskAsker::new(self, &id, rounds)),
-            _ => Asker::Task(TaskAsker::on_the_wire(self, &id, voice, call.revision)),
+        let owner = principal(&call.attached).map(|it| it.id());
+        let created = lock(&self.tasks.register).create(
+            id.clone(),
+            owner,
+            request.ttl_ms,
+            stamp(),
+            Instant::now(),
+        );
+        let task = match created {
+            Ok(task) => task,
+            Err(error) => return Answer::Now(Err(task_error(error))),
         };
-        let context = Context::new(self, call, voice, asker);
-        let server = Arc::downgrade(self);
-        let ttl = Duration::from_millis(task.ttl_ms.unwrap_or(u64::MAX));
+        let notebook = Arc::new(Mutex::new(Notebook::of(rounds.unwrap_or_default())));
+        let asker = match call.revision.profile().tasks {
+            era::Tasks::Extension => TaskAsker::new(self, &id, &notebook),
+            _ => TaskAsker::on_the_wire(self, &id, &notebook, &voice, call.revision),
+        };
+        let saved = Saved::new(&call, &job);
+        let context = Context::new(self, &call, &voice, Asker::Task(asker));
+        self.take_on(&id, notebook, saved);
+        let answer = match call.revision.profile().tasks {
+            era::Tasks::Extension => stateless::encode_task_created(&task, &self.extras(None)),
+            _ => stateful::encode_task_created(&task),
+        };
+        if self.tasks.keeper.is_none() {
+            self.work_on(&id, job, context);
+            return Answer::Now(Ok(answer));
+        }
+        let server = Arc::clone(self);
+        Answer::later(async move {
+            // Nobody hears of a task that would not be there after a fall.
+            if let Err(error) = server.keep_task(&id).await {
+                server.tasks.forget(&id);
+                lock(&server.tasks.register).forget(&id);
+                return Err(error);
+            }
+            server.work_on(&id, job, context);
+            Ok(answer)
+        })
+    }
+
+    /// Notes that a task is worked on here.
+    fn take_on(&self, id: &str, notebook: Arc<Mutex<Notebook>>, saved: Saved) {
+        let live = Arc::new(Live { stop: Mutex::default(), notebook, saved });
+        lock(&self.tasks.working).live.insert(id.to_owned(), live);
+    }
+
+    /// Lets the work on a task go on by itself.
+    fn work_on(self: &Arc<Self>, id: &str, job: Job, context: Context) {
+        let now = Instant::now();
+        let expires = lock(&self.tasks.register).get(id, now).map(Record::expires);
+        let ttl = expires.map_or(Duration::ZERO, |it| it.saturating_duration_since(now));
+        let (server, task) = (Arc::downgrade(self), id.to_owned());
         let work = async move {
             // Nobody can ask for a task once its time is over, so its work is over too.
             let outcome = timeout(ttl, run(job, context)).await;
             match (server.upgrade(), outcome) {
-                (Some(server), Ok(outcome)) => server.task_done(&id, outcome),
-                (Some(server), Err(_)) => server.tasks.forget(&id),
+                (Some(server), Ok(outcome)) => server.task_done(&task, outcome).await,
+                (Some(server), Err(_)) => server.tasks.forget(&task),
                 (None, _) => {}
             }
         };
         let mut working = lock(&self.tasks.working);
         while working.tasks.try_join_next().is_some() {}
         let stop = working.tasks.spawn(work);
-        working.stops.insert(task.task_id.clone(), stop);
-        drop(working);
-        Ok(match call.revision.profile().tasks {
-            era::Tasks::Extension => stateless::encode_task_created(&task, &self.extras(None)),
-            _ => stateful::encode_task_created(&task),
-        })
+        if let Some(live) = working.live.get(id) {
+            *lock(&live.stop) = Some(stop);
+        }
     }
 
-    fn task_done(&self, id: &str, outcome: Result<CallToolResult, ErrorObject>) {
-        lock(&self.tasks.working).stops.remove(id);
+    async fn task_done(&self, id: &str, outcome: TaskOutcome) {
         let finished =
             lock(&self.tasks.register).finish(id, outcome, stamp()).map(|it| self.change(it));
-        if let Ok(change) = finished {
-            self.task_changed(&change);
+        let Ok(change) = finished else { return };
+        if let Err(error) = self.keep_task(id).await {
+            tracing::error!(task = id, error = %error.message, "a task's result was not kept");
         }
+        self.tasks.leave(id);
+        self.task_changed(&change);
     }
 
     fn task_changed(&self, change: &Change) {
@@ -201,6 +280,15 @@ impl Inner {
             Box::new(record.core_task()),
             stateless::encode_task_params(&self.detail(record)),
         )
+    }
+
+    /// Tells everybody how a task stands.
+    fn announce(&self, id: &str) {
+        let change =
+            lock(&self.tasks.register).get(id, Instant::now()).map(|record| self.change(record));
+        if let Ok(change) = change {
+            self.task_changed(&change);
+        }
     }
 
     /// A task with everything the newest revision tells about it.
@@ -224,7 +312,7 @@ impl Inner {
 }
 
 /// Runs a tool to its end. A panic is an outcome too, as it is for a plain call.
-async fn run(job: Job, context: Context) -> Result<CallToolResult, ErrorObject> {
+async fn run(job: Job, context: Context) -> TaskOutcome {
     let mut running = None;
     let outcome = poll_fn(|cx| {
         let step = || running.get_or_insert_with(|| job.start(&context)).poll_tool(cx);
@@ -233,135 +321,10 @@ async fn run(job: Job, context: Context) -> Result<CallToolResult, ErrorObject> 
     outcome.await.map(|result| job.fit(result, context.revision()))
 }
 
-/// Asks on behalf of a task.
-pub(super) struct TaskAsker {
-    server: Weak<Inner>,
-    task: String,
-    wire: Option<(Voice, Revision)>,
-    /// What the call did before it became a task.
-    rounds: Option<Mutex<Notebook>>,
-}
-
-impl TaskAsker {
-    fn new(server: &Arc<Inner>, task: &str, rounds: Option<Journal>) -> Self {
-        let rounds = rounds.map(|journal| Mutex::new(Notebook::of(journal)));
-        Self { server: Arc::downgrade(server), task: task.to_owned(), wire: None, rounds }
-    }
-
-    fn on_the_wire(server: &Arc<Inner>, task: &str, voice: &Voice, revision: Revision) -> Self {
-        Self { wire: Some((voice.clone(), revision)), ..Self::new(server, task, None) }
-    }
-
-    pub(super) fn notebook(&self) -> Option<&Mutex<Notebook>> {
-        self.rounds.as_ref()
-    }
-
-    /// The answer to a question, if it was given before the call became a task.
-    pub(super) fn known(&self, key: &Key, request: &InputRequest) -> Option<Json> {
-        lock(self.rounds.as_ref()?).known(key, request)
-    }
-
-    pub(super) async fn ask(&self, request: InputRequest) -> Result<Json, AskError> {
-        let server = self.server.upgrade().ok_or(AskError::Closed)?;
-        match &self.wire {
-            None => {
-                let told = self.wait_for_answer(&server, request)?;
-                self.announce(&server);
-                drop(server);
-                told.await.map_err(|_| AskError::Closed)
-            }
-            Some((voice, revision)) => {
-                let asked = lock(&server.tasks.register).ask(&self.task, request.clone(), stamp());
-                let key = asked.map_err(|_| AskError::Closed)?;
-                self.announce(&server);
-                let params = question_params(&server, request.clone(), *revision);
-                let answer = methods::ask_for_task(voice, &self.task, &request, params).await;
-                let mut answered = trunkline_wire::jsonrpc::Object::default();
-                answered.set(key, Json::null());
-                let _ = lock(&server.tasks.register).answer(&self.task, &answered, stamp());
-                self.announce(&server);
-                answer
-            }
-        }
-    }
-
-    /// Makes a question part of the task's state. Whoever sees it there may answer at once, so the
-    /// place for the answer is made under the same lock that answers are delivered under.
-    fn wait_for_answer(
-        &self,
-        server: &Inner,
-        request: InputRequest,
-    ) -> Result<oneshot::Receiver<Json>, AskError> {
-        let (tell, told) = oneshot::channel();
-        let mut working = lock(&server.tasks.working);
-        let asked = lock(&server.tasks.register).ask(&self.task, request, stamp());
-        let key = asked.map_err(|_| AskError::Closed)?;
-        working.answers.insert((self.task.clone(), key), tell);
-        Ok(told)
-    }
-
-    fn announce(&self, server: &Inner) {
-        let change = lock(&server.tasks.register)
-            .get(&self.task, Instant::now())
-            .map(|record| server.change(record));
-        if let Ok(change) = change {
-            server.task_changed(&change);
-        }
-    }
-}
-
 fn task_error(error: TaskError) -> ErrorObject {
     match error {
         TaskError::Unknown => ErrorObject::invalid_params("There is no such task."),
         TaskError::Terminal => ErrorObject::invalid_params("The task is already over."),
         TaskError::Full => ErrorObject::internal("overloaded", "Too many tasks are kept."),
-    }
-}
-
-/// Now, as RFC 3339 writes it, in UTC.
-fn stamp() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let millis = since.subsec_millis();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// The Gregorian date of a day counted from 1970-01-01, by counting whole years and months.
-fn date(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    (year, month as u64 + 1, days + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn days_become_dates() {
-        for (days, expected) in [
-            (0, (1970, 1, 1)),
-            (58, (1970, 2, 28)),
-            (11_016, (2000, 2, 29)),
-            (20_662, (2026, 7, 28)),
-            (47_540, (2100, 2, 28)),
-            (47_541, (2100, 3, 1)),
-        ] {
-            assert_eq!(date(days), expected);
-        }
     }
 }

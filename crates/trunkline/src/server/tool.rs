@@ -27,6 +27,8 @@ pub struct ToolEntry {
     pub(crate) params: Arc<ParamHeaders>,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
+    /// Whether a task of it may be begun again where its process left it.
+    pub(crate) resumes: bool,
     /// Whether it decides by itself, by what it returns, that the rest runs as a task.
     pub(crate) leaves: bool,
     schemas: Schemas,
@@ -93,8 +95,16 @@ where
         output_check: None,
     };
     let params = Arc::default();
-    let mut entry =
-        ToolEntry { tool, params, signature, visible: None, leaves, schemas, run: Arc::new(run) };
+    let mut entry = ToolEntry {
+        tool,
+        params,
+        signature,
+        visible: None,
+        resumes: false,
+        leaves,
+        schemas,
+        run: Arc::new(run),
+    };
     entry.write_schemas(SchemaProfile::Plain);
     entry
 }
@@ -148,6 +158,16 @@ impl ToolEntry {
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.tool.task_support = support;
+        self
+    }
+
+    /// Lets a task of it be begun again by another process when its own is gone, if the server has
+    /// a [store for tasks](super::ServerBuilder::task_store). Results of [`Context::once`] and
+    /// answers are kept; everything outside of `once` happens again. Without this such a task has
+    /// failed, since nobody knows how far it got.
+    #[must_use]
+    pub fn resume(mut self) -> Self {
+        self.resumes = true;
         self
     }
 

@@ -47,7 +47,7 @@ where
     }
 }
 
-async fn whole<B: Body + Unpin>(response: Response<B>) -> (StatusCode, Value)
+pub(crate) async fn whole<B: Body + Unpin>(response: Response<B>) -> (StatusCode, Value)
 where
     B::Error: std::fmt::Debug,
 {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use trunkline_proto::Call;
+use trunkline_proto::task::{Record, TaskError, Tasks};
 use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::era::stateful::{self, RequestMeta};
@@ -13,36 +14,63 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
 use trunkline_wire::model::{EmptyResult, InputRequest, ListParams, ListTasksResult, TaskParams};
 use trunkline_wire::revision::Revision;
 
-use super::{AskError, Inner, stamp, task_error};
+use super::{Inner, stamp, task_error};
+use crate::extract::principal;
+use crate::server::ask::AskError;
 use crate::server::context::lock;
 
 impl Inner {
     pub(in crate::server) fn on_task_method(self: &Arc<Self>, call: Call) -> Answer {
-        if call.method.name == "tasks/list" {
-            return Answer::Now(self.list_tasks(&call));
-        }
-        let id = match call.params.to::<TaskParams>() {
-            Ok(params) => params.task_id,
-            Err(_) => {
-                return Answer::Now(Err(ErrorObject::invalid_params("`taskId` must be a string.")));
-            }
-        };
         let server = Arc::clone(self);
-        let core = call.revision.profile().tasks == era::Tasks::Core;
-        match call.method.name {
-            "tasks/get" => Answer::Now(server.get_task(&id, core)),
-            "tasks/cancel" => Answer::Now(server.cancel_task(&id, core)),
-            "tasks/update" => Answer::Now(server.update_task(&id, &call.params)),
-            "tasks/result" => {
-                Answer::later(async move { server.task_result(&id, call.revision).await })
-            }
-            name => Answer::Now(Err(ErrorObject::method_not_found(name))),
+        match (&self.tasks.keeper, call.method.name) {
+            (None, name) if name != "tasks/result" => Answer::Now(self.on_known_task(&call)),
+            _ => Answer::later(async move { server.on_any_task(&call).await }),
         }
     }
 
-    fn get_task(&self, id: &str, core: bool) -> Outcome {
+    /// The methods of tasks that are all here.
+    fn on_known_task(&self, call: &Call) -> Outcome {
+        let core = call.revision.profile().tasks == era::Tasks::Core;
+        match call.method.name {
+            "tasks/list" => self.list_tasks(call),
+            "tasks/get" => self.get_task(&task_of(call)?, &owner(call), core),
+            "tasks/cancel" => self.cancel_task(&task_of(call)?, &owner(call), core),
+            "tasks/update" => self.update_task(&task_of(call)?, call),
+            name => Err(ErrorObject::method_not_found(name)),
+        }
+    }
+
+    /// The same for tasks that may be elsewhere, or must be kept.
+    async fn on_any_task(self: &Arc<Self>, call: &Call) -> Outcome {
+        if call.method.name == "tasks/list" {
+            return self.on_known_task(call);
+        }
+        let id = task_of(call)?;
+        self.look_up(&id).await;
+        if call.method.name == "tasks/result" {
+            return self.task_result(&id, call).await;
+        }
+        let changes = matches!(call.method.name, "tasks/cancel" | "tasks/update");
+        if changes && self.is_elsewhere(&id) {
+            let why = "The task runs in another process, which must be asked itself.";
+            return Err(ErrorObject::internal("elsewhere", why));
+        }
+        let live = self.tasks.live(&id);
+        let outcome = self.on_known_task(call)?;
+        if changes && let Some(live) = live {
+            // A task that was stopped is not among those that are worked on any more.
+            self.keep_now(&id, &live).await?;
+        }
+        Ok(outcome)
+    }
+
+    fn is_elsewhere(&self, id: &str) -> bool {
+        lock(&self.tasks.register).get(id, Instant::now()).is_ok_and(Record::is_elsewhere)
+    }
+
+    fn get_task(&self, id: &str, owner: &Owner, core: bool) -> Outcome {
         let mut register = lock(&self.tasks.register);
-        let record = register.get(id, Instant::now()).map_err(task_error)?;
+        let record = find(&mut register, id, owner)?;
         Ok(match core {
             true => stateful::encode_task(&record.core_task()),
             false => stateless::encode_task_detail(&self.detail(record), &self.extras(None)),
@@ -56,17 +84,18 @@ impl Inner {
             Some(cursor) => cursor.parse().map_err(|_| bad())?,
             None => 0,
         };
+        let owner = owner(call);
         let mut register = lock(&self.tasks.register);
-        let (records, next) = register.list(after, self.page, Instant::now());
+        let (records, next) = register.list(owner.as_deref(), after, self.page, Instant::now());
         let mut list = ListTasksResult::new(records.iter().map(|it| it.core_task()).collect());
         list.next_cursor = next.map(|it| it.to_string());
         Ok(stateful::encode_task_list(&list))
     }
 
-    fn cancel_task(&self, id: &str, core: bool) -> Outcome {
+    fn cancel_task(&self, id: &str, owner: &Owner, core: bool) -> Outcome {
         let cancelled = {
             let mut register = lock(&self.tasks.register);
-            register.get(id, Instant::now()).map_err(task_error)?;
+            find(&mut register, id, owner)?;
             register.cancel(id, stamp()).map(|record| (record.core_task(), self.change(record)))
         };
         let task = match cancelled {
@@ -85,14 +114,15 @@ impl Inner {
         })
     }
 
-    fn update_task(&self, id: &str, params: &Object) -> Outcome {
-        let responses = params
+    fn update_task(&self, id: &str, call: &Call) -> Outcome {
+        let responses = call
+            .params
             .get("inputResponses")
             .and_then(|it| Object::parse(it.get()).ok())
             .ok_or_else(|| ErrorObject::invalid_params("`inputResponses` must be an object."))?;
         let (answers, change) = {
             let mut register = lock(&self.tasks.register);
-            register.get(id, Instant::now()).map_err(task_error)?;
+            find(&mut register, id, &owner(call))?;
             let answers = register.answer(id, &responses, stamp()).map_err(task_error)?;
             let record = register.get(id, Instant::now()).map_err(task_error)?;
             (answers, self.change(record))
@@ -103,20 +133,45 @@ impl Inner {
     }
 
     /// Waits for the end of a task and answers as the call itself would have been answered.
-    async fn task_result(&self, id: &str, revision: Revision) -> Outcome {
-        let over = |record: &trunkline_proto::task::Record| {
-            record.is_over().then(|| record.outcome().cloned())
+    async fn task_result(self: &Arc<Self>, id: &str, call: &Call) -> Outcome {
+        let owner = owner(call);
+        let over = |record: &Record| match record.is_for(owner.as_deref()) {
+            true => record.is_over().then(|| Ok(record.outcome().cloned())),
+            false => Some(Err(TaskError::Unknown)),
         };
-        let outcome = self.tasks.wait(id, over).await.map_err(task_error)?;
+        let outcome = self.tasks.wait(self, id, over).await.flatten().map_err(task_error)?;
         match outcome {
             None => Err(ErrorObject::internal("cancelled", "The task was cancelled.")),
             Some(Err(error)) => Err(error),
             Some(Ok(mut result)) => {
                 result.meta = related_to(id, result.meta.take());
-                Ok(stateful::encode(result, revision, &self.extras(None)))
+                Ok(stateful::encode(result, call.revision, &self.extras(None)))
             }
         }
     }
+}
+
+/// Whom a caller's tasks belong to.
+type Owner = Option<String>;
+
+fn owner(call: &Call) -> Owner {
+    principal(&call.attached).map(|it| it.id())
+}
+
+/// A task that is there for its caller.
+fn find<'a>(register: &'a mut Tasks, id: &str, owner: &Owner) -> Result<&'a Record, ErrorObject> {
+    let record = register.get(id, Instant::now()).map_err(task_error)?;
+    match record.is_for(owner.as_deref()) {
+        true => Ok(record),
+        false => Err(task_error(TaskError::Unknown)),
+    }
+}
+
+fn task_of(call: &Call) -> Result<String, ErrorObject> {
+    let params = call.params.to::<TaskParams>();
+    params
+        .map(|it| it.task_id)
+        .map_err(|_| ErrorObject::invalid_params("`taskId` must be a string."))
 }
 
 /// Asks for a task of 2025-11-25: a request of its own that names the task.

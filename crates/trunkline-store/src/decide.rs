@@ -1,0 +1,133 @@
+//! What lies under a key and what is asked → what shall lie there, and what to answer. Both backends
+//! decide here and only act by themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Entry, Expect, StoreError, Version};
+
+/// The two worlds of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Space {
+    Entries,
+    Leases,
+}
+
+/// What lies under a key. An entry's number is its version, a lease's its fence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) value: Arc<[u8]>,
+    pub(crate) number: u64,
+    /// When it is over, by the store's clock.
+    pub(crate) expires: Option<Duration>,
+}
+
+impl Held {
+    pub(crate) fn is_live(&self, now: Duration) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
+    pub(crate) fn entry(&self) -> Entry {
+        Entry { value: self.value.clone(), version: Version::new(self.number) }
+    }
+}
+
+/// What to do with a key, and what to answer.
+pub(crate) struct Change<T> {
+    pub(crate) act: Act,
+    pub(crate) answer: T,
+}
+
+pub(crate) enum Act {
+    Keep,
+    Remove,
+    /// Write this; without a number it gets a new one, greater than all before.
+    Write {
+        value: Arc<[u8]>,
+        number: Option<u64>,
+        expires: Option<Duration>,
+    },
+}
+
+// Each of these gets what is live under the key, and the time.
+
+pub(crate) fn put(value: Arc<[u8]>, ttl: Option<Duration>, now: Duration) -> Change<()> {
+    write(value, until(now, ttl), ())
+}
+
+/// Answers `None` when the value shall be written, else with what is there.
+pub(crate) fn swap(
+    held: Option<&Held>,
+    expect: Expect,
+    value: Arc<[u8]>,
+    ttl: Option<Duration>,
+    now: Duration,
+) -> Change<Option<Option<Entry>>> {
+    let is_expected = match (expect, held) {
+        (Expect::Absent, None) => true,
+        (Expect::Version(version), Some(held)) => held.number == version.number(),
+        _ => false,
+    };
+    if is_expected {
+        write(value, until(now, ttl), None)
+    } else {
+        Change { act: Act::Keep, answer: Some(held.map(Held::entry)) }
+    }
+}
+
+pub(crate) fn delete(held: Option<&Held>) -> Change<bool> {
+    let act = if held.is_some() { Act::Remove } else { Act::Keep };
+    Change { act, answer: held.is_some() }
+}
+
+pub(crate) fn count(
+    held: Option<&Held>,
+    by: i64,
+    ttl: Option<Duration>,
+    now: Duration,
+) -> Result<Change<i64>, StoreError> {
+    let (number, expires) = match held {
+        None => (0, until(now, ttl)),
+        Some(held) => (parse(&held.value).ok_or(StoreError::NotANumber)?, held.expires),
+    };
+    let sum = number.checked_add(by).ok_or(StoreError::OutOfRange)?;
+    Ok(write(sum.to_string().into_bytes().into(), expires, sum))
+}
+
+/// Answers whether the lease was taken.
+pub(crate) fn lease(held: Option<&Held>, ttl: Duration, now: Duration) -> Change<bool> {
+    match held {
+        None => write(Arc::default(), until(now, Some(ttl)), true),
+        Some(_) => Change { act: Act::Keep, answer: false },
+    }
+}
+
+pub(crate) fn renew(held: Option<&Held>, fence: u64, ttl: Duration, now: Duration) -> Change<bool> {
+    if held.is_some_and(|held| held.number == fence) {
+        let expires = until(now, Some(ttl));
+        let act = Act::Write { value: Arc::default(), number: Some(fence), expires };
+        Change { act, answer: true }
+    } else {
+        Change { act: Act::Keep, answer: false }
+    }
+}
+
+pub(crate) fn release(held: Option<&Held>, fence: u64) -> Change<bool> {
+    delete(held.filter(|held| held.number == fence))
+}
+
+fn write<T>(value: Arc<[u8]>, expires: Option<Duration>, answer: T) -> Change<T> {
+    Change { act: Act::Write { value, number: None, expires }, answer }
+}
+
+/// A time so far away that it cannot be written down is never.
+fn until(now: Duration, ttl: Option<Duration>) -> Option<Duration> {
+    now.checked_add(ttl?)
+}
+
+/// Only what `count` would write: no sign for zero, no leading zeros, no spaces.
+fn parse(value: &[u8]) -> Option<i64> {
+    let text = str::from_utf8(value).ok()?;
+    let number: i64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}

@@ -1,0 +1,80 @@
+//! Why a store did not do what it was asked to.
+
+use std::fmt;
+
+/// Why a store did not do what it was asked to.
+///
+/// ```
+/// # use trunkline_store::{Memory, Store, StoreError};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let error = Memory::default().get("").await.unwrap_err();
+/// assert!(matches!(error, StoreError::BadKey { .. }));
+/// assert_eq!(error.to_string(), "A key has 1 to 1024 bytes, this one 0; shorten it or name something.");
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store cannot be reached or its medium failed; the text is a sentence that says why. A write
+    /// may have happened or not.
+    Unavailable(String),
+    /// The key (or the name of a lease or a channel) is empty or too long.
+    BadKey {
+        /// How many bytes it has.
+        length: usize,
+        /// How many it may have.
+        most: usize,
+    },
+    /// The value or message is too large.
+    TooLarge {
+        /// How many bytes it has.
+        size: usize,
+        /// How many it may have.
+        most: usize,
+    },
+    /// There is no room. Nothing was thrown out to make some.
+    Full {
+        /// What there are too many of: `entries`, `bytes` or `listeners`.
+        what: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A time to live of zero was given.
+    ZeroTtl,
+    /// What lies under the key cannot be counted: it is no number.
+    NotANumber,
+    /// The sum does not fit into 64 bits. The number stays as it was.
+    OutOfRange,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Unavailable(why) => f.write_str(why),
+            StoreError::BadKey { length, most } => write!(
+                f,
+                "A key has 1 to {most} bytes, this one {length}; shorten it or name something."
+            ),
+            StoreError::TooLarge { size, most } => write!(
+                f,
+                "The value has {size} bytes and at most {most} are allowed; store less or raise the bound."
+            ),
+            StoreError::Full { what, most } => write!(
+                f,
+                "The store is full: it may hold {most} {what}; delete some, let some expire or raise the bound."
+            ),
+            StoreError::ZeroTtl => {
+                f.write_str("A time to live of zero keeps nothing; give a longer one, or none.")
+            }
+            StoreError::NotANumber => f.write_str(
+                "What lies under the key is no whole number and cannot be counted; use another key.",
+            ),
+            StoreError::OutOfRange => f.write_str(
+                "The sum does not fit into 64 bits; the number stays as it was. Delete it to start anew.",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

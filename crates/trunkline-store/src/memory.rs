@@ -1,0 +1,333 @@
+//! Keys ⇄ bytes in this process. The default: nothing to install, nothing to clean up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::bounds::check_ttl;
+use crate::channels::Channels;
+use crate::clock::{Clock, Monotonic};
+use crate::decide::{self, Act, Change, Held, Space};
+use crate::{
+    Bounds, Capabilities, Entry, Expect, Item, Lease, Listener, Page, Pending, Store, StoreError,
+    Swap, Version,
+};
+
+/// A store in this process, for as long as it lives.
+///
+/// Expired entries are removed when others are written, a few at a time, and all of them before a
+/// write is refused because the store is full.
+///
+/// ```
+/// use trunkline_store::{Memory, Store};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), trunkline_store::StoreError> {
+///
+/// let store = Memory::default();
+/// store.put("color", b"red", None).await?;
+/// assert_eq!(&*store.get("color").await?.unwrap().value, b"red");
+/// # Ok(()) }
+/// ```
+pub struct Memory {
+    bounds: Bounds,
+    clock: Box<dyn Clock>,
+    state: Mutex<State>,
+    channels: Channels,
+}
+
+impl Memory {
+    /// A store within `bounds` that goes by `clock`.
+    ///
+    /// ```
+    /// # use trunkline_store::{Bounds, Manual, Memory};
+    /// let store = Memory::new(Bounds::default().entries(1_000), Manual::default());
+    /// assert!(store.is_empty());
+    /// ```
+    pub fn new(bounds: Bounds, clock: impl Clock) -> Self {
+        let (state, channels) = Default::default();
+        Self { bounds, clock: Box::new(clock), state, channels }
+    }
+
+    /// How many entries and leases are held, those that expired and are not removed yet among them.
+    ///
+    /// ```
+    /// # use trunkline_store::{Memory, Store};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
+    /// let store = Memory::default();
+    /// store.put("a", b"", None).await?;
+    /// assert_eq!(store.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn len(&self) -> usize {
+        self.state().held.len()
+    }
+
+    /// Whether nothing is held.
+    ///
+    /// ```
+    /// # use trunkline_store::Memory;
+    /// assert!(Memory::default().is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what `decide` wants, and returns its answer and the number of what was written.
+    fn change<T>(
+        &self,
+        space: Space,
+        key: &str,
+        decide: impl FnOnce(Option<&Held>, Duration) -> Result<Change<T>, StoreError>,
+    ) -> Result<(T, u64), StoreError> {
+        self.bounds.check_key(key)?;
+        let now = self.clock.now();
+        let mut state = self.state();
+        state.sweep(now, SWEPT_AT_ONCE);
+        let key = (space, Arc::<str>::from(key));
+        let held = state.held.get(&key).filter(|held| held.is_live(now));
+        let Change { act, answer } = decide(held, now)?;
+        let number = match act {
+            Act::Keep => 0,
+            Act::Remove => {
+                state.remove(&key);
+                0
+            }
+            Act::Write { value, number, expires } => {
+                let number = number.unwrap_or(state.last + 1);
+                state.write(key, Held { value, number, expires }, now, &self.bounds)?;
+                state.last = state.last.max(number);
+                number
+            }
+        };
+        Ok((answer, number))
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(Bounds::default(), Monotonic::default())
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values are nobody's business.
+        f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl Store for Memory {
+    fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
+        Box::pin(async move {
+            self.bounds.check_key(key)?;
+            let now = self.clock.now();
+            let held = self.state().held.get(&(Space::Entries, key.into())).cloned();
+            Ok(held.filter(|held| held.is_live(now)).map(|held| held.entry()))
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Version> {
+        Box::pin(async move {
+            check_ttl(ttl)?;
+            self.bounds.check_value(value)?;
+            let value = value.into();
+            let (_, number) =
+                self.change(Space::Entries, key, |_, now| Ok(decide::put(value, ttl, now)))?;
+            Ok(Version::new(number))
+        })
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a str,
+        expect: Expect,
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Swap> {
+        Box::pin(async move {
+            check_ttl(ttl)?;
+            self.bounds.check_value(value)?;
+            let value = value.into();
+            let (conflict, number) = self.change(Space::Entries, key, |held, now| {
+                Ok(decide::swap(held, expect, value, ttl, now))
+            })?;
+            Ok(conflict.map_or(Swap::Done(Version::new(number)), Swap::Conflict))
+        })
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
+        Box::pin(async move {
+            Ok(self.change(Space::Entries, key, |held, _| Ok(decide::delete(held)))?.0)
+        })
+    }
+
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+        Box::pin(async move {
+            check_ttl(ttl)?;
+            Ok(self.change(Space::Entries, key, |held, now| decide::count(held, by, ttl, now))?.0)
+        })
+    }
+
+    fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
+        Box::pin(async move {
+            check_ttl(Some(ttl))?;
+            let (is_taken, fence) =
+                self.change(Space::Leases, name, |held, now| Ok(decide::lease(held, ttl, now)))?;
+            Ok(is_taken.then(|| Lease::new(name, fence)))
+        })
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool> {
+        Box::pin(async move {
+            check_ttl(Some(ttl))?;
+            let fence = lease.fence();
+            Ok(self
+                .change(Space::Leases, lease.name(), |held, now| {
+                    Ok(decide::renew(held, fence, ttl, now))
+                })?
+                .0)
+        })
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let fence = lease.fence();
+            Ok(self
+                .change(Space::Leases, lease.name(), |held, _| Ok(decide::release(held, fence)))?
+                .0)
+        })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> Pending<'a, Page> {
+        Box::pin(async move {
+            let limit = self.bounds.page_limit(limit);
+            let now = self.clock.now();
+            let from = match after {
+                Some(after) if after >= prefix => Excluded((Space::Entries, after.into())),
+                _ => Included((Space::Entries, prefix.into())),
+            };
+            let (mut page, mut bytes) = (Page::default(), 0);
+            let state = self.state();
+            for ((space, key), held) in state.held.range((from, Unbounded)) {
+                if *space != Space::Entries || !key.starts_with(prefix) {
+                    break;
+                }
+                if !held.is_live(now) {
+                    continue;
+                }
+                if page.items.len() == limit || bytes >= self.bounds.page_bytes {
+                    page.next = page.items.last().map(|item| item.key.clone());
+                    break;
+                }
+                bytes += held.value.len();
+                let Entry { value, version } = held.entry();
+                page.items.push(Item { key: key.to_string(), value, version });
+            }
+            Ok(page)
+        })
+    }
+
+    fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()> {
+        Box::pin(async move { self.channels.publish(channel, message, &self.bounds) })
+    }
+
+    fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener> {
+        Box::pin(async move { self.channels.listen(channel, &self.bounds) })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+}
+
+type Key = (Space, Arc<str>);
+
+/// What is held.
+// Invariant: `times` has exactly the keys of `held` that expire, each once; `bytes` is their sum.
+#[derive(Default)]
+struct State {
+    held: BTreeMap<Key, Held>,
+    times: BTreeSet<(Duration, Key)>,
+    bytes: usize,
+    /// The greatest version or fence there ever was.
+    last: u64,
+}
+
+impl State {
+    fn write(
+        &mut self,
+        key: Key,
+        held: Held,
+        now: Duration,
+        bounds: &Bounds,
+    ) -> Result<(), StoreError> {
+        let size = size(&key, &held);
+        if self.check(&key, size, bounds).is_err() {
+            self.sweep(now, usize::MAX);
+            self.check(&key, size, bounds)?;
+        }
+        self.remove(&key);
+        self.bytes += size;
+        if let Some(expires) = held.expires {
+            self.times.insert((expires, key.clone()));
+        }
+        self.held.insert(key, held);
+        Ok(())
+    }
+
+    fn check(&self, key: &Key, size: usize, bounds: &Bounds) -> Result<(), StoreError> {
+        let (more, freed) = match self.held.get(key) {
+            Some(old) => (0, self::size(key, old)),
+            None => (1, 0),
+        };
+        bounds.check_total(self.held.len() + more, self.bytes - freed + size)
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(old) = self.held.remove(key) {
+            self.bytes -= size(key, &old);
+            if let Some(expires) = old.expires {
+                self.times.remove(&(expires, key.clone()));
+            }
+        }
+    }
+
+    /// Removes what has expired, the oldest first, but no more than `most`.
+    fn sweep(&mut self, now: Duration, most: usize) {
+        for _ in 0..most {
+            match self.times.first() {
+                Some((expires, key)) if *expires <= now => {
+                    let key = key.clone();
+                    self.remove(&key);
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+fn size((_, key): &Key, held: &Held) -> usize {
+    key.len() + held.value.len() + OVERHEAD
+}
+
+/// What an entry costs besides its key and value: the nodes of two trees and two counts.
+const OVERHEAD: usize = 160;
+/// A write adds at most one entry, so removing more than one keeps up.
+const SWEPT_AT_ONCE: usize = 8;

@@ -1,0 +1,77 @@
+//! Names → stores to test, and folders that go away again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trunkline_store::{Bounds, Folder, Manual, Memory, Store};
+
+/// A folder of its own, removed when it is dropped.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("trunkline-store-{}-{made}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // One that a killed run with the same id left behind.
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A store, its clock, and the folder it may need.
+pub(crate) struct Made {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Manual,
+    pub(crate) scratch: Scratch,
+}
+
+/// Each backend within `bounds`.
+pub(crate) async fn each(bounds: &Bounds) -> Vec<Made> {
+    let (clock, scratch) = (Manual::default(), Scratch::new());
+    let memory = Arc::new(Memory::new(bounds.clone(), clock.clone()));
+    let memory = Made { store: memory, clock, scratch };
+    vec![memory, folder(bounds).await]
+}
+
+/// A store in a folder of its own.
+pub(crate) async fn folder(bounds: &Bounds) -> Made {
+    let (clock, scratch) = (Manual::default(), Scratch::new());
+    let store = reopen(&scratch, bounds, &clock).await;
+    Made { store: Arc::new(store), clock, scratch }
+}
+
+/// The store in this folder, opened once more.
+pub(crate) async fn reopen(scratch: &Scratch, bounds: &Bounds, clock: &Manual) -> Folder {
+    let folder = Folder::open_with(scratch.path(), bounds.clone(), clock.clone()).await;
+    folder.expect("the folder opens")
+}
+
+/// Numbers that look random and are the same in every run with the same seed (SplitMix64).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
+        self.next() % most
+    }
+}

@@ -1,0 +1,10 @@
+//! Both backends, through their public face.
+
+mod backend;
+mod bounds;
+mod child;
+mod damage;
+mod kill;
+mod model;
+mod processes;
+mod suite;

@@ -1,0 +1,170 @@
+//! The suite, on both backends and both kinds of runtime.
+
+use std::future::ready;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use trunkline_store::suite::{self, Subject};
+use trunkline_store::{
+    Bounds, Capabilities, Entry, Expect, Folder, Lease, Listener, Manual, Memory, Monotonic, Page,
+    Pending, Store, Swap, Version,
+};
+
+use crate::backend::Scratch;
+
+fn bounds() -> Bounds {
+    Bounds::default().value(1 << 16)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn memory_keeps_every_promise() {
+    suite::run(memory).await;
+}
+
+#[tokio::test]
+async fn memory_keeps_every_promise_on_one_thread() {
+    suite::run(memory).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_keeps_every_promise_by_tokios_clock() {
+    suite::run(|| async {
+        let store = Memory::new(bounds(), Monotonic::default());
+        Subject::new(store, bounds(), tokio::time::advance)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn folder_keeps_every_promise() {
+    suite::run(folder).await;
+}
+
+#[tokio::test]
+async fn folder_keeps_every_promise_on_one_thread() {
+    suite::run(folder).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_openings_of_one_folder_keep_every_promise_together() {
+    suite::run(|| async {
+        let (clock, scratch) = (Manual::default(), Scratch::new());
+        let open = || Folder::open_with(scratch.path(), bounds(), clock.clone());
+        let pair = ByTurns {
+            stores: [open().await.expect("it opens"), open().await.expect("it opens twice")],
+            turn: AtomicUsize::default(),
+        };
+        Subject::new(pair, bounds(), move |by| {
+            let _ = &scratch;
+            ready(clock.advance(by))
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_store_that_breaks_a_promise_is_named() {
+    let wrong = tokio::spawn(suite::run(|| async {
+        // It claims a smaller bound than it keeps.
+        let clock = Manual::default();
+        let store = Memory::new(bounds(), clock.clone());
+        Subject::new(store, bounds().value(100), move |by| ready(clock.advance(by)))
+    }));
+    let panic = wrong.await.expect_err("the suite fails").into_panic();
+    let text = panic.downcast_ref::<String>().expect("a panic with a text");
+    assert!(text.starts_with("1 of 43 promises are not kept:\nvalues_up_to_the_bound"), "{text}");
+}
+
+async fn memory() -> Subject {
+    let clock = Manual::default();
+    let store = Memory::new(bounds(), clock.clone());
+    Subject::new(store, bounds(), move |by| ready(clock.advance(by)))
+}
+
+async fn folder() -> Subject {
+    let (clock, scratch) = (Manual::default(), Scratch::new());
+    let store = Folder::open_with(scratch.path(), bounds(), clock.clone()).await;
+    Subject::new(store.expect("the folder opens"), bounds(), move |by| {
+        let _ = &scratch;
+        ready(clock.advance(by))
+    })
+}
+
+/// Every operation goes to the other of two stores that should be one. Channels are local, so they
+/// stay with the first.
+struct ByTurns {
+    stores: [Folder; 2],
+    turn: AtomicUsize,
+}
+
+impl ByTurns {
+    fn next(&self) -> &Folder {
+        &self.stores[self.turn.fetch_add(1, Ordering::Relaxed) % 2]
+    }
+}
+
+impl Store for ByTurns {
+    fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
+        self.next().get(key)
+    }
+
+    fn put<'a>(
+        &'a self,
+        key: &'a str,
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Version> {
+        self.next().put(key, value, ttl)
+    }
+
+    fn swap<'a>(
+        &'a self,
+        key: &'a str,
+        expect: Expect,
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Swap> {
+        self.next().swap(key, expect, value, ttl)
+    }
+
+    fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
+        self.next().delete(key)
+    }
+
+    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
+        self.next().count(key, by, ttl)
+    }
+
+    fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
+        self.next().lease(name, ttl)
+    }
+
+    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool> {
+        self.next().renew(lease, ttl)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool> {
+        self.next().release(lease)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        prefix: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> Pending<'a, Page> {
+        self.next().scan(prefix, after, limit)
+    }
+
+    fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()> {
+        self.stores[0].publish(channel, message)
+    }
+
+    fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener> {
+        self.stores[0].listen(channel)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.stores[0].capabilities()
+    }
+}
