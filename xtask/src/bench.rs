@@ -1,5 +1,6 @@
 //! `cargo xtask bench NAME` → what a call costs here, in a bare program and in rmcp, and whether the targets are met.
 
+mod build;
 mod chart;
 mod http;
 mod programs;
@@ -15,11 +16,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
         Some((name, rest)) if name == "stdio" => stdio::run(rest),
         Some((name, rest)) if name == "http" => http::run(rest),
         Some((name, rest)) if name == "sessions" => sessions::run(rest),
+        Some((name, rest)) if name == "build" => build::run(rest),
         _ => Err(format!(
-            "Say what to measure.\n\n{}\n\n{}\n\n{}",
+            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}",
             stdio::USAGE,
             http::USAGE,
-            sessions::USAGE
+            sessions::USAGE,
+            build::USAGE
         )),
     }
 }

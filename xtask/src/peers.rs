@@ -1,4 +1,7 @@
-//! The clients and servers of other projects: installed once, then run against our binary.
+//! The clients and servers of other projects: installed once, then run against our binaries.
+
+mod process;
+mod travel;
 
 use crate::{readme, run};
 use std::path::{Path, PathBuf};
@@ -22,6 +25,11 @@ pub const PEERS: &[(&str, &str, &str)] = &[
         "`trunkline` against the everything and FastMCP servers over HTTP",
         "cli.mjs --http",
     ),
+    (
+        travel::NAME,
+        "the travel server with every client, and the travel client with every server",
+        travel::NAME,
+    ),
 ];
 
 /// The chore: install, build, and run the peers named (all when none is).
@@ -42,6 +50,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
 /// Runs one script; it prints a line per check and its own count.
 pub fn one(script: &str) -> Result<(), String> {
+    if script == travel::NAME {
+        return travel::run();
+    }
     let (script, told) = script.split_once(' ').unwrap_or((script, ""));
     let interpreter =
         if script.ends_with(".py") { venv().join("bin/python") } else { "node".into() };

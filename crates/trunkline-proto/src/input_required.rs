@@ -9,6 +9,7 @@ use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{ClientCapabilities, ElicitParams, InputRequest, InputRequired};
+use trunkline_wire::revision::Revision;
 
 /// Questions that a call came back with, while they are being answered.
 #[derive(Debug)]
@@ -144,32 +145,115 @@ impl Journal {
     }
 }
 
+/// A kind of question, as far as clients say whether they can be asked it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum QuestionKind {
+    /// A form for the user.
+    Form,
+    /// A URL for the user to visit.
+    Url,
+    /// Something for the client's model.
+    Sampling,
+    /// Something for the client's model, which may use tools to answer.
+    SamplingWithTools,
+    /// The folders that the user works in.
+    Roots,
+}
+
+impl QuestionKind {
+    /// What kind of question this is.
+    pub fn of(request: &InputRequest) -> Self {
+        match request {
+            InputRequest::Elicit(ElicitParams::Form(_)) => Self::Form,
+            InputRequest::Elicit(ElicitParams::Url(_)) => Self::Url,
+            InputRequest::Sample(it) if !it.tools.is_empty() || it.tool_choice.is_some() => {
+                Self::SamplingWithTools
+            }
+            InputRequest::Sample(_) => Self::Sampling,
+            InputRequest::Roots => Self::Roots,
+        }
+    }
+
+    /// What a client lacks that cannot be asked it, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Form => "form elicitation",
+            Self::Url => "URL elicitation",
+            Self::Sampling => "sampling",
+            Self::SamplingWithTools => "sampling with tools",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// Whether a client that speaks `revision` and says this of itself can be asked it.
+    pub fn suits(self, client: &ClientCapabilities, revision: Revision) -> bool {
+        let profile = revision.profile();
+        self.is_declared(client)
+            && match self {
+                Self::Form => profile.titles,
+                Self::Url | Self::SamplingWithTools => profile.icons,
+                Self::Sampling | Self::Roots => true,
+            }
+    }
+
+    fn is_declared(self, client: &ClientCapabilities) -> bool {
+        let elicitation = client.elicitation.as_ref();
+        let sampling = client.sampling.as_ref();
+        match self {
+            Self::Form => elicitation.is_some_and(|it| it.form),
+            Self::Url => elicitation.is_some_and(|it| it.url),
+            Self::Sampling => sampling.is_some(),
+            Self::SamplingWithTools => sampling.is_some_and(|it| it.tools),
+            Self::Roots => client.roots.is_some(),
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Self::Form | Self::Url => "elicitation/create",
+            Self::Sampling | Self::SamplingWithTools => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    /// Where a client says it, and how.
+    fn capability(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Form => ("elicitation", Some("form")),
+            Self::Url => ("elicitation", Some("url")),
+            Self::Sampling => ("sampling", None),
+            Self::SamplingWithTools => ("sampling", Some("tools")),
+            Self::Roots => ("roots", None),
+        }
+    }
+}
+
 /// What the newest revision answers when a client cannot be asked `request`; `None` if it can.
 pub fn missing_capability(
     request: &InputRequest,
     client: &ClientCapabilities,
 ) -> Option<ErrorObject> {
-    let elicitation = client.elicitation.as_ref();
-    let sampling = client.sampling.as_ref();
-    let (has, required) = match request {
-        InputRequest::Elicit(ElicitParams::Form(_)) => {
-            (elicitation.is_some_and(|it| it.form), json!({ "elicitation": { "form": {} } }))
+    let kind = QuestionKind::of(request);
+    (!kind.is_declared(client)).then(|| missing_capabilities(&[kind]))
+}
+
+/// What the newest revision answers when a client cannot be asked any of `kinds`.
+pub fn missing_capabilities(kinds: &[QuestionKind]) -> ErrorObject {
+    let mut methods: Vec<_> = kinds.iter().map(|it| format!("`{}`", it.method())).collect();
+    methods.dedup();
+    let mut required = json!({});
+    for kind in kinds {
+        let (name, part) = kind.capability();
+        if required[name].is_null() {
+            required[name] = json!({});
         }
-        InputRequest::Elicit(ElicitParams::Url(_)) => {
-            (elicitation.is_some_and(|it| it.url), json!({ "elicitation": { "url": {} } }))
+        if let Some(part) = part {
+            required[name][part] = json!({});
         }
-        InputRequest::Sample(params)
-            if !params.tools.is_empty() || params.tool_choice.is_some() =>
-        {
-            (sampling.is_some_and(|it| it.tools), json!({ "sampling": { "tools": {} } }))
-        }
-        InputRequest::Sample(_) => (sampling.is_some(), json!({ "sampling": {} })),
-        InputRequest::Roots => (client.roots.is_some(), json!({ "roots": {} })),
-    };
+    }
     let message =
-        format!("This call needs to ask `{}`, which the request does not offer.", request.method());
-    (!has).then(|| {
-        ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, message)
-            .with_data(Json::of(&json!({ "requiredCapabilities": required })))
-    })
+        format!("This call needs to ask {}, which the request does not offer.", methods.join(", "));
+    ErrorObject::new(code::MISSING_CLIENT_CAPABILITY, message)
+        .with_data(Json::of(&json!({ "requiredCapabilities": required })))
 }

@@ -38,6 +38,10 @@ pub(crate) struct Change<T> {
     pub(crate) answer: T,
 }
 
+/// What is live under a key, and the time → what to do.
+pub(crate) type Decide<'a, T> =
+    dyn Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + 'a;
+
 pub(crate) enum Act {
     Keep,
     Remove,

@@ -312,12 +312,11 @@ impl State {
     /// Removes what has expired, the oldest first, but no more than `most`.
     fn sweep(&mut self, now: Duration, most: usize) {
         for _ in 0..most {
-            match self.times.first() {
-                Some((expires, key)) if *expires <= now => {
-                    let key = key.clone();
-                    self.remove(&key);
-                }
-                _ => break,
+            if self.times.first().is_none_or(|(expires, _)| *expires > now) {
+                break;
+            }
+            if let Some((_, key)) = self.times.pop_first() {
+                self.remove(&key);
             }
         }
     }

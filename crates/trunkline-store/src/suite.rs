@@ -11,7 +11,10 @@
 //! suite::run(|| async {
 //!     let (bounds, clock) = (Bounds::default().value(1 << 16), Manual::default());
 //!     let store = Memory::new(bounds.clone(), clock.clone());
-//!     Subject::new(store, bounds, move |by| std::future::ready(clock.advance(by)))
+//!     Subject::new(store, bounds, move |by| {
+//!         clock.advance(by);
+//!         async {}
+//!     })
 //! })
 //! .await;
 //! # }
@@ -42,7 +45,10 @@ use crate::{Bounds, Store, StoreError};
 ///
 /// let clock = Manual::default();
 /// let store = Memory::new(Bounds::default(), clock.clone());
-/// let subject = Subject::new(store, Bounds::default(), move |by| std::future::ready(clock.advance(by)));
+/// let subject = Subject::new(store, Bounds::default(), move |by| {
+///     clock.advance(by);
+///     async {}
+/// });
 /// # drop(subject);
 /// ```
 pub struct Subject {
@@ -125,14 +131,12 @@ impl fmt::Debug for Subject {
 /// One promise of [`Store`], and how to see whether it is kept.
 ///
 /// ```
-/// # use trunkline_store::{Bounds, Manual, Memory, suite::{self, Subject}};
-/// # #[tokio::main(flavor = "current_thread")]
+/// # use trunkline_store::{Bounds, Memory, suite::{self, Subject}};
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// for case in suite::cases().iter().filter(|case| case.name().contains("delete")) {
-///     let clock = Manual::default();
-///     let store = Memory::new(Bounds::default(), clock.clone());
-///     let advance = move |by| std::future::ready(clock.advance(by));
-///     assert_eq!(case.check(Subject::new(store, Bounds::default(), advance)).await, Ok(()));
+///     let subject = Subject::new(Memory::default(), Bounds::default(), tokio::time::advance);
+///     assert_eq!(case.check(subject).await, Ok(()), "{}", case.name());
 /// }
 /// # }
 /// ```
@@ -185,14 +189,11 @@ impl fmt::Debug for Case {
 /// If a promise is not kept; the message names each.
 ///
 /// ```
-/// # use trunkline_store::{Bounds, Manual, Memory, suite::{self, Subject}};
-/// # #[tokio::main(flavor = "current_thread")]
+/// # use trunkline_store::{Bounds, Memory, suite::{self, Subject}};
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// # let bounds = Bounds::default().value(1 << 16);
 /// suite::run(|| async {
-///     let clock = Manual::default();
-///     let store = Memory::new(bounds.clone(), clock.clone());
-///     Subject::new(store, bounds.clone(), move |by| std::future::ready(clock.advance(by)))
+///     Subject::new(Memory::default(), Bounds::default(), tokio::time::advance)
 /// })
 /// .await;
 /// # }

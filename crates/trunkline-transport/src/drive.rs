@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Conversation, Heard, Input, Output};
+use trunkline_proto::{Attached, Conversation, Heard, Input, Output};
 use trunkline_wire::frame::{Decoder, Frame, Framing};
 use trunkline_wire::jsonrpc::Incoming;
 
@@ -132,7 +132,7 @@ where
 
     /// Runs the conversation until the peer hangs up, or [`Voice::close`].
     pub async fn run(mut self) -> Result<(), DriveError> {
-        let _listening = self.handler.listen(&self.voice);
+        let _listening = self.handler.listen(&self.voice, &Attached::default());
         // A client speaks first: what it wants to say is there before anything has happened.
         let outcome = poll_fn(|cx| {
             self.act(cx);

@@ -7,8 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use trunkline_proto::{Call, Heard};
+use trunkline_proto::{Attached, Call, Heard};
 use trunkline_wire::header::ParamHeaders;
+use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 
 use crate::voice::Voice;
@@ -22,14 +23,26 @@ pub trait Handler: Send + Sync + 'static {
     fn heard(&self, _heard: Heard) {}
 
     /// A conversation begins whose peer may want to hear of changes: tell them to `voice` until
-    /// what is returned is dropped.
-    fn listen(&self, _voice: &Voice) -> Listening {
+    /// what is returned is dropped. `attached` is what came with the request that began it.
+    fn listen(&self, _voice: &Voice, _attached: &Attached) -> Listening {
         None
     }
 
-    /// The arguments of a tool that HTTP clients repeat in headers, if it has any.
-    fn param_headers(&self, _tool: &str) -> Option<Arc<ParamHeaders>> {
+    /// The arguments of a tool that HTTP clients repeat in headers, if it has any and the caller
+    /// may know of it. `meta` is the `_meta` of the request.
+    fn param_headers(
+        &self,
+        _tool: &str,
+        _meta: Option<&Json>,
+        _attached: &Attached,
+    ) -> Option<Arc<ParamHeaders>> {
         None
+    }
+
+    /// Whether two requests come from the same caller, so that one may go on with the session that
+    /// the other began.
+    fn is_same_caller(&self, _one: &Attached, _other: &Attached) -> bool {
+        true
     }
 }
 
@@ -61,16 +74,32 @@ impl Handler for Nobody {
     }
 }
 
-/// A handler's future whose panics are answers too.
-pub(crate) struct Guarded(pub(crate) Pin<Box<dyn Future<Output = Outcome> + Send>>);
+/// A handler's future whose panics are answers too, and whose end never is one.
+pub(crate) struct Guarded(Option<Pin<Box<dyn Future<Output = Outcome> + Send>>>);
+
+impl Guarded {
+    fn new(future: Pin<Box<dyn Future<Output = Outcome> + Send>>) -> Self {
+        Self(Some(future))
+    }
+}
 
 impl Future for Guarded {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         // The future is dropped after a panic and never polled again.
-        catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx)))
+        let Some(future) = &mut self.0 else { return Poll::Ready(Err(panicked())) };
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
             .unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // What a handler holds may panic when it is dropped. Its call is over by then, and those
+        // of others on the same connection are not.
+        let future = self.0.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
     }
 }
 
@@ -91,7 +120,7 @@ pub(crate) fn begin(
     match guarded_call(handler, call, voice) {
         Answer::Now(outcome) => Ok(outcome),
         Answer::Later(future) => {
-            let mut future = Guarded(future);
+            let mut future = Guarded::new(future);
             match Pin::new(&mut future).poll(cx) {
                 Poll::Ready(outcome) => Ok(outcome),
                 Poll::Pending => Err(future),

@@ -206,8 +206,7 @@ impl Voice {
     }
 
     /// Whether both speak into the same conversation.
-    #[cfg(feature = "http")]
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

@@ -32,7 +32,7 @@ async fn connect(words: Vec<String>) -> Result<Client, ConnectError> {
         say(&format!("    asked: {}", question.message()));
         Ok(ElicitResult::accept(RawJson::of(&json!({ "name": "Ada" }))))
     });
-    let builder = Client::builder("example-client", "1.0.0").host(host);
+    let builder = Client::builder("example-client", "1.0.0").responder(host);
     if let Some((program, arguments)) = words.split_first() {
         return builder.connect(Command::new(program).args(arguments)).await;
     }

@@ -20,7 +20,8 @@
 //! ```
 //!
 //! Which revision is spoken is settled while connecting, and nothing here depends on it. Read
-//! [`Host`] for the questions a server may ask, [`Call`] for what a call can be told.
+//! [`Responder`] for the questions a server may ask, [`Call`] for what a call can be told, [`Host`]
+//! for many servers at once.
 
 mod ask;
 mod builder;
@@ -28,11 +29,18 @@ mod cache;
 mod call;
 mod calls;
 mod error;
+mod hooks;
 mod host;
+mod known;
+mod layer;
 mod listen;
 mod pages;
+mod question;
 mod rejected;
+mod responder;
+mod retry;
 mod skills;
+mod stream;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -45,13 +53,21 @@ use trunkline_transport::connection::Connection;
 use trunkline_wire::model::{Implementation, ServerCapabilities};
 use trunkline_wire::revision::Revision;
 
-pub use builder::ClientBuilder;
+use crate::Server;
+
+pub use builder::{ClientBuilder, IntoHooks};
 pub use call::{Call, Running};
 pub use error::{CallError, ConnectCause, ConnectError};
-pub use host::{Hooks, Host};
+pub use hooks::{Hooks, Roots};
+pub use host::{Consent, Host, HostBuilder, HostError, Item, Listed, Target, Wish};
+pub use layer::{BoxError, ClientRequest, LayerError, Requests};
 pub use listen::Listener;
+pub use question::{Question, Sampling};
 pub use rejected::RejectedTool;
+pub use responder::Responder;
+pub use retry::{Retry, Retrying};
 pub use skills::SkillError;
+pub use stream::{CallStream, Event};
 pub use tasks::ToolCall;
 /// Why a handshake failed, and what an HTTP status said.
 pub use trunkline_proto::client::{HttpError, OpenError};
@@ -77,6 +93,24 @@ impl Client {
     /// A client under construction.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
+    }
+
+    /// Connects to a server in this process with all defaults: nothing is asked of this client, and
+    /// the newest revision is spoken. [`ClientBuilder::connect_memory`] has everything else.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), trunkline::client::ConnectError> {
+    /// let server = Server::builder("empty", "1.0.0").build();
+    /// let client = Client::in_memory(&server).await?;
+    /// assert_eq!(client.server_info().unwrap().name, "empty");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn in_memory(server: &Server) -> Result<Self, ConnectError> {
+        let version = env!("CARGO_PKG_VERSION");
+        Self::builder("trunkline", version).connect_memory(server).await
     }
 
     /// The revision that is spoken.

@@ -5,17 +5,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, Call};
+use trunkline_proto::{Attached, Call, CallKey, Peer};
+use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::method;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
 use trunkline_wire::revision::Revision;
 
+use crate::layer::Added;
 use crate::server::{Context, FromCall, Input, Rejection, Signature};
 
 /// The arguments of a call, read as a `T`.
@@ -81,12 +85,11 @@ impl FromCall for Option<Principal> {
     }
 }
 
-/// What a layer in front of the server put into the extensions of the HTTP request.
-#[cfg(feature = "http")]
+/// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
+/// extensions of the HTTP request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension<T>(pub T);
 
-#[cfg(feature = "http")]
 impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
         input.context().extension::<T>().cloned().map(Self).ok_or_else(|| {
@@ -155,6 +158,10 @@ impl FromCall for Cancelled {
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
         Ok(Self(input.context().clone()))
     }
+
+    fn describe(signature: &mut Signature) {
+        signature.for_all();
+    }
 }
 
 impl fmt::Debug for Cancelled {
@@ -175,6 +182,10 @@ impl FromCall for Uri {
         })?;
         Ok(Self(uri.to_owned()))
     }
+
+    fn describe(signature: &mut Signature) {
+        signature.for_all();
+    }
 }
 
 /// Who looks at a list or calls: what [`visible`](crate::server::ToolEntry::visible) decides on.
@@ -186,10 +197,10 @@ impl Caller<'_> {
         principal(&self.0.attached)
     }
 
-    /// What a layer in front of the server put into the extensions of the HTTP request.
-    #[cfg(feature = "http")]
+    /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
+    /// extensions of the HTTP request.
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        self.0.attached.get::<http::Extensions>()?.get()
+        extension(&self.0.attached)
     }
 
     /// How the client names itself. Self-reported: never a reason to let anybody in.
@@ -221,6 +232,9 @@ impl fmt::Debug for Caller<'_> {
 
 /// Whoever a call was let in for.
 pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
+    if let Some(added) = attached.get::<Added>() {
+        return added.get().or_else(|| principal(added.before()));
+    }
     #[cfg(feature = "http")]
     if let Some(extensions) = attached.get::<http::Extensions>() {
         return extensions.get();
@@ -228,9 +242,49 @@ pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
     attached.get()
 }
 
+/// What layers added to a call, or what came with its HTTP request.
+pub(crate) fn extension<T: Send + Sync + 'static>(attached: &Attached) -> Option<&T> {
+    if let Some(added) = attached.get::<Added>() {
+        return added.get().or_else(|| extension(added.before()));
+    }
+    #[cfg(feature = "http")]
+    if let Some(extensions) = attached.get::<http::Extensions>() {
+        return extensions.get();
+    }
+    None
+}
+
 /// Decides who sees an entry.
 pub(crate) type Visible = Option<Arc<dyn Fn(&Caller<'_>) -> bool + Send + Sync>>;
 
+/// Whether the caller sees an entry. One that cannot be decided on is not seen.
 pub(crate) fn may_see(visible: &Visible, call: &Call) -> bool {
-    visible.as_ref().is_none_or(|it| it(&Caller(call)))
+    visible.as_ref().is_none_or(|it| {
+        catch_unwind(AssertUnwindSafe(|| it(&Caller(call)))).unwrap_or_else(|_| {
+            tracing::error!("`visible` panicked; what it decides on is hidden");
+            false
+        })
+    })
+}
+
+/// A call that nobody made, for who is asked about outside of one: of a listener, or of a request
+/// that is not read yet.
+pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
+    let envelope = meta.and_then(|it| Envelope::read(Some(it)).ok());
+    let peer = envelope.map_or_else(Peer::default, |it| Peer {
+        info: it.client_info,
+        client: it.capabilities,
+        ..Peer::default()
+    });
+    Call {
+        key: CallKey(0),
+        method: &method::TABLE[0],
+        params: Object::default(),
+        meta: meta.cloned(),
+        revision: Revision::LATEST,
+        peer: Arc::new(peer),
+        wants_progress: false,
+        log_level: None,
+        attached: attached.clone(),
+    }
 }

@@ -30,6 +30,7 @@ pub mod client;
 mod error;
 mod extract;
 pub mod form;
+pub mod layer;
 mod schema;
 mod secret;
 pub mod server;
@@ -39,9 +40,7 @@ mod validate;
 
 pub use client::Client;
 pub use error::ToolError;
-#[cfg(feature = "http")]
-pub use extract::Extension;
-pub use extract::{Args, Caller, Cancelled, Capabilities, ClientInfo, Meta, State, Uri};
+pub use extract::{Args, Caller, Cancelled, Capabilities, ClientInfo, Extension, Meta, State, Uri};
 pub use schema::SchemaProfile;
 pub use server::{Answer, Context, Json, Server, prompt, resource, skill, template, tool};
 pub use trunkline_auth::Principal;

@@ -5,6 +5,25 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use trunkline_wire::json::Json;
 
+/// How schemas are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchemaProfile {
+    /// What real hosts accept: no `$ref`, no `["T","null"]`, no `uint32`.
+    #[default]
+    Plain,
+    /// All that JSON Schema has.
+    Full,
+}
+
+pub(crate) fn input_in<T: JsonSchema>(_: SchemaProfile) -> Json {
+    input::<T>()
+}
+
+pub(crate) fn output_in<T: JsonSchema>(_: SchemaProfile) -> Json {
+    output::<T>()
+}
+
 /// The schema of a tool's arguments, whose root is always an object.
 pub(crate) fn input<T: JsonSchema>() -> Json {
     let mut schema = plain::<T>();

@@ -6,19 +6,25 @@
 mod ask;
 mod builder;
 mod change;
+mod compose;
 mod context;
 mod function;
+mod guard;
 #[cfg(feature = "http")]
 mod http;
 mod job;
 mod listeners;
 mod lists;
 mod prompt;
+mod proxy;
 mod resource;
 mod rounds;
 mod router;
+mod run;
 mod skills;
+mod suggest;
 mod tasks;
+mod terms;
 mod tool;
 
 use std::fmt;
@@ -33,22 +39,26 @@ use trunkline_transport::{Limits, stdio};
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
 
+use crate::layer::Layers;
 use crate::schema::SchemaProfile;
 use lists::Registry;
 
 pub use ask::{Answer, Ask, AskError, AskModel, AskRoots, AskUrl, Declined};
 pub use builder::{BuildError, ServerBuilder, Toolbox};
+pub use compose::IntoServer;
 pub use context::Context;
 pub use function::{FromCall, Function, Input, Rejection, Signature};
 #[cfg(feature = "http")]
 pub use http::{Http, HttpBody, HttpService, bind};
 pub use prompt::{IntoPrompt, IntoPromptEntry, PromptEntry, prompt};
+pub use proxy::{ProxyError, Relay, proxy, relay};
 pub use resource::{
     Bytes, IntoContents, IntoResource, ResourceEntry, ResourceOrTemplate, TemplateEntry, resource,
     template,
 };
 pub use skills::{BadSkill, SkillEntry, skill};
 pub use tool::{IntoTool, IntoToolResult, Json, Task, ToolEntry, ToolReply, tool};
+pub use trunkline_proto::input_required::QuestionKind;
 pub use trunkline_proto::task::TaskBounds;
 
 /// A server, ready to be served any number of times. Cheap to clone. The work of its tasks ends with
@@ -81,6 +91,9 @@ pub(crate) struct Inner {
     pub(crate) sealer: Sealer,
     pub(crate) tasks: tasks::Runtime,
     pub(crate) listeners: listeners::Listeners,
+    pub(crate) layers: Layers,
+    pub(crate) mounts: Vec<compose::Mount>,
+    pub(crate) outers: compose::Outers,
 }
 
 impl Server {
@@ -123,7 +136,7 @@ impl Server {
     /// Tells every listening client that something changed, each in its revision's way. A client
     /// that does not read is told later, and holds up nobody.
     pub async fn changed(&self, change: Change) {
-        self.0.0.listeners.tell(&change);
+        self.0.0.tell(&change);
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::locks::Locks;
 use super::name::{self, Named};
 use super::record;
-use crate::decide::{Act, Change, Held, Space};
+use crate::decide::{Act, Change, Decide, Held, Space};
 use crate::{Bounds, Clock, Entry, Item, Page, StoreError};
 use tend::Known;
 
@@ -83,7 +83,7 @@ impl Disk {
         &self,
         space: Space,
         key: &str,
-        decide: &dyn Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError>,
+        decide: &Decide<'_, T>,
     ) -> Result<(T, u64), StoreError> {
         self.bounds.check_key(key)?;
         self.sweep(SWEPT_AT_ONCE);
@@ -129,7 +129,7 @@ impl Disk {
         &self,
         space: Space,
         key: &str,
-        decide: &dyn Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError>,
+        decide: &Decide<'_, T>,
     ) -> Result<(T, u64), StoreError> {
         let (_locked, shard) = self.locks.lock(key).map_err(unavailable(&self.root, "locked"))?;
         let now = self.clock.now();

@@ -172,7 +172,8 @@ async fn a_listener_that_waits_is_woken_by_a_message_and_by_the_end() {
     let store = Arc::new(Memory::default());
     let mut listener = store.listen("news").await.unwrap();
     let (told, mut heard) = tokio::sync::mpsc::channel(4);
-    let listening = tokio::spawn(async move {
+    let mut listening = tokio::task::JoinSet::new();
+    listening.spawn(async move {
         while let Some(Heard::Message(bytes)) = listener.next().await {
             told.send(bytes).await.unwrap();
         }
@@ -183,5 +184,5 @@ async fn a_listener_that_waits_is_woken_by_a_message_and_by_the_end() {
         assert_eq!(heard.recv().await.as_deref(), Some(message));
     }
     drop(store);
-    listening.await.expect("it ends with the store");
+    listening.join_next().await.expect("it was spawned").expect("it ends with the store");
 }

@@ -169,8 +169,8 @@ impl<H: Handler> Endpoint<H> {
             self.settings.door.check(&head.uri, &head.headers)?;
             return match head.method {
                 Method::POST => self.post(head, body, memo).await,
-                Method::GET => self.get(&head.headers),
-                Method::DELETE => self.delete(&head.headers),
+                Method::GET => self.get(head),
+                Method::DELETE => self.delete(head),
                 Method::OPTIONS => self.preflight(&head.headers, "GET, POST, DELETE"),
                 _ if self.settings.sessions => Err(Refusal::method("GET, POST, DELETE")),
                 _ => Err(Refusal::method("POST")),
@@ -180,7 +180,7 @@ impl<H: Handler> Endpoint<H> {
             Some((events, _)) if path == events => {
                 self.settings.door.check(&head.uri, &head.headers)?;
                 match head.method {
-                    Method::GET => self.old_events(&head.headers),
+                    Method::GET => self.old_events(head),
                     Method::OPTIONS => self.preflight(&head.headers, "GET"),
                     _ => Err(Refusal::method("GET")),
                 }
@@ -212,13 +212,14 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// The stream of a session: what is about no request, or the rest of one that broke off.
-    fn get(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
+    fn get(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+        let headers = &head.headers;
         let session = session_request(headers, self.rules())?;
         if !door::accepts_events(headers) {
             let message = "The Accept header must allow `text/event-stream`.";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let session = self.session(session)?;
+        let session = self.session(session, &attached(&head.extensions))?;
         let reader = match headers.get(&LAST_EVENT_ID).map(|it| it.to_str()) {
             None => Some(session.attach()),
             // An id that is not ours, or too old, has nothing after it.
@@ -231,8 +232,9 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    fn delete(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
-        let session = self.session(session_request(headers, self.rules())?)?;
+    fn delete(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+        let session = session_request(&head.headers, self.rules())?;
+        let session = self.session(session, &attached(&head.extensions))?;
         self.sessions.remove(&session.id);
         Ok(empty(StatusCode::NO_CONTENT))
     }
@@ -241,16 +243,22 @@ impl<H: Handler> Endpoint<H> {
         Rules { config: &self.core, sessions: self.settings.sessions }
     }
 
-    pub(super) fn session(&self, id: &str) -> Result<Arc<Session<H>>, Refusal> {
-        self.sessions.get(id).filter(|it| !it.is_old()).ok_or_else(no_session)
+    /// The session of this id, which is nobody's but its owner's.
+    pub(super) fn session(
+        &self,
+        id: &str,
+        caller: &Attached,
+    ) -> Result<Arc<Session<H>>, Refusal> {
+        let session = self.sessions.get(id).filter(|it| !it.is_old() && it.is_of(caller));
+        session.ok_or_else(no_session)
     }
 
-    pub(super) fn new_session(&self, style: Style) -> Arc<Session<H>> {
+    pub(super) fn new_session(&self, style: Style, owner: Attached) -> Arc<Session<H>> {
         let core = if style == Style::Single { &self.old_core } else { &self.core };
         let id = random_name();
         let tags = self.tagger.scope(&id);
         let handler = Arc::clone(&self.handler);
-        Session::new(id, Arc::clone(core), handler, style, tags, &self.settings.limits)
+        Session::new(id, Arc::clone(core), handler, style, tags, &self.settings.limits, owner)
     }
 
     pub(super) fn follow(&self, session: Arc<Session<H>>, reader: Reader) -> Response<HttpBody> {
@@ -266,13 +274,14 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// The stream of 2024-11-05, which is the session: it begins with where to send messages.
-    fn old_events(&self, headers: &HeaderMap) -> Result<Response<HttpBody>, Refusal> {
+    fn old_events(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+        let headers = &head.headers;
         if headers.contains_key(header::ACCEPT) && !door::accepts_events(headers) {
             let message = "The Accept header must allow `text/event-stream`.";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
         }
         let place = self.sessions.reserve().map_err(full)?;
-        let session = self.new_session(Style::Single);
+        let session = self.new_session(Style::Single, attached(&head.extensions));
         let reader = session.attach();
         self.sessions.add(place, &session);
         session.begin();
@@ -295,7 +304,9 @@ impl<H: Handler> Endpoint<H> {
     ) -> Result<Response<HttpBody>, Refusal> {
         let id = head.uri.query().unwrap_or_default().split('&');
         let id = id.filter_map(|it| it.strip_prefix("sessionId=")).next().unwrap_or_default();
-        let session = self.sessions.get(id).filter(|it| it.is_old()).ok_or_else(no_session)?;
+        let caller = attached(&head.extensions);
+        let session = self.sessions.get(id).filter(|it| it.is_old() && it.is_of(&caller));
+        let session = session.ok_or_else(no_session)?;
         self.post_old(&session, head, body).await?;
         Ok(accepted())
     }
@@ -400,10 +411,16 @@ impl Admitted {
 
     /// The same with what was found out about the request, for the handler.
     pub(super) fn with(mut self, extensions: &Extensions) -> Self {
-        if !extensions.is_empty() {
-            self.attached = Attached::new(extensions.clone());
-        }
+        self.attached = attached(extensions);
         self
+    }
+}
+
+/// What those in front of us found out about a request.
+fn attached(extensions: &Extensions) -> Attached {
+    match extensions.is_empty() {
+        true => Attached::default(),
+        false => Attached::new(extensions.clone()),
     }
 }
 

@@ -61,7 +61,7 @@ impl<H: Handler> Exchange<H> {
 
     /// Tells this request of changes from now on, and lets it be closed from outside.
     pub(super) fn listen(&mut self) -> Voice {
-        self.listening = self.handler.listen(&self.voice);
+        self.listening = self.handler.listen(&self.voice, &self.attached);
         self.voice.clone()
     }
 

@@ -7,7 +7,7 @@ use std::task::Poll;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode, request};
 use http_body::Body;
-use trunkline_proto::Outgoing;
+use trunkline_proto::{Attached, Outgoing};
 use trunkline_proto::http::classify::{Route, classify};
 use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
@@ -49,7 +49,7 @@ impl<H: Handler> Endpoint<H> {
         match route {
             Route::Drop => Ok(accepted()),
             Route::Alone => {
-                self.check_params(headers, &incoming)?;
+                self.check_params(headers, &incoming, &admitted.attached)?;
                 let known = std::mem::take(&mut *lock(memo));
                 let core = Server::with_memo(Arc::clone(&self.core), known);
                 self.exchange(core, incoming, Era::Stateless, admitted, memo).await
@@ -64,7 +64,7 @@ impl<H: Handler> Endpoint<H> {
             }
             Route::Open => self.open(incoming, admitted).await,
             Route::Session(id) => {
-                let session = self.session(&id).map_err(|refusal| {
+                let session = self.session(&id, &admitted.attached).map_err(|refusal| {
                     // Which request it was that found no session is told where it can be.
                     Refusal { id: id_of(&incoming), ..refusal }
                 })?;
@@ -115,7 +115,8 @@ impl<H: Handler> Endpoint<H> {
         admitted: Admitted,
     ) -> Result<Response<HttpBody>, Refusal> {
         let place = self.sessions.reserve().map_err(full)?;
-        let session = self.new_session(Style::Resumable { primed: false });
+        let style = Style::Resumable { primed: false };
+        let session = self.new_session(style, admitted.attached.clone());
         let posted = session.post(incoming, true, Arc::new(admitted)).await;
         let is_open = session.is_open();
         if is_open {
@@ -200,7 +201,12 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// The arguments that a tool wants repeated in headers must be there, and be the same.
-    fn check_params(&self, headers: &HeaderMap, incoming: &Incoming) -> Result<(), Refusal> {
+    fn check_params(
+        &self,
+        headers: &HeaderMap,
+        incoming: &Incoming,
+        caller: &Attached,
+    ) -> Result<(), Refusal> {
         let Incoming::One(Message::Request { id, method, params }) = incoming else {
             return Ok(());
         };
@@ -209,7 +215,8 @@ impl<H: Handler> Endpoint<H> {
         }
         let Some(name) = params.get("name") else { return Ok(()) };
         let Ok(name) = name.read::<std::borrow::Cow<'_, str>>() else { return Ok(()) };
-        let Some(wanted) = self.handler.param_headers(&name) else { return Ok(()) };
+        let wanted = self.handler.param_headers(&name, params.get("_meta"), caller);
+        let Some(wanted) = wanted else { return Ok(()) };
         wanted
             .check(params.get("arguments"), |header| {
                 headers.get_all(header).iter().map(HeaderValue::as_bytes)

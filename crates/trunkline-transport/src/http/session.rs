@@ -18,7 +18,9 @@ use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, Server};
-use trunkline_proto::{Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via};
+use trunkline_proto::{
+    Attached, Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via,
+};
 use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
@@ -35,6 +37,8 @@ pub(super) struct Session<H> {
     voice: Voice,
     tags: Tags,
     is_old: bool,
+    /// What came with the request that opened it.
+    owner: Attached,
     state: Mutex<State>,
     me: Weak<Self>,
     /// Wakes the session itself: whoever speaks up has it hear that at once.
@@ -93,6 +97,7 @@ impl<H: Handler> Session<H> {
         style: Style,
         tags: Tags,
         limits: &Limits,
+        owner: Attached,
     ) -> Arc<Self> {
         let (voice, ears) = Voice::new(limits.queue);
         let bounds = Bounds {
@@ -119,6 +124,7 @@ impl<H: Handler> Session<H> {
             voice,
             tags,
             is_old: style == Style::Single,
+            owner,
             state: Mutex::new(state),
             me: me.clone(),
             pump: Waker::from(Arc::new(Pump(me.clone()))),
@@ -127,7 +133,7 @@ impl<H: Handler> Session<H> {
 
     /// Begins to hear of changes and of what handlers say.
     pub(super) fn begin(&self) {
-        let listening = self.handler.listen(&self.voice);
+        let listening = self.handler.listen(&self.voice, &self.owner);
         let mut state = self.lock();
         if state.ended {
             drop(state);
@@ -174,6 +180,11 @@ impl<H: Handler> Session<H> {
             None => Posted::Accepted,
             Some(mut waiting) => poll_fn(|cx| waiting.poll(cx)).await,
         }
+    }
+
+    /// Whether the caller of a request is the one who opened it.
+    pub(super) fn is_of(&self, caller: &Attached) -> bool {
+        self.handler.is_same_caller(&self.owner, caller)
     }
 
     /// Whether it is one of 2024-11-05, with a single stream.

@@ -1,4 +1,4 @@
-//! A question of the server, in either era → the host's checked answer in the revision's words.
+//! A question of the server, in either era → the responder's checked answer in the revision's words.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::model::{ClientCapabilities, InputRequest, InputResponse, ListRootsResult};
 use trunkline_wire::revision::Revision;
 
-use super::host::Host;
 use super::listen::{Hub, change_of};
+use super::responder::Responder;
 
-/// A host whose type is forgotten, so that a client has one type.
+/// A responder whose type is forgotten, so that a client has one type.
 pub(super) trait Asked: Send + Sync {
     /// Answers one question.
     fn answer(&self, question: InputRequest, revision: Revision) -> Answering;
@@ -30,32 +30,34 @@ pub(super) trait Asked: Send + Sync {
 pub(super) type Answering =
     Pin<Box<dyn Future<Output = Result<InputResponse, ErrorObject>> + Send>>;
 
-/// A host and what it declared when the connection was made.
+/// A responder and what it declared when the connection was made.
 pub(super) struct Hosted<H> {
-    host: Arc<H>,
+    responder: Arc<H>,
     capabilities: ClientCapabilities,
 }
 
-impl<H: Host> Hosted<H> {
-    pub(super) fn new(host: Arc<H>, capabilities: ClientCapabilities) -> Self {
-        Self { host, capabilities }
+impl<H: Responder> Hosted<H> {
+    pub(super) fn new(responder: Arc<H>, capabilities: ClientCapabilities) -> Self {
+        Self { responder, capabilities }
     }
 }
 
-impl<H: Host> Asked for Hosted<H> {
+impl<H: Responder> Asked for Hosted<H> {
     fn answer(&self, question: InputRequest, revision: Revision) -> Answering {
         if let Err(error) = check(&question, &self.capabilities) {
             return Box::pin(async { Err(error) });
         }
-        let host = Arc::clone(&self.host);
+        let responder = Arc::clone(&self.responder);
         Box::pin(async move {
             let mut response = match question {
-                InputRequest::Elicit(params) => InputResponse::Elicit(host.elicit(params).await?),
+                InputRequest::Elicit(params) => {
+                    InputResponse::Elicit(responder.elicit(params).await?)
+                }
                 InputRequest::Sample(params) => {
-                    InputResponse::Sample(host.sample(*params).await?.into())
+                    InputResponse::Sample(responder.sample(*params).await?.into())
                 }
                 InputRequest::Roots => {
-                    let roots = host.roots().await?;
+                    let roots = responder.roots().await?;
                     if let Some(root) = roots.iter().find(|it| !it.uri.starts_with("file://")) {
                         let message = format!("The root `{}` is not a `file://` URI.", root.uri);
                         return Err(ErrorObject::internal("roots", message));
@@ -69,7 +71,7 @@ impl<H: Host> Asked for Hosted<H> {
     }
 
     fn changed(&self, change: &trunkline_proto::Change) {
-        self.host.on_change(change);
+        self.responder.on_change(change);
     }
 }
 
@@ -79,7 +81,7 @@ pub(super) struct Answers<H> {
     pub(super) hub: Arc<Hub>,
 }
 
-impl<H: Host> Handler for Answers<H> {
+impl<H: Responder> Handler for Answers<H> {
     fn call(&self, call: Call, _: &Voice) -> Answer {
         let params = call.params.to_json();
         let question = match InputRequest::read(call.method.name, Some(&params)) {
@@ -97,7 +99,7 @@ impl<H: Host> Handler for Answers<H> {
         if heard.method == "notifications/message" {
             // A message that cannot be read is nobody's loss.
             if let Ok(message) = heard.params.to() {
-                self.hosted.host.on_log(message);
+                self.hosted.responder.on_log(message);
             }
         } else if let Some(change) = change_of(&heard) {
             self.hosted.changed(&change);

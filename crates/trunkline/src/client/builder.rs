@@ -1,5 +1,8 @@
 //! What a client is, and how it is connected.
 
+mod args;
+mod sugar;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +18,7 @@ use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::memory;
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
-use trunkline_wire::model::{Implementation, LogLevel, TASKS_EXTENSION};
+use trunkline_wire::model::{Implementation, LogLevel, Progress, TASKS_EXTENSION};
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use super::Client;
@@ -23,9 +26,12 @@ use super::ask::{Answers, Hosted};
 use super::cache::Cache;
 use super::call::{Caller, Shared};
 use super::error::ConnectError;
-use super::host::Host;
+use super::layer::Layers;
 use super::listen::Hub;
+use super::responder::Responder;
 use crate::Server;
+
+pub use sugar::IntoHooks;
 
 /// A client under construction.
 #[derive(Clone, Debug)]
@@ -33,13 +39,25 @@ use crate::Server;
 pub struct ClientBuilder<H = ()> {
     info: Implementation,
     revisions: Revisions,
-    host: Arc<H>,
+    responder: Arc<H>,
     log_level: Option<LogLevel>,
     limits: Limits,
     timing: Option<Timing>,
     framing: Framing,
     keeps_answers: bool,
     http: Http,
+    layers: Layers,
+    on_progress: OnProgress,
+}
+
+/// Whoever hears of the progress of every call.
+#[derive(Clone, Default)]
+struct OnProgress(Option<Arc<dyn Fn(&Progress) + Send + Sync>>);
+
+impl std::fmt::Debug for OnProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.is_some().fmt(f)
+    }
 }
 
 /// What only matters over HTTP.
@@ -65,18 +83,20 @@ impl ClientBuilder {
         Self {
             info,
             revisions: Revisions::ALL,
-            host: Arc::new(()),
+            responder: Arc::new(()),
             log_level: None,
             limits: Limits::default(),
             timing: None,
             framing: Framing::Newline,
             keeps_answers: true,
             http: Http::default(),
+            layers: Layers::default(),
+            on_progress: OnProgress::default(),
         }
     }
 }
 
-impl<H: Host> ClientBuilder<H> {
+impl<H: Responder> ClientBuilder<H> {
     /// Speaks this revision and no other.
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
@@ -88,19 +108,9 @@ impl<H: Host> ClientBuilder<H> {
         self
     }
 
-    /// Has the server's questions answered by `host`.
-    pub fn host<G: Host>(self, host: G) -> ClientBuilder<G> {
-        ClientBuilder {
-            info: self.info,
-            revisions: self.revisions,
-            host: Arc::new(host),
-            log_level: self.log_level,
-            limits: self.limits,
-            timing: self.timing,
-            framing: self.framing,
-            keeps_answers: self.keeps_answers,
-            http: self.http,
-        }
+    /// Has the server's questions answered by `responder`.
+    pub fn responder<G: Responder>(self, responder: G) -> ClientBuilder<G> {
+        self.swap(responder).0
     }
 
     /// Says more about this client than its name and version.
@@ -137,6 +147,16 @@ impl<H: Host> ClientBuilder<H> {
     /// within [`Limits::cache_entries`] and [`Limits::cache_bytes`]; they are, unless said.
     pub fn cache(mut self, is_on: bool) -> Self {
         self.keeps_answers = is_on;
+        self
+    }
+
+    /// Asks for the progress of every call of a handler, and hears it before the call itself does.
+    #[cfg_attr(not(feature = "testing"), allow(dead_code))]
+    pub(crate) fn watch_progress(
+        mut self,
+        heard: impl Fn(&Progress) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_progress = OnProgress(Some(Arc::new(heard)));
         self
     }
 
@@ -222,6 +242,24 @@ impl<H: Host> ClientBuilder<H> {
         self.connect_io(reader, writer).await
     }
 
+    /// The same builder with another responder, and the one that it had.
+    fn swap<G>(self, responder: G) -> (ClientBuilder<G>, Arc<H>) {
+        let builder = ClientBuilder {
+            info: self.info,
+            revisions: self.revisions,
+            responder: Arc::new(responder),
+            log_level: self.log_level,
+            limits: self.limits,
+            timing: self.timing,
+            framing: self.framing,
+            keeps_answers: self.keeps_answers,
+            http: self.http,
+            layers: self.layers,
+            on_progress: self.on_progress,
+        };
+        (builder, self.responder)
+    }
+
     /// One attempt with a process of its own.
     async fn start(
         &self,
@@ -275,7 +313,7 @@ impl<H: Host> ClientBuilder<H> {
         let timing = self
             .timing
             .unwrap_or(Timing { idle: limits.call_deadline, hard: limits.hard_deadline });
-        let mut capabilities = self.host.capabilities();
+        let mut capabilities = self.responder.capabilities();
         // Calls that become tasks are followed, so servers may make them.
         capabilities
             .extensions
@@ -287,7 +325,7 @@ impl<H: Host> ClientBuilder<H> {
         config.bounds = bounds(limits, timing, revisions);
 
         let hub = Arc::new(Hub::default());
-        let hosted = Arc::new(Hosted::new(Arc::clone(&self.host), capabilities));
+        let hosted = Arc::new(Hosted::new(Arc::clone(&self.responder), capabilities));
         let answers = Answers { hosted: Arc::clone(&hosted), hub: Arc::clone(&hub) };
         let cache_entries = if self.keeps_answers { limits.cache_entries } else { 0 };
         let shared = Shared {
@@ -298,6 +336,9 @@ impl<H: Host> ClientBuilder<H> {
             hub,
             cache: Cache::new(cache_entries, limits.cache_bytes),
             rejected: super::rejected::Rejected::default(),
+            known: super::known::Known::default(),
+            layers: self.layers.clone(),
+            on_progress: self.on_progress.0.clone(),
         };
         (Arc::new(config), Arc::new(answers), Ready(Arc::new(shared)))
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use trunkline_proto::client::Opened;
 use trunkline_proto::{Heard, Timing};
 use trunkline_transport::Limits;
-use trunkline_transport::voice::{Request, Voice};
+use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{Fit, encode_params};
 use trunkline_wire::json::Json;
@@ -24,6 +24,8 @@ use trunkline_wire::revision::{Era, Revision};
 use super::ask::Asked;
 use super::cache::{Cache, Key};
 use super::error::CallError;
+use super::known::Known;
+use super::layer::{ClientRequest, Layers};
 use super::listen::Hub;
 use super::pages::follow;
 use super::rejected::Rejected;
@@ -34,7 +36,8 @@ use super::rejected::Rejected;
 /// its progress; see [`Timing`].
 #[must_use = "a call is made when it is awaited"]
 pub struct Call<T> {
-    ask: Ask,
+    /// Or why it cannot be made.
+    ask: Result<Ask, CallError>,
     run: fn(Ask) -> Running<T>,
 }
 
@@ -45,40 +48,54 @@ type OnProgress = Box<dyn FnMut(Progress) + Send>;
 
 impl<T> Call<T> {
     pub(super) fn new(ask: Ask, run: fn(Ask) -> Running<T>) -> Self {
-        Self { ask, run }
+        Self { ask: Ok(ask), run }
+    }
+
+    /// A call that comes to this.
+    pub(super) fn failed(error: CallError) -> Self
+    where
+        T: 'static,
+    {
+        // What never runs needs no way to.
+        Self { ask: Err(error), run: |_| Box::pin(std::future::pending()) }
+    }
+
+    /// The same call, made once `gate` lets it pass. How long that takes does not count.
+    pub(super) fn after(self, gate: Running<()>) -> Self {
+        self.told(|ask| ask.gate = Some(gate))
+    }
+
+    fn told(mut self, tell: impl FnOnce(&mut Ask)) -> Self {
+        if let Ok(ask) = &mut self.ask {
+            tell(ask);
+        }
+        self
     }
 
     /// Asks for progress. `on_progress` is called in order, and always before the result is there.
-    pub fn on_progress(mut self, on_progress: impl FnMut(Progress) + Send + 'static) -> Self {
-        self.ask.on_progress = Some(Box::new(on_progress));
-        self
+    pub fn on_progress(self, on_progress: impl FnMut(Progress) + Send + 'static) -> Self {
+        self.told(|ask| ask.on_progress = Some(Box::new(on_progress)))
     }
 
     /// Gives up after so long without a sign of life; progress starts the time anew, within the
     /// hard deadline.
-    pub fn timeout(mut self, idle: Duration) -> Self {
-        let hard = self.ask.timing.hard.max(idle);
-        self.ask.timing = Timing { idle, hard };
-        self
+    pub fn timeout(self, idle: Duration) -> Self {
+        self.told(|ask| ask.timing = Timing { idle, hard: ask.timing.hard.max(idle) })
     }
 
     /// Gives up after so long, whatever the progress.
-    pub fn deadline(mut self, hard: Duration) -> Self {
-        let idle = self.ask.timing.idle.min(hard);
-        self.ask.timing = Timing { idle, hard };
-        self
+    pub fn deadline(self, hard: Duration) -> Self {
+        self.told(|ask| ask.timing = Timing { idle: ask.timing.idle.min(hard), hard })
     }
 
     /// Asks the server even if an earlier answer is still fresh.
-    pub fn fresh(mut self) -> Self {
-        self.ask.is_fresh = true;
-        self
+    pub fn fresh(self) -> Self {
+        self.told(|ask| ask.is_fresh = true)
     }
 
     /// Adds a member to the `_meta` of the request.
-    pub fn meta(mut self, name: impl Into<String>, value: impl Into<Json>) -> Self {
-        self.ask.meta.set(name.into(), value.into());
-        self
+    pub fn meta(self, name: impl Into<String>, value: impl Into<Json>) -> Self {
+        self.told(|ask| ask.meta.set(name.into(), value.into()))
     }
 }
 
@@ -94,13 +111,17 @@ impl<T: 'static> IntoFuture for Call<T> {
     type IntoFuture = Running<T>;
 
     fn into_future(self) -> Running<T> {
-        (self.run)(self.ask)
+        match self.ask {
+            Ok(ask) => (self.run)(ask),
+            Err(error) => Box::pin(async { Err(error) }),
+        }
     }
 }
 
 impl<T> fmt::Debug for Call<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("method", &self.ask.method).finish_non_exhaustive()
+        let method = self.ask.as_ref().map(|ask| ask.method);
+        f.debug_struct("Call").field("method", &method).finish_non_exhaustive()
     }
 }
 
@@ -121,6 +142,10 @@ pub(super) struct Shared {
     pub(super) hub: Arc<Hub>,
     pub(super) cache: Cache,
     pub(super) rejected: Rejected,
+    pub(super) known: Known,
+    pub(super) layers: Layers,
+    /// Hears of the progress of every call of a handler.
+    pub(super) on_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
 }
 
 impl Caller {
@@ -142,6 +167,8 @@ impl Caller {
             timing: self.shared.timing,
             on_progress: None,
             is_fresh: false,
+            is_bare: false,
+            gate: None,
             was_kept: false,
         }
     }
@@ -161,6 +188,10 @@ pub(super) struct Ask {
     pub(super) on_progress: Option<OnProgress>,
     /// Whether only the server itself may answer.
     pub(super) is_fresh: bool,
+    /// What has to let it pass first.
+    pub(super) gate: Option<Running<()>>,
+    /// Whether it goes past the layers.
+    pub(super) is_bare: bool,
     /// Whether the last answer was one that had been kept.
     pub(super) was_kept: bool,
 }
@@ -224,41 +255,77 @@ impl Ask {
     /// Sends the request and waits for its result.
     async fn exchange(&mut self) -> Result<Json, CallError> {
         let params = self.params.clone()?;
-        let mut request = Request::new(self.method, self.with_meta(params));
-        request.timing = Some(self.timing);
-        let Some(on_progress) = &mut self.on_progress else {
-            return Ok(self.caller.voice.ask(request).await?);
-        };
+        if let Some(gate) = self.gate.take() {
+            gate.await?;
+        }
+        let meta = self.meta();
+        let everyone = self.caller.shared.on_progress.as_deref().filter(|_| self.has_handler());
+        if self.on_progress.is_none() && everyone.is_none() {
+            return self.go(params, meta, None).await;
+        }
         let (heard, mut inbox) = mpsc::channel(PROGRESS_QUEUE);
-        request.heard = Some(heard);
-        let mut answer = pin!(self.caller.voice.ask(request));
+        let mut answer = pin!(self.go(params, meta, Some(heard)));
+        let mut on_progress = self.on_progress.as_mut();
+        let mut report = |heard: &Heard| {
+            if heard.method == "notifications/progress"
+                && let Ok(progress) = heard.params.to()
+            {
+                everyone.iter().for_each(|heard| heard(&progress));
+                if let Some(on_progress) = &mut on_progress {
+                    on_progress(progress);
+                }
+            }
+        };
         // Whatever was heard before the answer is reported before it.
         let outcome = poll_fn(|cx| {
             while let Poll::Ready(Some(heard)) = inbox.poll_recv(cx) {
-                report(&heard, on_progress);
+                report(&heard);
             }
             let outcome = answer.as_mut().poll(cx);
             if outcome.is_ready() {
                 while let Ok(heard) = inbox.try_recv() {
-                    report(&heard, on_progress);
+                    report(&heard);
                 }
             }
             outcome
         });
-        Ok(outcome.await?)
+        outcome.await
     }
 
-    fn with_meta(&self, mut params: Object) -> Object {
+    /// The request itself, through the layers if there are any.
+    fn go(
+        &self,
+        params: Object,
+        meta: Object,
+        heard: Option<mpsc::Sender<Heard>>,
+    ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
+        let (caller, method, timing) = (self.caller.clone(), self.method, self.timing);
+        let is_bare = self.is_bare || caller.shared.layers.is_empty();
+        let request = ClientRequest { caller, method, params, meta, timing, heard };
+        async move {
+            match is_bare {
+                true => request.send().await,
+                false => {
+                    let shared = Arc::clone(&request.caller.shared);
+                    shared.layers.send(request).await
+                }
+            }
+        }
+    }
+
+    /// Whether the server has somebody's code answer it, which may report progress.
+    fn has_handler(&self) -> bool {
+        matches!(self.method, "tools/call" | "prompts/get" | "resources/read")
+    }
+
+    fn meta(&self) -> Object {
         let mut meta = self.meta.clone();
         if self.caller.revision().era() == Era::Stateless
             && let Some(level) = *self.caller.log_level()
         {
             meta.set(meta::LOG_LEVEL, Json::of(&level));
         }
-        if !meta.is_empty() {
-            params.set("_meta", meta.to_json());
-        }
-        params
+        meta
     }
 }
 
@@ -268,14 +335,6 @@ pub(super) fn read<T: DeserializeOwned>(
     result: &Json,
 ) -> Result<T, CallError> {
     result.to().map_err(|err| CallError::Decode { method, why: err.to_string() })
-}
-
-fn report(heard: &Heard, on_progress: &mut OnProgress) {
-    if heard.method == "notifications/progress"
-        && let Ok(progress) = heard.params.to()
-    {
-        on_progress(progress);
-    }
 }
 
 /// Progress beyond this, unread, is dropped: the next step says more anyway.

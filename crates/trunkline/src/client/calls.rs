@@ -161,7 +161,7 @@ impl Client {
         Listener::open(&self.caller, filter).await
     }
 
-    /// Hears of changes to one resource, through [`Host::on_change`](super::Host::on_change).
+    /// Hears of changes to one resource, through [`Responder::on_change`](super::Responder::on_change).
     pub async fn subscribe(&self, uri: impl Into<String>) -> Result<(), CallError> {
         let uri = uri.into();
         let filter = SubscriptionFilter::new().resource_subscriptions(vec![uri.clone()]);

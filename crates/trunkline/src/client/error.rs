@@ -8,6 +8,8 @@ use trunkline_wire::code;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::CallToolResult;
 
+use super::layer::LayerError;
+
 /// A server that could not be reached.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -73,6 +75,10 @@ pub enum CallError {
     Unreachable(String),
     /// The answer was lost on its way: whether the call was carried out is not known. In words.
     Lost(String),
+    /// Not sent: a [`Host`](super::Host) did not consent, for this reason.
+    Denied(String),
+    /// A layer of this client gave it up; see [`ClientBuilder::layer`](super::ClientBuilder::layer).
+    Layer(LayerError),
 }
 
 impl ConnectError {
@@ -247,8 +253,17 @@ impl fmt::Display for CallError {
             Self::Lost(why) => {
                 write!(f, "The answer was lost, and the call may have been carried out: {why}")
             }
+            Self::Denied(why) => write!(f, "The call was not allowed: {why}"),
+            Self::Layer(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for CallError {}
+impl std::error::Error for CallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Layer(error) => error.source(),
+            _ => None,
+        }
+    }
+}

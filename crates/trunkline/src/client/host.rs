@@ -1,223 +1,297 @@
-//! What a server may ask of the client's side, and what it may tell it.
+//! Many servers → one place to list and call what they offer, with the user's consent.
+
+mod builder;
+mod consent;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
-use trunkline_proto::Change;
-use trunkline_wire::jsonrpc::ErrorObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use trunkline_transport::child::Exit;
+use trunkline_wire::json::Json;
 use trunkline_wire::model::{
-    ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
-    ElicitationCapability, LogMessage, Root, RootsCapability, SamplingCapability,
+    CallToolResult, GetPromptResult, Implementation, Prompt, ReadResourceResult, Resource,
+    ResourceTemplate, Tool,
 };
 
-/// Answers a server's questions. It is asked the same way in every revision, and only what
-/// [`Host::capabilities`] declares.
-///
-/// The hooks `on_log` and `on_change` are called in the order of arrival, on the connection's own
-/// task: they must not block.
-pub trait Host: Send + Sync + 'static {
-    /// What the server may ask. Nothing, unless said.
-    fn capabilities(&self) -> ClientCapabilities {
-        ClientCapabilities::default()
-    }
+use super::Client;
+use super::call::{Call, Running};
+use super::error::{CallError, ConnectError};
 
-    /// Asks the user.
-    fn elicit(
-        &self,
-        _params: ElicitParams,
-    ) -> impl Future<Output = Result<ElicitResult, ErrorObject>> + Send {
-        async { Err(ErrorObject::method_not_found("elicitation/create")) }
-    }
+pub use builder::{HostBuilder, HostError, Target};
+use consent::Guard;
+pub use consent::{Consent, Wish};
 
-    /// Asks the model. To refuse in the user's name, answer with
-    /// [`USER_REJECTED`](trunkline_wire::code::USER_REJECTED).
-    fn sample(
-        &self,
-        _params: CreateMessageParams,
-    ) -> impl Future<Output = Result<CreateMessageResult, ErrorObject>> + Send {
-        async { Err(ErrorObject::method_not_found("sampling/createMessage")) }
-    }
-
-    /// The folders the server may know about, as `file://` URIs.
-    fn roots(&self) -> impl Future<Output = Result<Vec<Root>, ErrorObject>> + Send {
-        async { Err(ErrorObject::method_not_found("roots/list")) }
-    }
-
-    /// The server logged something.
-    fn on_log(&self, _message: LogMessage) {}
-
-    /// Something changed. A server of 2026-07-28 tells only what is listened to or subscribed.
-    fn on_change(&self, _change: &Change) {}
-}
-
-/// Nobody to ask.
-impl Host for () {}
-
-/// A host that others hold on to as well.
-impl<H: Host> Host for Arc<H> {
-    fn capabilities(&self) -> ClientCapabilities {
-        (**self).capabilities()
-    }
-
-    async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, ErrorObject> {
-        (**self).elicit(params).await
-    }
-
-    async fn sample(
-        &self,
-        params: CreateMessageParams,
-    ) -> Result<CreateMessageResult, ErrorObject> {
-        (**self).sample(params).await
-    }
-
-    async fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
-        (**self).roots().await
-    }
-
-    fn on_log(&self, message: LogMessage) {
-        (**self).on_log(message);
-    }
-
-    fn on_change(&self, change: &Change) {
-        (**self).on_change(change);
-    }
-}
-
-type Later<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
-type Fun<P, T> = Box<dyn Fn(P) -> Later<T> + Send + Sync>;
-type Heard<T> = Box<dyn Fn(T) + Send + Sync>;
-type HeardChange = Box<dyn Fn(&Change) + Send + Sync>;
-
-/// A [`Host`] made of closures, which declares a capability by having the closure for it.
+/// Many servers under names of their own. What a server offers is called `server.name`: the tool
+/// `read` of the server `fs` is `fs.read`.
 ///
 /// ```
-/// use trunkline::client::Hooks;
-/// use trunkline::model::{ElicitAction, ElicitResult};
+/// use trunkline::Server;
+/// use trunkline::client::{Consent, Host, Wish};
+/// # use trunkline::tool;
 ///
-/// let host = Hooks::new()
-///     .elicit(|_question| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
-///     .on_log(|message| eprintln!("{}", message.data));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon").about("The time.")).build();
+/// let host = Host::builder("my-app", "1.0.0")
+///     .server("clock", &clock)
+///     .consent(|wish| match wish {
+///         Wish::Tool { tool, .. } if tool.starts_with("delete") => Consent::deny("Never."),
+///         Wish::Tool { .. } => Consent::Allow,
+///         _ => Consent::Ask,
+///     })
+///     .on_consent(|wish| async move { wish.server() == "clock" })
+///     .connect()
+///     .await?;
+/// for tool in host.tools().await.items {
+///     println!("{}", tool.name);
+/// }
+/// let now = host.call_tool("clock.now", ()).await?;
+/// assert_eq!(now.content[0].as_text(), Some("noon"));
+/// host.close().await;
+/// # Ok(())
+/// # }
 /// ```
-#[derive(Default)]
-pub struct Hooks {
-    capabilities: ClientCapabilities,
-    elicit: Option<Fun<ElicitParams, ElicitResult>>,
-    sample: Option<Fun<CreateMessageParams, CreateMessageResult>>,
-    roots: Vec<Root>,
-    log: Option<Heard<LogMessage>>,
-    change: Option<HeardChange>,
+pub struct Host {
+    members: Vec<Member>,
+    guard: Arc<Guard>,
 }
 
-impl Hooks {
-    /// Answers nothing.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Lets the user be asked, by form and by URL.
-    #[must_use]
-    pub fn elicit<F>(mut self, answer: impl Fn(ElicitParams) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
-    {
-        self.capabilities.elicitation = Some(ElicitationCapability::BOTH);
-        self.elicit = Some(Box::new(move |params| Box::pin(answer(params))));
-        self
-    }
-
-    /// Lets the model be asked, without tools.
-    #[must_use]
-    pub fn sample<F>(
-        mut self,
-        answer: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        self.capabilities.sampling.get_or_insert_with(SamplingCapability::new);
-        self.sample = Some(Box::new(move |params| Box::pin(answer(params))));
-        self
-    }
-
-    /// Lets the model be asked, with tools.
-    #[must_use]
-    pub fn sample_with_tools<F>(
-        mut self,
-        answer: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
-    {
-        self.capabilities.sampling = Some(SamplingCapability::new().tools(true));
-        self.sample(answer)
-    }
-
-    /// Tells these roots, which do not change.
-    #[must_use]
-    pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
-        self.capabilities.roots = Some(RootsCapability::new(false));
-        self.roots = roots.into_iter().collect();
-        self
-    }
-
-    /// Hears the server's log.
-    #[must_use]
-    pub fn on_log(mut self, heard: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
-        self.log = Some(Box::new(heard));
-        self
-    }
-
-    /// Hears of changes.
-    #[must_use]
-    pub fn on_change(mut self, heard: impl Fn(&Change) + Send + Sync + 'static) -> Self {
-        self.change = Some(Box::new(heard));
-        self
-    }
+struct Member {
+    name: Arc<str>,
+    client: Result<Client, ConnectError>,
 }
 
-impl Host for Hooks {
-    fn capabilities(&self) -> ClientCapabilities {
-        self.capabilities.clone()
+/// What all servers offer, and who did not say.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Listed<T> {
+    /// In the order of the servers, and of each server's list.
+    pub items: Vec<Item<T>>,
+    /// The servers whose list could not be had, and why.
+    pub errors: Vec<(String, CallError)>,
+}
+
+/// Something a server offers.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Item<T> {
+    /// Its name in the host, `server.name` or `server.uri`: what to call it by here.
+    pub name: String,
+    /// Its server.
+    pub server: String,
+    /// What the server says about it, in the server's own words.
+    pub it: T,
+}
+
+impl Host {
+    /// A host under construction; servers see its name and version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> HostBuilder {
+        HostBuilder::new(Implementation::new(name, version))
     }
 
-    async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, ErrorObject> {
-        match &self.elicit {
-            Some(answer) => answer(params).await,
-            None => Err(ErrorObject::method_not_found("elicitation/create")),
-        }
+    /// The names of the servers, reached or not.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|it| &*it.name)
     }
 
-    async fn sample(
+    /// The servers that could not be reached, and why.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &ConnectError)> {
+        self.members.iter().filter_map(|it| Some((&*it.name, it.client.as_ref().err()?)))
+    }
+
+    /// The client of one server, for everything else. Tools that are called through it are called
+    /// without consent.
+    pub fn client(&self, server: &str) -> Option<&Client> {
+        self.members.iter().find(|it| &*it.name == server)?.client.as_ref().ok()
+    }
+
+    /// The tools of all servers.
+    pub async fn tools(&self) -> Listed<Tool> {
+        self.list(|it| it.tools.is_some(), Client::list_tools, |tool| &tool.name).await
+    }
+
+    /// The prompts of all servers.
+    pub async fn prompts(&self) -> Listed<Prompt> {
+        self.list(|it| it.prompts.is_some(), Client::list_prompts, |prompt| &prompt.name).await
+    }
+
+    /// The resources of all servers.
+    pub async fn resources(&self) -> Listed<Resource> {
+        self.list(|it| it.resources.is_some(), Client::list_resources, |it| &it.uri).await
+    }
+
+    /// The resource templates of all servers.
+    pub async fn resource_templates(&self) -> Listed<ResourceTemplate> {
+        let list = Client::list_resource_templates;
+        self.list(|it| it.resources.is_some(), list, |it| &it.uri_template).await
+    }
+
+    /// [`Client::call`] of `server.tool`. Without consent it is [`CallError::Denied`], and nothing
+    /// is sent.
+    pub fn call<T: DeserializeOwned + Send + 'static>(
         &self,
-        params: CreateMessageParams,
-    ) -> Result<CreateMessageResult, ErrorObject> {
-        match &self.sample {
-            Some(answer) => answer(params).await,
-            None => Err(ErrorObject::method_not_found("sampling/createMessage")),
+        name: &str,
+        arguments: impl Serialize,
+    ) -> Call<T> {
+        match self.find(name) {
+            Ok((client, server, tool)) => {
+                let call = client.call(tool, &arguments);
+                self.with_consent(client, call, server, tool, &arguments)
+            }
+            Err(error) => Call::failed(error),
         }
     }
 
-    async fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
-        Ok(self.roots.clone())
-    }
-
-    fn on_log(&self, message: LogMessage) {
-        if let Some(log) = &self.log {
-            log(message);
+    /// [`Client::call_tool`] of `server.tool`. Without consent it is [`CallError::Denied`], and
+    /// nothing is sent.
+    pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
+        match self.find(name) {
+            Ok((client, server, tool)) => {
+                let call = client.call_tool(tool, &arguments);
+                self.with_consent(client, call, server, tool, &arguments)
+            }
+            Err(error) => Call::failed(error),
         }
     }
 
-    fn on_change(&self, change: &Change) {
-        if let Some(heard) = &self.change {
-            heard(change);
+    /// [`Client::read_resource`] of `server.uri`.
+    pub fn read_resource(&self, name: &str) -> Call<ReadResourceResult> {
+        match self.find(name) {
+            Ok((client, _, uri)) => client.read_resource(uri),
+            Err(error) => Call::failed(error),
         }
+    }
+
+    /// [`Client::get_prompt`] of `server.prompt`.
+    pub fn get_prompt(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Call<GetPromptResult> {
+        match self.find(name) {
+            Ok((client, _, prompt)) => client.get_prompt(prompt, arguments),
+            Err(error) => Call::failed(error),
+        }
+    }
+
+    /// Hangs up on all servers in good order, side by side. Says how those ended that were started
+    /// by the host.
+    pub async fn close(self) -> Vec<(String, Option<Exit>)> {
+        let close = |member: Member| -> Pin<Box<dyn Future<Output = _> + Send>> {
+            Box::pin(async move {
+                let exit = match member.client {
+                    Ok(client) => client.close().await,
+                    Err(_) => None,
+                };
+                (member.name.to_string(), exit)
+            })
+        };
+        join_all(self.members.into_iter().map(close).collect()).await
+    }
+
+    /// The server and the rest of a name. A server's name has no `.`, whatever else has.
+    fn find<'a>(&'a self, name: &'a str) -> Result<(&'a Client, &'a str, &'a str), CallError> {
+        let (server, rest) = name.split_once('.').unwrap_or((name, ""));
+        match self.members.iter().find(|it| &*it.name == server) {
+            Some(Member { client: Ok(client), .. }) if !rest.is_empty() => {
+                Ok((client, server, rest))
+            }
+            Some(Member { client: Err(error), .. }) => {
+                Err(CallError::Unreachable(error.to_string()))
+            }
+            _ => {
+                let known = self.servers().collect::<Vec<_>>().join("`, `");
+                Err(CallError::refused(format!(
+                    "`{name}` names nothing in this host; write `server.name`, with one of \
+                     `{known}`."
+                )))
+            }
+        }
+    }
+
+    fn with_consent<T>(
+        &self,
+        client: &Client,
+        call: Call<T>,
+        server: &str,
+        tool: &str,
+        arguments: &impl Serialize,
+    ) -> Call<T> {
+        if self.guard.rule.is_none() {
+            return call;
+        }
+        let wish = Wish::Tool {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            // Arguments that cannot be written are not sent either.
+            arguments: Json::try_of(arguments).unwrap_or_else(|_| Json::null()),
+            annotations: client.caller.shared.known.annotations(tool),
+        };
+        let guard = Arc::clone(&self.guard);
+        call.after(Box::pin(async move { guard.admit(wish).await.map_err(CallError::Denied) }))
+    }
+
+    async fn list<T: Send + 'static>(
+        &self,
+        offers: impl Fn(&trunkline_wire::model::ServerCapabilities) -> bool,
+        list: impl Fn(&Client) -> Call<Vec<T>>,
+        name: impl Fn(&T) -> &String,
+    ) -> Listed<T> {
+        let asked = self.members.iter().filter_map(|member| {
+            let running: Running<Vec<T>> = match &member.client {
+                Ok(client) if !offers(client.server_capabilities()) => return None,
+                Ok(client) => list(client).into_future(),
+                Err(error) => {
+                    let error = CallError::Unreachable(error.to_string());
+                    Box::pin(std::future::ready(Err(error)))
+                }
+            };
+            Some((member.name.to_string(), running))
+        });
+        let (servers, running): (Vec<_>, Vec<_>) = asked.unzip();
+        let mut listed = Listed { items: Vec::new(), errors: Vec::new() };
+        for (server, outcome) in servers.into_iter().zip(join_all(running).await) {
+            match outcome {
+                Ok(items) => listed.items.extend(items.into_iter().map(|it| Item {
+                    name: format!("{server}.{}", name(&it)),
+                    server: server.clone(),
+                    it,
+                })),
+                Err(error) => listed.errors.push((server, error)),
+            }
+        }
+        listed
     }
 }
 
-impl fmt::Debug for Hooks {
+impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hooks").field("capabilities", &self.capabilities).finish_non_exhaustive()
+        f.debug_list().entries(self.servers()).finish()
     }
+}
+
+type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Waits for all of them, side by side.
+async fn join_all<T>(futures: Vec<Later<'_, T>>) -> Vec<T> {
+    let mut futures: Vec<_> = futures.into_iter().map(|it| (Some(it), None)).collect();
+    poll_fn(|cx| {
+        for (future, output) in &mut futures {
+            if let Some(Poll::Ready(done)) = future.as_mut().map(|it| it.as_mut().poll(cx)) {
+                *output = Some(done);
+                *future = None;
+            }
+        }
+        match futures.iter().all(|(future, _)| future.is_none()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    futures.into_iter().filter_map(|(_, output)| output).collect()
 }

@@ -43,6 +43,7 @@ pages! {
             if caller.revision().era() == Era::Stateless {
                 caller.shared.rejected.sift(&mut self.tools);
             }
+            caller.shared.known.learn(&self.tools);
         }
     }
     ListPromptsResult { prompts: Prompt }

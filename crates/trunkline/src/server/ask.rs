@@ -286,6 +286,7 @@ impl Context {
         stateful::can_ask(&request, self.0.revision.profile())
             .map_err(|unfit| AskError::Invalid(unfit.to_string()))?;
         self.claim(&key.text)?;
+        let _waiting = self.wait_for_people();
         let answer = match &self.0.asker {
             Asker::Wire => self.ask_on_the_wire(request).await?,
             Asker::Task(task) => match task.known(&key, &request) {

@@ -14,7 +14,7 @@ use trunkline_transport::Limits;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{
     CacheHint, Icon, Implementation, ListChanged, LogLevel, ResourcesCapability, SKILLS_EXTENSION,
-    ServerTasks, SkillsSettings, TASKS_EXTENSION,
+    ServerCapabilities, ServerTasks, SkillsSettings, TASKS_EXTENSION,
 };
 use trunkline_wire::revision::{Revision, Revisions};
 
@@ -25,8 +25,9 @@ use super::resource::{IntoResource, ResourceOrTemplate};
 use super::skills::{SkillEntry, Skills};
 use super::tool::IntoTool;
 use super::{
-    Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, listeners, tasks,
+    Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, listeners, tasks,
 };
+use crate::layer::Layers;
 use crate::schema::SchemaProfile;
 
 /// A server under construction.
@@ -49,6 +50,10 @@ pub struct ServerBuilder {
     tasks: TaskBounds,
     task_store: Option<Arc<dyn Store>>,
     takeover: Duration,
+    pub(crate) layers: Layers,
+    pub(super) mounts: Vec<compose::Wanted>,
+    /// What is declared besides what is registered.
+    pub(super) also: ServerCapabilities,
 }
 
 /// What handlers share, by type.
@@ -83,6 +88,9 @@ impl ServerBuilder {
             tasks: TaskBounds::default(),
             task_store: None,
             takeover: tasks::LIFE,
+            layers: Layers::default(),
+            mounts: Vec::new(),
+            also: ServerCapabilities::default(),
         }
     }
 
@@ -277,7 +285,11 @@ impl ServerBuilder {
     /// The server, or everything that is wrong with what was registered.
     pub fn try_build(mut self) -> Result<Server, BuildError> {
         let mut faults = Vec::new();
+        let mounts = compose::mounts(std::mem::take(&mut self.mounts), &mut faults);
         self.derive_capabilities();
+        for caps in mounts.iter().map(compose::Mount::capabilities).chain([&self.also]) {
+            compose::declare(&mut self.core.capabilities, caps);
+        }
         for tool in &mut self.tools {
             tool.prepare(self.profile, &mut faults);
         }
@@ -290,6 +302,11 @@ impl ServerBuilder {
         let mut resources = list("resource", self.resources, &mut faults);
         self.skills.iter().for_each(|it| resources.put(it.resource()));
         let templates = list("template", self.templates, &mut faults);
+        compose::check(&tools, &mounts, &mut faults);
+        compose::check(&prompts, &mounts, &mut faults);
+        compose::check(&resources, &mounts, &mut faults);
+        compose::check(&templates, &mounts, &mut faults);
+        compose::add_skills(&mut self.skills, &mounts, &mut faults);
         if !faults.is_empty() {
             return Err(BuildError { faults });
         }
@@ -315,8 +332,13 @@ impl ServerBuilder {
             sealer: self.sealer.unwrap_or_else(Sealer::random),
             tasks: tasks::Runtime::new(self.tasks, keeper),
             listeners: listeners::Listeners::default(),
+            layers: self.layers,
+            mounts,
+            outers: compose::Outers::default(),
         };
-        Ok(Server::new(inner))
+        let server = Server::new(inner);
+        server.inner().fill();
+        Ok(server)
     }
 
     fn check_states(&self, faults: &mut Vec<String>) {

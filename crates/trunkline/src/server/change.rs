@@ -4,7 +4,8 @@
 use trunkline_proto::Change;
 
 use super::builder::{BuildError, missing_states};
-use super::lists::{Entry, Registry};
+use super::compose::Offered;
+use super::lists::Registry;
 use super::prompt::IntoPromptEntry;
 use super::resource::{IntoResource, ResourceOrTemplate};
 use super::tool::IntoTool;
@@ -93,7 +94,7 @@ impl Server {
 }
 
 impl Inner {
-    fn put<T: Entry>(
+    fn put<T: Offered>(
         &self,
         registry: &Registry<T>,
         entry: T,
@@ -101,16 +102,19 @@ impl Inner {
         faults: Vec<String>,
     ) -> Result<(), BuildError> {
         BuildError::check(faults)?;
+        let name = entry.key().to_owned();
         registry.edit(|list| list.put(entry));
+        self.follow::<T>(&name);
         // Whoever is told finds the new list.
-        self.listeners.tell(&change);
+        self.tell(&change);
         Ok(())
     }
 
-    fn remove<T: Entry>(&self, registry: &Registry<T>, name: &str, change: Change) -> bool {
+    fn remove<T: Offered>(&self, registry: &Registry<T>, name: &str, change: Change) -> bool {
         let was_there = registry.edit(|list| list.remove(name)).is_some();
         if was_there {
-            self.listeners.tell(&change);
+            self.follow::<T>(name);
+            self.tell(&change);
         }
         was_there
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -42,7 +42,11 @@ pub(super) struct Facts {
     pub(super) wants_progress: bool,
     pub(super) asker: Asker,
     pub(super) server: Arc<Inner>,
+    /// The server that the handler was registered with, if that one is mounted.
+    home: OnceLock<Arc<Inner>>,
     questions: AtomicU32,
+    /// Questions that are out.
+    open: AtomicU32,
     /// The keys of the questions asked so far.
     keys: Mutex<BTreeSet<String>>,
     over: AtomicBool,
@@ -87,7 +91,9 @@ impl Context {
             wants_progress: call.wants_progress,
             asker,
             server: Arc::clone(server),
+            home: OnceLock::new(),
             questions: AtomicU32::new(0),
+            open: AtomicU32::new(0),
             keys: Mutex::default(),
             over: AtomicBool::new(false),
             ended: Notify::new(),
@@ -229,7 +235,7 @@ impl Context {
     pub async fn changed(&self, change: Change) {
         let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
         if self.0.asker.notebook().is_none_or(is_new) {
-            self.0.server.listeners.tell(&change);
+            self.home().tell(&change);
         }
     }
 
@@ -248,15 +254,15 @@ impl Context {
         extract::principal(&self.0.attached)
     }
 
-    /// What a layer in front of the server put into the extensions of the HTTP request.
-    #[cfg(feature = "http")]
+    /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
+    /// extensions of the HTTP request.
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        self.0.attached.get::<http::Extensions>()?.get()
+        extract::extension(&self.0.attached)
     }
 
     /// What the server was given with [`ServerBuilder::state`](super::ServerBuilder::state).
     pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let state = self.0.server.states.get(&TypeId::of::<T>())?;
+        let state = self.home().states.get(&TypeId::of::<T>())?;
         Arc::clone(state).downcast().ok()
     }
 
@@ -293,6 +299,27 @@ impl Context {
         Ok(())
     }
 
+    /// Says where the handler is at home.
+    pub(super) fn settle(&self, home: &Arc<Inner>) {
+        let _ = self.0.home.set(Arc::clone(home));
+    }
+
+    fn home(&self) -> &Arc<Inner> {
+        self.0.home.get().unwrap_or(&self.0.server)
+    }
+
+    /// Notes that somebody else has the word until what is returned is dropped: the handler's own
+    /// time stands still.
+    pub(super) fn wait_for_people(&self) -> impl Drop + use<> {
+        self.0.open.fetch_add(1, Ordering::Relaxed);
+        Open(Arc::clone(&self.0))
+    }
+
+    /// Whether a question is out.
+    pub(super) fn is_asking(&self) -> bool {
+        self.0.open.load(Ordering::Relaxed) > 0
+    }
+
     fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -305,6 +332,14 @@ impl Context {
     /// What the newest revision answers when a question cannot be asked.
     pub(super) fn refusal(&self, request: &InputRequest) -> Option<ErrorObject> {
         trunkline_proto::input_required::missing_capability(request, &self.0.peer.client)
+    }
+}
+
+struct Open(Arc<Facts>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

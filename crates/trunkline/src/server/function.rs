@@ -2,8 +2,10 @@
 
 use std::any::TypeId;
 use std::future::Future;
+use std::time::Duration;
 
 use schemars::JsonSchema;
+use trunkline_proto::input_required::QuestionKind;
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -79,6 +81,13 @@ impl Rejection {
 pub struct Signature {
     pub(crate) arguments: Vec<Arguments>,
     pub(crate) states: Vec<(TypeId, &'static str)>,
+    /// What it will ask the client.
+    pub(crate) asks: Vec<QuestionKind>,
+    /// How long it may work.
+    pub(crate) timeout: Option<Duration>,
+    /// Whether it can tell one caller from another.
+    pub(crate) is_personal: bool,
+    is_for_all: bool,
 }
 
 /// How the schema of arguments is made.
@@ -91,11 +100,25 @@ impl Signature {
     /// It reads the arguments as a `T`.
     pub fn arguments<T: JsonSchema>(&mut self) {
         self.arguments.push(Arguments { schema: schema::input_in::<T> });
+        self.for_all();
     }
 
     /// It wants the server's state of type `T`.
     pub fn state<T: 'static>(&mut self) {
         self.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
+        self.for_all();
+    }
+
+    /// It does not depend on who calls. What is read without any parameter that does may be kept
+    /// for everybody, if the server's [cache hint](super::ServerBuilder::cache) allows it.
+    pub fn for_all(&mut self) {
+        self.is_for_all = true;
+    }
+
+    fn parameter<P: FromCall>(&mut self) {
+        self.is_for_all = false;
+        P::describe(self);
+        self.is_personal |= !self.is_for_all;
     }
 
     /// The schema of the arguments, in a profile.
@@ -186,7 +209,7 @@ macro_rules! function {
 
             #[allow(unused_variables)]
             fn describe(signature: &mut Signature) {
-                $($P::describe(signature);)*
+                $(signature.parameter::<$P>();)*
             }
         }
     };

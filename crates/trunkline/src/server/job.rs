@@ -9,11 +9,12 @@ use trunkline_proto::Call;
 use trunkline_wire::era::{stateful, stateless::Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
-use trunkline_wire::model::{CallToolResult, GetPromptResult, ReadResourceResult};
+use trunkline_wire::model::{CacheHint, CallToolResult, GetPromptResult, ReadResourceResult};
 use trunkline_wire::revision::Revision;
 
 use super::context::Context;
-use super::function::{Input, Rejected};
+use super::function::{Input, Rejected, Signature};
+use super::guard::{Fault, Patience};
 use super::{Inner, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use crate::extract::principal;
 
@@ -35,22 +36,58 @@ pub(super) enum Target {
     Template(Arc<TemplateEntry>, String),
 }
 
+impl Target {
+    /// What it was called by.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Tool(it) => &it.tool.name,
+            Self::Prompt(it) => &it.prompt.name,
+            Self::Resource(it) => &it.resource.uri,
+            Self::Template(_, uri) => uri,
+        }
+    }
+
+    pub(super) fn signature(&self) -> &Signature {
+        match self {
+            Self::Tool(it) => &it.signature,
+            Self::Prompt(it) => &it.signature,
+            Self::Resource(it) => &it.signature,
+            Self::Template(it, _) => &it.signature,
+        }
+    }
+
+    /// Whether everybody sees it, and sees the same.
+    fn is_for_all(&self) -> bool {
+        let visible = match self {
+            Self::Tool(it) => &it.visible,
+            Self::Prompt(it) => &it.visible,
+            Self::Resource(it) => &it.visible,
+            Self::Template(it, _) => &it.visible,
+        };
+        visible.is_none() && !self.signature().is_personal
+    }
+}
+
 /// What a function is working on.
 pub(super) type Work<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 
 impl Job {
     /// Starts the function. What is wrong with the arguments is answered as the revision wants it.
     pub(super) fn start(&self, context: &Context) -> Running {
+        if let Some(origin) = self.target.origin() {
+            context.settle(&origin.home);
+        }
         let arguments = self.arguments.as_ref();
         let input = Input { context, arguments, schema: None, uri: None };
-        let work = match &self.target {
+        let work = self.guarded(|| match &self.target {
             Target::Tool(tool) => tool.start(input).map(Kind::Tool),
             Target::Prompt(prompt) => prompt.start(input).map(Kind::Prompt),
             Target::Resource(resource) => resource.start(input).map(Kind::Resource),
             Target::Template(template, uri) => {
                 template.start(Input { uri: Some(uri), ..input }).map(Kind::Resource)
             }
-        };
+        });
+        let work = work.unwrap_or_else(|fault| Ok(Kind::Failed(Some(self.failed(fault)))));
         let revision = context.revision();
         let is_tool = matches!(self.target, Target::Tool(_));
         let work = work.unwrap_or_else(|rejection| {
@@ -63,17 +100,13 @@ impl Job {
                 _ => Err(rejection.into_error()),
             }))
         });
-        Running { work, job: self.clone(), context: context.clone(), revision }
+        let patience = self.target.signature().timeout.map(Patience::new);
+        Running { work, job: self.clone(), context: context.clone(), revision, patience }
     }
 
     /// What a sealed state of this call is bound to: it opens for the same caller and call only.
     pub(super) fn bound_to(&self, call: &Call) -> Vec<u8> {
-        let target = match &self.target {
-            Target::Tool(tool) => &tool.tool.name,
-            Target::Prompt(prompt) => &prompt.prompt.name,
-            Target::Resource(resource) => &resource.resource.uri,
-            Target::Template(_, uri) => uri,
-        };
+        let target = self.target.name();
         // As a value, not as a text: whoever carries the call may have written it anew.
         let arguments: serde_json::Value =
             self.arguments.as_ref().and_then(|it| it.to().ok()).unwrap_or_default();
@@ -98,7 +131,7 @@ impl Job {
         result
     }
 
-    fn encode_tool(&self, result: CallToolResult, revision: Revision) -> Json {
+    pub(super) fn encode_tool(&self, result: CallToolResult, revision: Revision) -> Json {
         stateful::encode(self.fit(result, revision), revision, &self.server.extras(None))
     }
 }
@@ -109,6 +142,7 @@ pub(super) struct Running {
     job: Job,
     context: Context,
     revision: Revision,
+    patience: Option<Patience>,
 }
 
 enum Kind {
@@ -124,14 +158,31 @@ impl Running {
         &mut self,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Result<CallToolResult, ErrorObject>> {
-        match &mut self.work {
-            Kind::Tool(work) => {
-                let result = ready!(work.as_mut().poll(cx));
-                Poll::Ready(result.map(|it| self.job.checked(it)))
-            }
+        let result = ready!(self.attend(cx, |work, job, cx| match work {
+            Kind::Tool(work) => work.as_mut().poll(cx).map_ok(|it| job.checked(it)),
             Kind::Failed(result) => Poll::Ready(result.take().unwrap_or_else(|| Err(not_a_tool()))),
             _ => Poll::Ready(Err(not_a_tool())),
-        }
+        }));
+        Poll::Ready(result.unwrap_or_else(|fault| self.job.failed(fault)))
+    }
+
+    /// Has the function take a step. After a fault it takes no more.
+    fn attend<T>(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        step: impl FnOnce(&mut Kind, &Job, &mut TaskContext<'_>) -> Poll<T>,
+    ) -> Poll<Result<T, Fault>> {
+        let fault = match self.job.guarded(|| step(&mut self.work, &self.job, cx)) {
+            Ok(Poll::Ready(result)) => return Poll::Ready(Ok(result)),
+            Ok(Poll::Pending) => {
+                let Some(patience) = &mut self.patience else { return Poll::Pending };
+                ready!(patience.poll(self.context.is_asking(), cx))
+            }
+            Err(fault) => fault,
+        };
+        self.context.end();
+        self.work = Kind::Failed(None);
+        Poll::Ready(Err(fault))
     }
 }
 
@@ -140,18 +191,27 @@ impl Future for Running {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
         let this = &mut *self;
-        let server = &this.job.server;
-        let cached = server.extras(Some(server.cache));
-        let outcome = match &mut this.work {
-            Kind::Prompt(work) => ready!(work.as_mut().poll(cx))
-                .map(|it| stateful::encode(it, this.revision, &server.extras(None))),
-            Kind::Resource(work) => ready!(work.as_mut().poll(cx))
-                .map(|it| stateful::encode(it, this.revision, &cached)),
-            Kind::Tool(_) | Kind::Failed(_) => {
-                ready!(this.poll_tool(cx)).map(|it| this.job.encode_tool(it, this.revision))
+        let revision = this.revision;
+        if matches!(this.work, Kind::Tool(_) | Kind::Failed(_)) {
+            let result = ready!(this.poll_tool(cx));
+            return Poll::Ready(result.map(|it| this.job.encode_tool(it, revision)));
+        }
+        let outcome = ready!(this.attend(cx, |work, job, cx| {
+            let server = &job.server;
+            match work {
+                Kind::Prompt(work) => work
+                    .as_mut()
+                    .poll(cx)
+                    .map_ok(|it| stateful::encode(it, revision, &server.extras(None))),
+                Kind::Resource(work) => work.as_mut().poll(cx).map_ok(|it| {
+                    let hint = server.hint(job.target.is_for_all());
+                    stateful::encode(it, revision, &server.extras(Some(hint)))
+                }),
+                Kind::Tool(_) | Kind::Failed(_) => Poll::Ready(Err(not_a_tool())),
             }
-        };
-        Poll::Ready(outcome)
+        }));
+        let failed = |fault| this.job.failed(fault).map(|it| this.job.encode_tool(it, revision));
+        Poll::Ready(outcome.unwrap_or_else(failed))
     }
 }
 
@@ -162,8 +222,16 @@ impl Drop for Running {
 }
 
 impl Inner {
+    /// How long something may be kept; by nobody but its caller, if others get something else.
+    pub(super) fn hint(&self, is_for_all: bool) -> CacheHint {
+        match is_for_all {
+            true => self.cache,
+            false => CacheHint::private(self.cache.ttl_ms),
+        }
+    }
+
     /// What results of the newest revision carry besides themselves.
-    pub(super) fn extras(&self, cache: Option<trunkline_wire::model::CacheHint>) -> Extras<'_> {
+    pub(super) fn extras(&self, cache: Option<CacheHint>) -> Extras<'_> {
         Extras { cache, server_info: Some(&self.info) }
     }
 }

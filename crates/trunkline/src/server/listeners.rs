@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
-use trunkline_proto::Change;
+use trunkline_proto::{Call, Change};
 use trunkline_transport::voice::Voice;
 
 use super::context::lock;
@@ -17,6 +17,8 @@ pub(crate) struct Listeners(Mutex<Vec<Arc<Listener>>>);
 /// One conversation.
 pub(super) struct Listener {
     voice: Voice,
+    /// Who listens.
+    who: Call,
     runtime: Handle,
     late: Mutex<Late>,
 }
@@ -31,9 +33,9 @@ struct Late {
 
 impl Listeners {
     /// Tells `voice` of every change from now on. Call it inside the runtime that serves it.
-    pub(super) fn add(&self, voice: Voice) -> Arc<Listener> {
+    pub(super) fn add(&self, voice: Voice, who: Call) -> Arc<Listener> {
         let late = Mutex::default();
-        let listener = Arc::new(Listener { voice, runtime: Handle::current(), late });
+        let listener = Arc::new(Listener { voice, who, runtime: Handle::current(), late });
         lock(&self.0).push(Arc::clone(&listener));
         listener
     }
@@ -42,11 +44,11 @@ impl Listeners {
         lock(&self.0).retain(|it| !Arc::ptr_eq(it, listener));
     }
 
-    /// Tells everybody, and waits for nobody.
-    pub(super) fn tell(&self, change: &Change) {
+    /// Tells everybody who may hear it, and waits for nobody.
+    pub(super) fn tell(&self, change: &Change, may_hear: impl Fn(&Call) -> bool) {
         // Not under the lock: to tell a session is to have it act, and one that ends is removed here.
         let all: Vec<_> = lock(&self.0).clone();
-        for listener in all {
+        for listener in all.iter().filter(|it| may_hear(&it.who)) {
             listener.tell(change);
         }
     }

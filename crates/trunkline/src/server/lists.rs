@@ -10,6 +10,11 @@ use trunkline_wire::jsonrpc::ErrorObject;
 pub(crate) trait Entry {
     /// What it is found by.
     fn key(&self) -> &str;
+
+    /// Whether some callers do not see it.
+    fn is_hidden_from_some(&self) -> bool {
+        false
+    }
 }
 
 /// A list as it is at one time.

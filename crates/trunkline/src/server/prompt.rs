@@ -6,9 +6,11 @@ use std::sync::Arc;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage};
 
+use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
+use super::proxy::Completer;
 use crate::extract::{Caller, Visible};
 use crate::schema::{self, SchemaProfile};
 use crate::{ToolError, validate};
@@ -20,6 +22,10 @@ pub struct PromptEntry {
     pub(crate) completions: Completions,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
+    /// Set where it is offered by mounting.
+    pub(crate) origin: Option<Arc<Origin>>,
+    /// Completes arguments elsewhere.
+    pub(crate) completer: Option<Completer>,
     check: Option<Arc<validate::Schema>>,
     run: Run,
 }
@@ -54,7 +60,16 @@ where
         Ok(work)
     };
     let completions = Completions::new();
-    PromptEntry { prompt, completions, signature, visible: None, check: None, run: Arc::new(run) }
+    PromptEntry {
+        prompt,
+        completions,
+        signature,
+        visible: None,
+        origin: None,
+        completer: None,
+        check: None,
+        run: Arc::new(run),
+    }
 }
 
 /// What can be registered as a prompt: a [`PromptEntry`], or a function with `#[prompt]`.
@@ -134,6 +149,10 @@ impl PromptEntry {
 impl Entry for PromptEntry {
     fn key(&self) -> &str {
         &self.prompt.name
+    }
+
+    fn is_hidden_from_some(&self) -> bool {
+        self.visible.is_some()
     }
 }
 

@@ -11,10 +11,12 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::text::{BadTemplate, UriTemplate};
 
+use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
 use super::prompt::Completions;
+use super::proxy::Completer;
 use crate::extract::{Caller, Visible};
 use crate::schema::SchemaProfile;
 use crate::{ToolError, validate};
@@ -25,6 +27,8 @@ pub struct ResourceEntry {
     pub(crate) resource: Resource,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
+    /// Set where it is offered by mounting.
+    pub(crate) origin: Option<Arc<Origin>>,
     run: Run,
 }
 
@@ -36,6 +40,10 @@ pub struct TemplateEntry {
     pub(crate) completions: Completions,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
+    /// Set where it is offered by mounting.
+    pub(crate) origin: Option<Arc<Origin>>,
+    /// Completes variables elsewhere.
+    pub(crate) completer: Option<Completer>,
     check: Option<Arc<validate::Schema>>,
     run: Run,
 }
@@ -57,7 +65,8 @@ where
     F::Output: IntoContents,
 {
     let (signature, run) = run(function);
-    ResourceEntry { resource: Resource::new(uri, name), signature, visible: None, run }
+    let resource = Resource::new(uri, name);
+    ResourceEntry { resource, signature, visible: None, origin: None, run }
 }
 
 /// Makes a template of an async function: the template's variables are its arguments. What is
@@ -75,7 +84,17 @@ where
     let parsed = UriTemplate::parse(&template.uri_template);
     let (signature, run) = run(function);
     let completions = Completions::new();
-    TemplateEntry { template, parsed, completions, signature, visible: None, check: None, run }
+    TemplateEntry {
+        template,
+        parsed,
+        completions,
+        signature,
+        visible: None,
+        origin: None,
+        completer: None,
+        check: None,
+        run,
+    }
 }
 
 fn run<M, F>(function: F) -> (Signature, Run)
@@ -255,11 +274,19 @@ impl Entry for TemplateEntry {
     fn key(&self) -> &str {
         &self.template.uri_template
     }
+
+    fn is_hidden_from_some(&self) -> bool {
+        self.visible.is_some()
+    }
 }
 
 impl Entry for ResourceEntry {
     fn key(&self) -> &str {
         &self.resource.uri
+    }
+
+    fn is_hidden_from_some(&self) -> bool {
+        self.visible.is_some()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trunkline_proto::Call;
+use trunkline_proto::{Attached, Call};
 use trunkline_transport::handler::{Answer, Handler, Listening};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
@@ -22,8 +22,8 @@ use super::context::{Asker, Context};
 use super::job::{Job, Target};
 use super::listeners::Listener;
 use super::lists::{Entry, List};
-use super::{Inner, TemplateEntry, rounds};
-use crate::extract::may_see;
+use super::{Inner, TemplateEntry, ToolEntry, rounds, suggest};
+use crate::extract::{call_by, may_see, principal};
 
 /// A server as the transports see it.
 pub(super) struct Router(pub(super) Arc<Inner>);
@@ -31,30 +31,31 @@ pub(super) struct Router(pub(super) Arc<Inner>);
 impl Handler for Router {
     fn call(&self, call: Call, voice: &Voice) -> Answer {
         let server = &self.0;
-        match call.method.name {
-            "tools/call" => server.call_tool(call, voice),
-            "prompts/get" => server.get_prompt(call, voice),
-            "resources/read" => server.read_resource(call, voice),
-            "tools/list" => Answer::Now(server.list_tools(&call)),
-            "prompts/list" => Answer::Now(server.list_prompts(&call)),
-            "resources/list" => Answer::Now(server.list_resources(&call)),
-            "resources/templates/list" => Answer::Now(server.list_templates(&call)),
-            "completion/complete" => Answer::Now(server.complete(&call)),
-            "skills/list" => Answer::Now(server.list_skills(&call)),
-            "skills/get" => Answer::Now(server.get_skill(&call)),
-            "resources/directory/read" => Answer::Now(server.read_directory(&call)),
-            name if name.starts_with("tasks/") => server.on_task_method(call),
-            name => Answer::Now(Err(ErrorObject::method_not_found(name))),
+        if server.layers.is_empty() {
+            return server.dispatch(call, voice);
         }
+        let inside = Arc::clone(server);
+        let inside = move |call, voice: &Voice| inside.dispatch(call, voice);
+        server.through(&server.layers, call, voice, Arc::new(inside))
     }
 
-    fn listen(&self, voice: &Voice) -> Listening {
-        let listener = self.0.listeners.add(voice.clone());
+    fn listen(&self, voice: &Voice, attached: &Attached) -> Listening {
+        let listener = self.0.listeners.add(voice.clone(), call_by(attached, None));
         Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
     }
 
-    fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
-        self.0.param_headers(tool)
+    fn param_headers(
+        &self,
+        tool: &str,
+        meta: Option<&Json>,
+        attached: &Attached,
+    ) -> Option<Arc<ParamHeaders>> {
+        self.0.param_headers(tool, meta, attached)
+    }
+
+    fn is_same_caller(&self, one: &Attached, other: &Attached) -> bool {
+        let id = |it| principal(it).map(|it| it.id());
+        id(one) == id(other)
     }
 }
 
@@ -71,28 +72,63 @@ impl Drop for Heeded {
 }
 
 impl Inner {
+    fn dispatch(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+        match call.method.name {
+            "tools/call" => self.call_tool(call, voice),
+            "prompts/get" => self.get_prompt(call, voice),
+            "resources/read" => self.read_resource(call, voice),
+            "tools/list" => Answer::Now(self.list_tools(&call)),
+            "prompts/list" => Answer::Now(self.list_prompts(&call)),
+            "resources/list" => Answer::Now(self.list_resources(&call)),
+            "resources/templates/list" => Answer::Now(self.list_templates(&call)),
+            "completion/complete" => self.complete(&call).unwrap_or_else(|it| Answer::Now(Err(it))),
+            "skills/list" => Answer::Now(self.list_skills(&call)),
+            "skills/get" => Answer::Now(self.get_skill(&call)),
+            "resources/directory/read" => Answer::Now(self.read_directory(&call)),
+            name if name.starts_with("tasks/") => self.on_task_method(call),
+            name => Answer::Now(Err(ErrorObject::method_not_found(name))),
+        }
+    }
+
     fn call_tool(self: &Arc<Self>, mut call: Call, voice: &Voice) -> Answer {
-        // The state of earlier rounds, if any, stays with the call.
-        let mut own = Object::default();
-        for member in ["name", "arguments", "task"] {
-            if let Some(value) = call.params.take(member) {
-                own.set(member, value);
-            }
-        }
-        if let Some(name) = own.not_an_object(&["arguments", "task"]) {
-            return invalid(format!("`{name}` must be an object."));
-        }
-        let params = match CallToolParams::from_object(own) {
+        let params = match take_tool_params(&mut call) {
             Ok(params) => params,
-            Err(error) => return invalid(format!("`tools/call` cannot be read: {error}.")),
+            Err(error) => return Answer::Now(Err(error)),
         };
         let tool = self.tools.find(&params.name).filter(|it| may_see(&it.visible, &call));
         let Some(tool) = tool else {
-            return invalid(format!("There is no tool `{}`.", params.name));
+            let tools = self.tools.now();
+            let names = tools.iter().filter(|it| may_see(&it.visible, &call));
+            return unknown("tool", &params.name, names.map(|it| &*it.tool.name));
         };
+        let Some(layers) = tool.all_layers() else {
+            return self.run_tool(tool, params, call, voice);
+        };
+        // Layers see the call whole, and may have changed it when it comes out of them.
+        for (member, value) in params.into_object().iter() {
+            call.params.set(member.to_owned(), value.clone());
+        }
+        let server = Arc::clone(self);
+        let inside = move |mut call, voice: &Voice| match take_tool_params(&mut call) {
+            Ok(params) => server.run_tool(Arc::clone(&tool), params, call, voice),
+            Err(error) => Answer::Now(Err(error)),
+        };
+        self.through(&layers, call, voice, Arc::new(inside))
+    }
+
+    fn run_tool(
+        self: &Arc<Self>,
+        tool: Arc<ToolEntry>,
+        params: CallToolParams,
+        call: Call,
+        voice: &Voice,
+    ) -> Answer {
         let task = self.tasks.wanted(&tool, params.task.as_ref(), &call);
         let target = Target::Tool(tool);
         let job = Job { server: Arc::clone(self), target, arguments: params.arguments };
+        if let Some(refusal) = job.refuse(&call) {
+            return Answer::Now(refusal);
+        }
         match task {
             Err(error) => Answer::Now(Err(error)),
             Ok(Some(task)) => self.start_task(task, call, voice.clone(), job, None),
@@ -100,13 +136,23 @@ impl Inner {
         }
     }
 
-    fn get_prompt(self: &Arc<Self>, mut call: Call, voice: &Voice) -> Answer {
+    fn get_prompt(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
         let name: Option<String> = call.params.get("name").and_then(|it| it.to().ok());
         let Some(name) = name else { return invalid("`name` must be a string.") };
         let prompt = self.prompts.find(&name).filter(|it| may_see(&it.visible, &call));
         let Some(prompt) = prompt else {
-            return invalid(format!("There is no prompt `{name}`."));
+            let prompts = self.prompts.now();
+            let names = prompts.iter().filter(|it| may_see(&it.visible, &call));
+            return unknown("prompt", &name, names.map(|it| &*it.prompt.name));
         };
+        let target = Target::Prompt(prompt);
+        let Some(layers) = target.layers() else { return self.run_prompt(target, call, voice) };
+        let server = Arc::clone(self);
+        let inside = move |call, voice: &Voice| server.run_prompt(target.clone(), call, voice);
+        self.through(&layers, call, voice, Arc::new(inside))
+    }
+
+    fn run_prompt(self: &Arc<Self>, target: Target, mut call: Call, voice: &Voice) -> Answer {
         let arguments = call.params.take("arguments");
         let texts = arguments
             .as_ref()
@@ -114,7 +160,7 @@ impl Inner {
         if !texts {
             return invalid("The arguments of a prompt are texts.");
         }
-        let job = Job { server: Arc::clone(self), target: Target::Prompt(prompt), arguments };
+        let job = Job { server: Arc::clone(self), target, arguments };
         self.ask_or_answer(call, voice, job)
     }
 
@@ -134,11 +180,17 @@ impl Inner {
             return Answer::Now(Err(ErrorObject::resource_not_found(&uri, call.revision)));
         };
         let job = Job { server: Arc::clone(self), target, arguments };
-        self.ask_or_answer(call, voice, job)
+        let Some(layers) = job.target.layers() else { return self.ask_or_answer(call, voice, job) };
+        let server = Arc::clone(self);
+        let inside = move |call, voice: &Voice| server.ask_or_answer(call, voice, job.clone());
+        self.through(&layers, call, voice, Arc::new(inside))
     }
 
     /// Runs a function that may ask, in the way the call's era has.
     fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &Voice, job: Job) -> Answer {
+        if let Some(refusal) = job.refuse(&call) {
+            return Answer::Now(refusal);
+        }
         match call.revision.era() {
             Era::Stateful => {
                 let context = Context::new(self, &call, voice, Asker::Wire);
@@ -173,7 +225,7 @@ impl Inner {
         let (tools, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
         result.next_cursor = next;
-        Ok(self.encode(result, call.revision))
+        Ok(self.encode_list(result, &list, call.revision))
     }
 
     fn list_prompts(&self, call: &Call) -> Outcome {
@@ -182,7 +234,7 @@ impl Inner {
         let mut result =
             ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
         result.next_cursor = next;
-        Ok(self.encode(result, call.revision))
+        Ok(self.encode_list(result, &list, call.revision))
     }
 
     fn list_resources(&self, call: &Call) -> Outcome {
@@ -191,7 +243,7 @@ impl Inner {
         let mut result =
             ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
         result.next_cursor = next;
-        Ok(self.encode(result, call.revision))
+        Ok(self.encode_list(result, &list, call.revision))
     }
 
     fn list_templates(&self, call: &Call) -> Outcome {
@@ -200,10 +252,10 @@ impl Inner {
         let mut result =
             ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
         result.next_cursor = next;
-        Ok(self.encode(result, call.revision))
+        Ok(self.encode_list(result, &list, call.revision))
     }
 
-    fn complete(&self, call: &Call) -> Outcome {
+    fn complete(self: &Arc<Self>, call: &Call) -> Result<Answer, ErrorObject> {
         if let Some(name) = call.params.not_an_object(&["ref", "argument", "context"]) {
             return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
         }
@@ -214,20 +266,28 @@ impl Inner {
         let completions = match &params.reference {
             Reference::Prompt { name, .. } => {
                 prompt = self.prompts.find(name).filter(|it| may_see(&it.visible, call));
-                prompt.as_ref().map(|it| &it.completions)
+                prompt.as_ref().map(|it| (&it.completions, &it.completer))
             }
             Reference::Resource { uri } => {
                 template = self.templates.find(uri).filter(|it| may_see(&it.visible, call));
-                template.as_ref().map(|it| &it.completions)
+                template.as_ref().map(|it| (&it.completions, &it.completer))
             }
         };
-        let Some(completions) = completions else {
+        if let Some((_, Some(completer))) = completions {
+            let (server, completion) = (Arc::clone(self), completer(params));
+            let revision = call.revision;
+            return Ok(Answer::later(async move {
+                Ok(server.encode(CompleteResult::new(completion.await?), revision))
+            }));
+        }
+        let Some((completions, _)) = completions else {
             return Err(ErrorObject::invalid_params("There is nothing here to complete."));
         };
         let complete = completions.get(&params.argument.name);
         let values =
             complete.map(|it| it(&params.argument.value, &params.context)).unwrap_or_default();
-        Ok(self.encode(CompleteResult::new(Completion::new(values)), call.revision))
+        let result = CompleteResult::new(Completion::new(values));
+        Ok(Answer::Now(Ok(self.encode(result, call.revision))))
     }
 
     pub(super) fn page<'a, T: Entry>(
@@ -243,9 +303,58 @@ impl Inner {
         list.page(params.cursor.as_deref(), self.page, may_see)
     }
 
+    /// Writes a list. Where callers see different ones, none of them is for the others.
+    fn encode_list<T: ResultBody, E: Entry>(
+        &self,
+        result: T,
+        list: &List<E>,
+        revision: Revision,
+    ) -> Json {
+        let hint = self.hint(!list.iter().any(|it| it.is_hidden_from_some()));
+        stateful::encode(result, revision, &self.extras(Some(hint)))
+    }
+
+    /// Whether a listener may know that a resource changed: if nothing hides it from them.
+    pub(super) fn may_hear_of(&self, uri: &str, who: &Call) -> bool {
+        let resource = self.resources.find(uri);
+        let templates = self.templates.now();
+        let fits = |it: &&Arc<TemplateEntry>| {
+            it.parsed.as_ref().is_ok_and(|it| it.matches(uri).is_some())
+        };
+        let of_templates = templates.iter().filter(fits).map(|it| &it.visible);
+        let mut deciding = resource.iter().map(|it| &it.visible).chain(of_templates).peekable();
+        deciding.peek().is_none() || deciding.any(|it| may_see(it, who))
+    }
+
     pub(super) fn encode<T: ResultBody>(&self, result: T, revision: Revision) -> Json {
         stateful::encode(result, revision, &self.extras(Some(self.cache)))
     }
+}
+
+/// What `tools/call` says, taken out of the call; the state of earlier rounds, if any, stays there.
+fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
+    let mut own = Object::default();
+    for member in ["name", "arguments", "task"] {
+        if let Some(value) = call.params.take(member) {
+            own.set(member, value);
+        }
+    }
+    if let Some(name) = own.not_an_object(&["arguments", "task"]) {
+        return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
+    }
+    CallToolParams::from_object(own).map_err(|error| {
+        ErrorObject::invalid_params(format!("`tools/call` cannot be read: {error}."))
+    })
+}
+
+/// The answer about something that is not there, for this caller at least.
+fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Answer {
+    let hint = suggest::closest(name, known);
+    let hint = hint.map(|it| format!(" Did you mean `{it}`?")).unwrap_or_default();
+    // What is told apart ends with the longest name there can be.
+    let shown: String = name.chars().take(suggest::LONGEST).collect();
+    let rest = if shown.len() < name.len() { "…" } else { "" };
+    invalid(format!("There is no {kind} `{shown}{rest}`.{hint}"))
 }
 
 fn invalid(message: impl Into<String>) -> Answer {

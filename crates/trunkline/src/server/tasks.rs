@@ -272,7 +272,7 @@ impl Inner {
 
     fn task_changed(&self, change: &Change) {
         self.tasks.changed.notify_waiters();
-        self.listeners.tell(change);
+        self.listeners.tell(change, |_| true);
     }
 
     fn change(&self, record: &Record) -> Change {

@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use trunkline_proto::Attached;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{CallToolResult, Content, Icon, TaskSupport, Tool, ToolAnnotations};
 use trunkline_wire::text::is_tool_name;
 
+use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::lists::Entry;
 use super::{Context, Inner};
-use crate::extract::{Caller, Visible};
+use crate::extract::{Caller, Visible, call_by, may_see};
+use crate::layer::Layers;
 use crate::schema::{self, SchemaProfile};
 use crate::{ToolError, validate};
 
@@ -27,6 +30,9 @@ pub struct ToolEntry {
     pub(crate) params: Arc<ParamHeaders>,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
+    /// Set where it is offered by mounting.
+    pub(crate) origin: Option<Arc<Origin>>,
+    pub(crate) layers: Layers,
     /// Whether a task of it may be begun again where its process left it.
     pub(crate) resumes: bool,
     /// Whether it decides by itself, by what it returns, that the rest runs as a task.
@@ -100,6 +106,8 @@ where
         params,
         signature,
         visible: None,
+        origin: None,
+        layers: Layers::default(),
         resumes: false,
         leaves,
         schemas,
@@ -274,15 +282,27 @@ impl ToolEntry {
 }
 
 impl Inner {
-    /// The arguments of a tool that HTTP repeats as headers, if it has any.
-    pub(super) fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
-        self.tools.find(tool).map(|it| Arc::clone(&it.params)).filter(|it| !it.is_empty())
+    /// The arguments of a tool that HTTP repeats as headers, if it has any and is there for the
+    /// caller.
+    pub(super) fn param_headers(
+        &self,
+        tool: &str,
+        meta: Option<&RawJson>,
+        attached: &Attached,
+    ) -> Option<Arc<ParamHeaders>> {
+        let tool = self.tools.find(tool).filter(|it| !it.params.is_empty())?;
+        let is_seen = tool.visible.is_none() || may_see(&tool.visible, &call_by(attached, meta));
+        is_seen.then(|| Arc::clone(&tool.params))
     }
 }
 
 impl Entry for ToolEntry {
     fn key(&self) -> &str {
         &self.tool.name
+    }
+
+    fn is_hidden_from_some(&self) -> bool {
+        self.visible.is_some()
     }
 }
 

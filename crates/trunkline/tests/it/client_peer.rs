@@ -34,7 +34,10 @@ pub(crate) fn pair() -> (memory::End, Peer) {
 }
 
 /// A client and its server, past the handshake in `revision`.
-pub(crate) async fn open<H: Responder>(builder: ClientBuilder<H>, revision: Revision) -> (Client, Peer) {
+pub(crate) async fn open<H: Responder>(
+    builder: ClientBuilder<H>,
+    revision: Revision,
+) -> (Client, Peer) {
     let ((reader, writer), mut peer) = pair();
     let handshake = async {
         match revision {

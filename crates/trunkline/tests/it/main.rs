@@ -13,6 +13,7 @@ mod client_stream;
 mod client_task;
 mod client_tools;
 mod durable;
+mod host;
 mod http;
 mod http_bad;
 mod http_ends;

@@ -51,7 +51,8 @@ impl Setting {
         let tags = Tagger::random().scope("x");
         let style = Style::Resumable { primed: false };
         let (config, handler) = (Arc::new(config), Arc::new(handler));
-        let session = Session::new("x".to_owned(), config, handler, style, tags, limits);
+        let owner = Attached::default();
+        let session = Session::new("x".to_owned(), config, handler, style, tags, limits, owner);
         let setting = Self { session, open, done, busy: Arc::default() };
         let hello = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"cli","version":"1"}}}}}}"#

@@ -1,0 +1,244 @@
+//! A flat struct → a form with a field for each field.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{DeriveInput, Field, FieldsNamed, GenericArgument, LitStr, Path, PathArguments, Result, Type};
+
+use super::case::Case;
+use super::{options, private};
+use crate::docs;
+use crate::fault::Faults;
+use crate::options::Options;
+
+pub(super) fn expand(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenStream> {
+    let name = &input.ident;
+    let all = options(&input.attrs, &["rename_all"])?;
+    let (private, case) = (private(&all)?, Case::read(&all)?);
+    let mut faults = Faults::default();
+    let mut known: Vec<String> = Vec::new();
+    let (mut adds, mut reads) = (Vec::new(), Vec::new());
+    for field in &fields.named {
+        let Some(read) = One::read(field, case, &mut faults) else { continue };
+        if known.contains(&read.name) {
+            let sentence = format!("Two fields are called `{}`: rename one.", read.name);
+            faults.add(read.ident.span(), sentence);
+        }
+        known.push(read.name.clone());
+        adds.push(read.add(&private, &mut faults));
+        reads.push(read.take(&private));
+    }
+    faults.finish()?;
+    let form = quote!(#private::form);
+    Ok(quote! {
+        #[automatically_derived]
+        impl #form::Form for #name {
+            fn form() -> #private::model::FormSchema {
+                let form = #private::model::FormSchema::new();
+                #(#adds)*
+                form
+            }
+
+            fn read(
+                content: &#private::RawJson,
+            ) -> ::core::result::Result<Self, ::std::string::String> {
+                let fields = #form::Fields::open(&<Self as #form::Form>::form(), content)?;
+                ::core::result::Result::Ok(Self { #(#reads),* })
+            }
+        }
+    })
+}
+
+/// One field.
+struct One<'a> {
+    ident: &'a Ident,
+    ty: &'a Type,
+    /// What it is called in the form.
+    name: String,
+    /// What it is, as far as its type's name tells.
+    kind: Kind,
+    description: Option<TokenStream>,
+    options: Options,
+    /// What it has beforehand, of the type that it is filled in with.
+    initial: Option<TokenStream>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Truth,
+    Many,
+    Unknown,
+}
+
+impl<'a> One<'a> {
+    fn read(field: &'a Field, case: Option<Case>, faults: &mut Faults) -> Option<Self> {
+        let ident = field.ident.as_ref()?;
+        let options = faults.keep(options(&field.attrs, &OPTIONS.map(|it| it.0)))?;
+        let renamed = faults.keep(options.text("rename"))?.map(|it| it.value());
+        let own = ident.to_string();
+        let own = own.trim_start_matches("r#");
+        let spelled = || case.map_or_else(|| own.to_owned(), |it| it.spell(own));
+        let kind = kind(&field.ty);
+        let initial = faults.keep(options.tokens("default"))?;
+        let initial = initial.map(|it| match (kind, syn::parse2::<LitStr>(it.clone())) {
+            (Kind::Many, _) => quote_spanned!(it.span()=> ::std::vec::Vec::from(#it)),
+            (_, Ok(text)) => quote_spanned!(text.span()=> ::std::string::String::from(#text)),
+            _ => it,
+        });
+        Some(Self {
+            ident,
+            ty: &field.ty,
+            name: renamed.unwrap_or_else(spelled),
+            kind,
+            description: docs::description(&field.attrs),
+            options,
+            initial,
+        })
+    }
+
+    /// Adds the field to `form`.
+    fn add(&self, private: &Path, faults: &mut Faults) -> TokenStream {
+        let Self { ident, ty, name, description, .. } = self;
+        let mut said = description.iter().map(|it| quote!(.description(#it))).collect::<TokenStream>();
+        if let Some(title) = faults.keep(self.options.text("title")).flatten() {
+            said.extend(quote!(.title(#title)));
+        }
+        for (option, fits, setter) in OPTIONS {
+            let Some(span) = self.options.span(option).filter(|_| !setter.is_empty()) else { continue };
+            if self.kind != Kind::Unknown && self.kind != fits {
+                let (is, fits) = (self.kind.word(), fits.plural());
+                faults.add(span, format!("`{ident}` is {is}, and `{option}` is for {fits}."));
+            }
+            let Some(value) = faults.keep(self.options.tokens(option)).flatten() else { continue };
+            let setter = Ident::new(setter, span);
+            said.extend(match option {
+                "format" => {
+                    check_format(&self.options, faults);
+                    quote_spanned!(span=> .#setter(#value))
+                }
+                "min" | "max" => quote_spanned!(span=> .#setter((#value) as f64)),
+                _ => quote_spanned!(span=> .#setter({ let it: u64 = #value; it })),
+            });
+        }
+        let form = quote!(#private::form);
+        let many = self.many(private, faults);
+        let field = quote_spanned!(ty.span()=> <#ty as #form::FormField>::field());
+        match &self.initial {
+            None => quote! {
+                let form = #form::with::<#ty>(form, #name, #field #said #many);
+            },
+            // What has a value beforehand need not be filled in.
+            Some(initial) => quote! {
+                let form = form.optional(
+                    #name,
+                    <#ty as #form::FormField>::initial(#field #said #many, #initial),
+                );
+            },
+        }
+    }
+
+    /// How many may be chosen.
+    fn many(&self, private: &Path, faults: &mut Faults) -> TokenStream {
+        let mut bound = |option: &str| {
+            let Some(span) = self.options.span(option) else { return quote!(None) };
+            if self.kind != Kind::Many {
+                let sentence = format!("`{}` is not a `Vec`, and `{option}` is for those.", self.ident);
+                faults.add(span, sentence);
+            }
+            let value = faults.keep(self.options.tokens(option)).flatten();
+            value.map_or_else(|| quote!(None), |it| quote!(Some(#it)))
+        };
+        let (least, most) = (bound("min_items"), bound("max_items"));
+        if self.options.span("min_items").or(self.options.span("max_items")).is_none() {
+            return TokenStream::new();
+        }
+        quote!(.many(#private::model::Many { min_items: #least, max_items: #most }))
+    }
+
+    /// Takes the field out of `fields`.
+    fn take(&self, private: &Path) -> TokenStream {
+        let Self { ident, ty, name, initial, .. } = self;
+        let read = match initial {
+            // An `Option` that was left out is `None`, whatever stood there beforehand.
+            Some(initial) if !is_option(ty) => {
+                quote_spanned!(ty.span()=> fields.read_or::<#ty>(#name, || #initial)?)
+            }
+            _ => quote_spanned!(ty.span()=> fields.read::<#ty>(#name)?),
+        };
+        let _ = private;
+        quote!(#ident: #read)
+    }
+}
+
+fn check_format(options: &Options, faults: &mut Faults) {
+    let Some(format) = faults.keep(options.text("format")).flatten() else { return };
+    if !FORMATS.contains(&&*format.value()) {
+        let formats = FORMATS.map(|it| format!("`{it}`")).join(", ");
+        let sentence = format!("`{}` is no format of a form: there are {formats}.", format.value());
+        faults.add(format.span(), sentence);
+    }
+}
+
+fn kind(ty: &Type) -> Kind {
+    let Type::Path(path) = ty else { return Kind::Unknown };
+    let Some(last) = path.path.segments.last() else { return Kind::Unknown };
+    match &*last.ident.to_string() {
+        "String" => Kind::Text,
+        "bool" => Kind::Truth,
+        "Vec" => Kind::Many,
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" | "i8" | "i16" | "i32" | "i64" | "i128"
+        | "isize" | "f32" | "f64" => Kind::Number,
+        "Option" => match &last.arguments {
+            PathArguments::AngleBracketed(given) => match given.args.first() {
+                Some(GenericArgument::Type(ty)) => kind(ty),
+                _ => Kind::Unknown,
+            },
+            _ => Kind::Unknown,
+        },
+        _ => Kind::Unknown,
+    }
+}
+
+fn is_option(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|it| it.ident == "Option")
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Number => "a number",
+            Self::Truth => "a yes or no",
+            Self::Many => "a list of choices",
+            Self::Unknown => "something else",
+        }
+    }
+
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Text => "texts",
+            Self::Number => "numbers",
+            Self::Many => "lists of choices",
+            Self::Truth | Self::Unknown => "others",
+        }
+    }
+}
+
+/// The options of a field, what they are for, and the setter of those that are handed on.
+const OPTIONS: [(&str, Kind, &str); 10] = [
+    ("title", Kind::Unknown, ""),
+    ("rename", Kind::Unknown, ""),
+    ("default", Kind::Unknown, ""),
+    ("format", Kind::Text, "format"),
+    ("min_length", Kind::Text, "min_length"),
+    ("max_length", Kind::Text, "max_length"),
+    ("min", Kind::Number, "minimum"),
+    ("max", Kind::Number, "maximum"),
+    ("min_items", Kind::Many, ""),
+    ("max_items", Kind::Many, ""),
+];
+
+const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];

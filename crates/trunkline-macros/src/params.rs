@@ -1,0 +1,285 @@
+//! A function's parameters → what its handler takes from a call, and the struct of its arguments.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, GenericArgument, GenericParam, Generics, LitStr, Path, PathArguments, Type,
+};
+
+use crate::docs::is_doc;
+use crate::fault::Faults;
+use crate::function::{Function, Param};
+
+/// The parameters of a handler.
+pub(crate) struct Params {
+    /// Those that are taken from the call as they are, by the names they have in the closure.
+    extractors: Vec<(Ident, Type)>,
+    /// Those that the caller gives.
+    pub(crate) arguments: Vec<Argument>,
+    /// Whether one of them is `Args<…>`.
+    pub(crate) has_args: bool,
+    /// What the function is called with.
+    call: Vec<TokenStream>,
+}
+
+/// A parameter that the caller gives.
+pub(crate) struct Argument {
+    pub(crate) name: Ident,
+    ty: Type,
+    attrs: Vec<Attribute>,
+}
+
+impl Params {
+    /// Sorts the parameters of `function`.
+    pub(crate) fn sort(function: &Function, faults: &mut Faults) -> Self {
+        let mut params =
+            Self { extractors: Vec::new(), arguments: Vec::new(), has_args: false, call: Vec::new() };
+        for (at, param) in function.params.iter().enumerate() {
+            check_type(param, faults);
+            let marker = param.attrs.iter().find(|it| it.path().is_ident("extract"));
+            if marker.is_some() || is_extractor(&param.ty) {
+                let is_args = last_name(&param.ty).is_some_and(|it| it == "Args");
+                if is_args && params.has_args {
+                    let name = &function.name;
+                    let sentence = format!("`{name}` takes `Args<…>` twice: make it one struct.");
+                    faults.add(param.ty.span(), sentence);
+                }
+                params.has_args |= is_args;
+                params.extract(at, param, faults);
+            } else if let Some(name) = param.name() {
+                params.argue(name, param);
+            } else {
+                let sentence = "The caller gives arguments by name: write `name: Type` and take it \
+                                apart in the body, or put `#[extract]` before what is not an argument.";
+                faults.add(param.pattern.span(), sentence);
+            }
+        }
+        params.check(function, faults);
+        params
+    }
+
+    fn extract(&mut self, at: usize, param: &Param, faults: &mut Faults) {
+        let serde = param.attrs.iter().find(|it| !it.path().is_ident("extract") && !is_doc(it));
+        if let Some(attr) = serde {
+            let ty = shown(&param.ty);
+            let sentence = format!("`{ty}` is not an argument, so this attribute does nothing here.");
+            faults.add(attr.span(), sentence);
+        }
+        let name = format_ident!("__extracted_{at}");
+        self.call.push(name.to_token_stream());
+        self.extractors.push((name, param.ty.clone()));
+    }
+
+    fn argue(&mut self, name: Ident, param: &Param) {
+        self.call.push(quote!(__arguments.#name));
+        self.arguments.push(Argument { name, ty: param.ty.clone(), attrs: param.attrs.clone() });
+    }
+
+    fn check(&self, function: &Function, faults: &mut Faults) {
+        if let (true, Some(first)) = (self.has_args, self.arguments.first()) {
+            let sentence = format!(
+                "`{}` takes `Args<…>` and also the argument `{}`: put it into the struct, or take \
+                 every argument as a parameter.",
+                function.name, first.name
+            );
+            faults.add(first.name.span(), sentence);
+        }
+        let taken = self.extractors.len() + usize::from(!self.arguments.is_empty());
+        if taken > MAX_TAKEN {
+            let sentence = format!(
+                "`{}` takes more than {MAX_TAKEN} things from its call (all arguments count as \
+                 one): put some of them behind one `FromCall` type of yours.",
+                function.name
+            );
+            faults.add(function.name.span(), sentence);
+        }
+    }
+
+    /// The struct of the arguments, if there are any. `generics` are those of the impl block.
+    pub(crate) fn definition(&self, private: &Path, generics: &Generics) -> TokenStream {
+        if self.arguments.is_empty() {
+            return TokenStream::new();
+        }
+        let arguments = self.arguments.iter().map(|Argument { name, ty, attrs }| {
+            let attrs = attrs.iter().filter(|it| !it.path().is_ident("extract"));
+            quote!(#(#attrs)* #name: #ty)
+        });
+        let used = self.used(generics);
+        let serde = text(&quote!(#private::serde));
+        let schemars = text(&quote!(#private::schemars));
+        quote! {
+            #[derive(#private::serde::Deserialize, #private::schemars::JsonSchema)]
+            #[serde(crate = #serde)]
+            #[schemars(crate = #schemars)]
+            struct __Arguments #used { #(#arguments),* }
+        }
+    }
+
+    /// The closure that takes the parameters from a call and hands them to `call`.
+    pub(crate) fn closure(
+        &self,
+        private: &Path,
+        generics: &Generics,
+        call: impl FnOnce(TokenStream) -> TokenStream,
+    ) -> TokenStream {
+        let extractors = self.extractors.iter().map(|(name, ty)| quote!(#name: #ty));
+        let arguments = (!self.arguments.is_empty()).then(|| {
+            let used = self.used(generics);
+            let (_, used, _) = used.split_for_impl();
+            quote!(#private::Args(__arguments): #private::Args<__Arguments #used>)
+        });
+        let params = extractors.chain(arguments);
+        let given = &self.call;
+        let call = call(quote!(#(#given),*));
+        quote!(move |#(#params),*| #call)
+    }
+
+    /// What `Function` is told about the handler, so that faults name the parameter at fault and not
+    /// the closure.
+    pub(crate) fn marker(&self, private: &Path, generics: &Generics) -> TokenStream {
+        let extractors = self.extractors.iter().map(|(_, ty)| quote!(#ty));
+        let used = self.used(generics);
+        let (_, used, _) = used.split_for_impl();
+        let arguments = (!self.arguments.is_empty()).then(|| quote!(#private::Args<__Arguments #used>));
+        let taken = extractors.chain(arguments);
+        quote!((_, #(#taken,)*))
+    }
+
+    /// The parameters of the impl block that the arguments' types mention.
+    fn used(&self, generics: &Generics) -> Generics {
+        let types: TokenStream = self.arguments.iter().map(|it| it.ty.to_token_stream()).collect();
+        let params = generics.params.iter().filter(|param| match param {
+            GenericParam::Type(it) => mentions(types.clone(), &it.ident),
+            GenericParam::Const(it) => mentions(types.clone(), &it.ident),
+            GenericParam::Lifetime(_) => false,
+        });
+        let params: syn::punctuated::Punctuated<_, _> = params.cloned().collect();
+        let mut used = Generics { params, ..Generics::default() };
+        if used.params.is_empty() {
+            return used;
+        }
+        // Conditions come along if nothing is in them that did not.
+        let is_used = |name: &Ident| mentions(types.clone(), name);
+        let unused: Vec<_> = generics.type_params().map(|it| &it.ident).filter(|it| !is_used(it)).collect();
+        let conditions = generics.where_clause.iter().flat_map(|it| &it.predicates);
+        for condition in conditions {
+            let tokens = condition.to_token_stream();
+            if !unused.iter().any(|name| mentions(tokens.clone(), name)) {
+                used.make_where_clause().predicates.push(condition.clone());
+            }
+        }
+        used
+    }
+}
+
+impl Argument {
+    /// What the caller knows it by.
+    pub(crate) fn given_as(&self) -> String {
+        let renamed = self.attrs.iter().filter(|it| it.path().is_ident("serde")).find_map(|attr| {
+            let mut renamed = None;
+            let read = attr.parse_nested_meta(|meta| {
+                if meta.path.is_ident("rename") {
+                    renamed = Some(meta.value()?.parse::<LitStr>()?.value());
+                } else if meta.input.peek(syn::Token![=]) {
+                    meta.value()?.parse::<syn::Expr>()?;
+                }
+                Ok(())
+            });
+            // Whatever cannot be read here is reported by serde.
+            read.ok().and(renamed)
+        });
+        renamed.unwrap_or_else(|| self.name.to_string().trim_start_matches("r#").to_owned())
+    }
+}
+
+/// A type as one would write it in a sentence.
+pub(crate) fn shown(tokens: &impl ToTokens) -> String {
+    let mut shown = tokens.to_token_stream().to_string();
+    for (spaced, tight) in [(" <", "<"), ("< ", "<"), (" >", ">"), (" ::", "::"), (":: ", "::")] {
+        shown = shown.replace(spaced, tight);
+    }
+    shown.replace("& ", "&").replace(" ,", ",")
+}
+
+fn check_type(param: &Param, faults: &mut Faults) {
+    let name = param.name().map_or_else(|| "This".to_owned(), |it| format!("`{it}`"));
+    match bare(&param.ty) {
+        Type::Reference(it) => {
+            let owned = match &*it.elem {
+                Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
+                Type::Slice(slice) => format!("Vec<{}>", shown(&slice.elem)),
+                other => shown(other),
+            };
+            let sentence =
+                format!("{name} is borrowed, but a call owns what it takes: write `{owned}`.");
+            faults.add(param.ty.span(), sentence);
+        }
+        Type::ImplTrait(_) => {
+            let sentence =
+                format!("{name} needs a type with a name: its schema is made from the type.");
+            faults.add(param.ty.span(), sentence);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a parameter of this type is taken from the call, and is not an argument.
+fn is_extractor(ty: &Type) -> bool {
+    let ty = bare(ty);
+    if let Type::Reference(it) = ty {
+        return is_extractor(&it.elem);
+    }
+    match last_name(ty) {
+        Some(name) if name == "Option" => first_parameter(ty).is_some_and(is_extractor),
+        Some(name) => EXTRACTORS.iter().any(|it| name == it),
+        None => false,
+    }
+}
+
+fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(it) => bare(&it.elem),
+        Type::Paren(it) => bare(&it.elem),
+        _ => ty,
+    }
+}
+
+fn last_name(ty: &Type) -> Option<&Ident> {
+    let Type::Path(path) = bare(ty) else { return None };
+    path.path.segments.last().map(|it| &it.ident)
+}
+
+fn first_parameter(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = bare(ty) else { return None };
+    let PathArguments::AngleBracketed(given) = &path.path.segments.last()?.arguments else {
+        return None;
+    };
+    given.args.iter().find_map(|it| match it {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
+/// Whether `name` occurs anywhere in `tokens`.
+pub(crate) fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+    tokens.into_iter().any(|it| match it {
+        TokenTree::Ident(it) => it == *name,
+        TokenTree::Group(it) => mentions(it.stream(), name),
+        _ => false,
+    })
+}
+
+/// A path as the text that serde and schemars want.
+pub(crate) fn text(path: &TokenStream) -> LitStr {
+    LitStr::new(&path.to_string().replace(' ', ""), Span::call_site())
+}
+
+/// Types whose last name is one of these are taken from the call.
+const EXTRACTORS: [&str; 11] = [
+    "Args", "Cancelled", "Capabilities", "ClientInfo", "Context", "Extension", "Meta", "Principal",
+    "State", "TraceContext", "Uri",
+];
+
+/// How many parameters a handler can have.
+const MAX_TAKEN: usize = 8;

@@ -1,0 +1,281 @@
+//! Closures → a responder that declares what it has closures for.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trunkline_proto::Change;
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::model::{
+    ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
+    ElicitationCapability, LogMessage, Root, RootsCapability, SamplingCapability,
+};
+
+use super::question::{Question, Sampling};
+use super::responder::Responder;
+
+type Later<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
+type Fun<Q, T> = Arc<dyn Fn(Q) -> Later<T> + Send + Sync>;
+type Heard<T> = Arc<dyn Fn(T) + Send + Sync>;
+type HeardChange = Arc<dyn Fn(&Change) + Send + Sync>;
+
+/// A [`Responder`] made of closures, which declares a capability by having the closure for it.
+/// [`ClientBuilder`](super::ClientBuilder) has the same methods, for short.
+///
+/// ```
+/// use trunkline::client::Hooks;
+///
+/// let hooks = Hooks::new()
+///     .on_ask(|question| async move { question.decline() })
+///     .on_log(|message| eprintln!("{}", message.data));
+/// ```
+#[derive(Clone, Default)]
+pub struct Hooks {
+    form: Option<Fun<Question, ElicitResult>>,
+    url: Option<Fun<Question, ElicitResult>>,
+    sample: Option<Fun<Sampling, CreateMessageResult>>,
+    takes_tools: bool,
+    roots: Option<Roots>,
+    log: Option<Heard<LogMessage>>,
+    change: Option<HeardChange>,
+}
+
+impl Hooks {
+    /// Answers nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the user be asked, by form and by URL.
+    #[must_use]
+    pub fn on_ask<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
+    {
+        let answer = fun(answer);
+        Self { form: Some(Arc::clone(&answer)), url: Some(answer), ..self }
+    }
+
+    /// Lets the user be asked to fill in forms; unless [`Self::on_ask_url`] is there too, by form
+    /// only.
+    #[must_use]
+    pub fn on_ask_form<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
+    {
+        Self { form: Some(fun(answer)), ..self }
+    }
+
+    /// Lets the user be asked to visit URLs; unless [`Self::on_ask_form`] is there too, by URL only.
+    #[must_use]
+    pub fn on_ask_url<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
+    {
+        Self { url: Some(fun(answer)), ..self }
+    }
+
+    /// [`Self::on_ask`] with the question as the protocol has it.
+    #[must_use]
+    pub fn elicit<F>(self, answer: impl Fn(ElicitParams) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ElicitResult, ErrorObject>> + Send + 'static,
+    {
+        self.on_ask(move |question| answer(question.into_params()))
+    }
+
+    /// Lets the model be asked, without tools.
+    #[must_use]
+    pub fn on_sample<F>(self, answer: impl Fn(Sampling) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
+    {
+        Self { sample: Some(fun(answer)), ..self }
+    }
+
+    /// Lets the model be asked, with tools.
+    #[must_use]
+    pub fn on_sample_with_tools<F>(
+        self,
+        answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
+    {
+        Self { takes_tools: true, ..self.on_sample(answer) }
+    }
+
+    /// [`Self::on_sample`] with the question as the protocol has it.
+    #[must_use]
+    pub fn sample<F>(
+        self,
+        answer: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
+    {
+        self.on_sample(move |request| answer(request.into_params()))
+    }
+
+    /// [`Self::on_sample_with_tools`] with the question as the protocol has it.
+    #[must_use]
+    pub fn sample_with_tools<F>(
+        self,
+        answer: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, ErrorObject>> + Send + 'static,
+    {
+        self.on_sample_with_tools(move |request| answer(request.into_params()))
+    }
+
+    /// Tells these roots: some that do not change, or [`Roots`] that may.
+    #[must_use]
+    pub fn roots(self, roots: impl Into<Roots>) -> Self {
+        Self { roots: Some(roots.into()), ..self }
+    }
+
+    /// Hears the server's log.
+    #[must_use]
+    pub fn on_log(self, heard: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
+        Self { log: Some(Arc::new(heard)), ..self }
+    }
+
+    /// Hears of changes.
+    #[must_use]
+    pub fn on_change(self, heard: impl Fn(&Change) + Send + Sync + 'static) -> Self {
+        Self { change: Some(Arc::new(heard)), ..self }
+    }
+
+    /// Answers a question, whoever asks it.
+    pub(super) async fn ask(&self, question: Question) -> Result<ElicitResult, ErrorObject> {
+        let answer = if question.is_url() { &self.url } else { &self.form };
+        match answer {
+            Some(answer) => answer(question).await,
+            None => Err(ErrorObject::method_not_found("elicitation/create")),
+        }
+    }
+
+    /// Has the model answer, whoever asks it.
+    pub(super) async fn ask_model(
+        &self,
+        request: Sampling,
+    ) -> Result<CreateMessageResult, ErrorObject> {
+        match &self.sample {
+            Some(answer) => answer(request).await,
+            None => Err(ErrorObject::method_not_found("sampling/createMessage")),
+        }
+    }
+}
+
+impl Responder for Hooks {
+    fn capabilities(&self) -> ClientCapabilities {
+        let mut capabilities = ClientCapabilities::new();
+        capabilities.elicitation = match (&self.form, &self.url) {
+            (Some(_), Some(_)) => Some(ElicitationCapability::BOTH),
+            (Some(_), None) => Some(ElicitationCapability::FORM),
+            (None, Some(_)) => Some(ElicitationCapability::URL),
+            (None, None) => None,
+        };
+        if self.sample.is_some() {
+            capabilities.sampling = Some(SamplingCapability::new().tools(self.takes_tools));
+        }
+        capabilities.roots = self.roots.as_ref().map(|it| RootsCapability::new(it.may_change));
+        capabilities
+    }
+
+    async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, ErrorObject> {
+        self.ask(Question::new(params, None)).await
+    }
+
+    async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, ErrorObject> {
+        self.ask_model(Sampling::new(params, None)).await
+    }
+
+    async fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
+        Ok(self.roots.as_ref().map(Roots::get).unwrap_or_default())
+    }
+
+    fn on_log(&self, message: LogMessage) {
+        if let Some(log) = &self.log {
+            log(message);
+        }
+    }
+
+    fn on_change(&self, change: &Change) {
+        if let Some(heard) = &self.change {
+            heard(change);
+        }
+    }
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks").field("capabilities", &self.capabilities()).finish_non_exhaustive()
+    }
+}
+
+/// The folders that servers may know about. Clones are the same folders: keep one to change them.
+///
+/// ```
+/// use trunkline::client::{Client, Roots};
+/// use trunkline::model::Root;
+///
+/// let roots = Roots::new([Root::new("file:///projects/ada")]);
+/// let client = Client::builder("example", "1.0.0").roots(roots.clone());
+/// // …and once it is connected, followed by `client.roots_changed().await`:
+/// roots.set([Root::new("file:///projects/grace")]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Roots {
+    list: Arc<Mutex<Vec<Root>>>,
+    may_change: bool,
+}
+
+impl Roots {
+    /// Folders that may change, which servers are told beforehand.
+    pub fn new(roots: impl IntoIterator<Item = Root>) -> Self {
+        Self { list: Arc::new(Mutex::new(roots.into_iter().collect())), may_change: true }
+    }
+
+    /// The folders of now.
+    pub fn get(&self) -> Vec<Root> {
+        self.lock().clone()
+    }
+
+    /// Replaces the folders. Servers ask again after
+    /// [`Client::roots_changed`](super::Client::roots_changed).
+    pub fn set(&self, roots: impl IntoIterator<Item = Root>) {
+        let roots = roots.into_iter().collect();
+        *self.lock() = roots;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Root>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Folders that do not change.
+impl From<Vec<Root>> for Roots {
+    fn from(roots: Vec<Root>) -> Self {
+        Self { may_change: false, ..Self::new(roots) }
+    }
+}
+
+/// Folders that do not change.
+impl<const N: usize> From<[Root; N]> for Roots {
+    fn from(roots: [Root; N]) -> Self {
+        Vec::from(roots).into()
+    }
+}
+
+fn fun<Q, T, F>(answer: impl Fn(Q) -> F + Send + Sync + 'static) -> Fun<Q, T>
+where
+    F: Future<Output = Result<T, ErrorObject>> + Send + 'static,
+{
+    Arc::new(move |question| Box::pin(answer(question)))
+}

@@ -1,0 +1,162 @@
+//! What somebody wants done → whether it may be: by rule, or by asking the user.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use trunkline_proto::Change;
+use trunkline_wire::code::USER_REJECTED;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::model::{
+    ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams,
+    ElicitResult, LogMessage, Root, ToolAnnotations,
+};
+
+use crate::client::hooks::Hooks;
+use crate::client::question::{Question, Sampling};
+use crate::client::responder::Responder;
+
+/// What a rule says about a [`Wish`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// It may be done.
+    Allow,
+    /// It may not, for this reason.
+    Deny(String),
+    /// The user decides: see [`HostBuilder::on_consent`](super::HostBuilder::on_consent).
+    Ask,
+}
+
+impl Consent {
+    /// It may not be done, for this reason.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self::Deny(reason.into())
+    }
+}
+
+/// Something that needs consent. As a text it is what a user can be asked: ``call `fs.read` ``.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Wish {
+    /// A tool is to be called by this side.
+    Tool {
+        /// The server, as the host calls it.
+        server: String,
+        /// The tool, as the server calls it.
+        tool: String,
+        /// The arguments; `null` if there are none.
+        arguments: Json,
+        /// How the tool says that it behaves, if its list has been fetched. Self-reported.
+        annotations: Option<ToolAnnotations>,
+    },
+    /// A server wants to ask the model.
+    Sampling(Sampling),
+    /// A server wants to ask the user.
+    Elicitation(Question),
+}
+
+impl Wish {
+    /// The server that is to be called, or that asks.
+    pub fn server(&self) -> &str {
+        match self {
+            Self::Tool { server, .. } => server,
+            Self::Sampling(it) => it.server().unwrap_or_default(),
+            Self::Elicitation(it) => it.server().unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool { server, tool, .. } => write!(f, "call `{server}.{tool}`"),
+            Self::Sampling(it) => write!(f, "let `{}` ask the model", it.server().unwrap_or("?")),
+            Self::Elicitation(it) => write!(f, "let `{}` ask you", it.server().unwrap_or("?")),
+        }
+    }
+}
+
+type Rule = Arc<dyn Fn(&Wish) -> Consent + Send + Sync>;
+type AskUser = Arc<dyn Fn(Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
+
+/// What a host answers with, for all of its servers.
+#[derive(Clone, Default)]
+pub(super) struct Guard {
+    pub(super) hooks: Hooks,
+    pub(super) rule: Option<Rule>,
+    pub(super) ask: Option<AskUser>,
+    pub(super) log: Option<Arc<dyn Fn(&str, LogMessage) + Send + Sync>>,
+    pub(super) change: Option<Arc<dyn Fn(&str, &Change) + Send + Sync>>,
+}
+
+impl Guard {
+    /// Whether it may be done, or else why not.
+    pub(super) async fn admit(&self, wish: Wish) -> Result<(), String> {
+        let Some(rule) = &self.rule else { return Ok(()) };
+        match (rule(&wish), &self.ask) {
+            (Consent::Allow, _) => Ok(()),
+            (Consent::Deny(reason), _) => Err(reason),
+            (Consent::Ask, Some(ask)) => match ask(wish).await {
+                true => Ok(()),
+                false => Err("The user said no.".to_owned()),
+            },
+            (Consent::Ask, None) => Err(format!(
+                "The user has to agree to {wish}, and there is no way to ask; give the host one \
+                 with `on_consent`."
+            )),
+        }
+    }
+}
+
+/// Answers one server, with the host's consent.
+pub(super) struct Guarded {
+    pub(super) server: Arc<str>,
+    pub(super) guard: Arc<Guard>,
+}
+
+impl Responder for Guarded {
+    fn capabilities(&self) -> ClientCapabilities {
+        self.guard.hooks.capabilities()
+    }
+
+    async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, ErrorObject> {
+        let question = Question::new(params, Some(Arc::clone(&self.server)));
+        match self.guard.admit(Wish::Elicitation(question.clone())).await {
+            Ok(()) => self.guard.hooks.ask(question).await,
+            // The protocol has a word for this, and the server can go on.
+            Err(_) => Ok(ElicitResult::new(ElicitAction::Decline)),
+        }
+    }
+
+    async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, ErrorObject> {
+        let request = Sampling::new(params, Some(Arc::clone(&self.server)));
+        match self.guard.admit(Wish::Sampling(request.clone())).await {
+            Ok(()) => self.guard.hooks.ask_model(request).await,
+            // The reason is the user's own business.
+            Err(_) => Err(ErrorObject::new(USER_REJECTED, "The model may not be asked.")),
+        }
+    }
+
+    async fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
+        Responder::roots(&self.guard.hooks).await
+    }
+
+    fn on_log(&self, message: LogMessage) {
+        match &self.guard.log {
+            Some(log) => log(&self.server, message),
+            None => Responder::on_log(&self.guard.hooks, message),
+        }
+    }
+
+    fn on_change(&self, change: &Change) {
+        match &self.guard.change {
+            Some(heard) => heard(&self.server, change),
+            None => Responder::on_change(&self.guard.hooks, change),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Requests of a client as a tower service, and the layers around it.
+
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc;
+use tower_layer::Layer;
+use tower_service::Service;
+use trunkline_proto::{Heard, Timing};
+use trunkline_transport::voice::Request;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::ToolAnnotations;
+use trunkline_wire::revision::Revision;
+
+use super::call::{Caller, Running};
+use super::error::CallError;
+
+/// A request of a client on its way through the client's layers.
+///
+/// The questions of the server that belong to it are answered further in, so a layer sees one
+/// request and one answer in every revision. A clone is the same request made once more.
+#[derive(Clone)]
+pub struct ClientRequest {
+    pub(super) caller: Caller,
+    pub(super) method: &'static str,
+    pub(super) params: Object,
+    pub(super) meta: Object,
+    pub(super) timing: Timing,
+    pub(super) heard: Option<mpsc::Sender<Heard>>,
+}
+
+/// Any error, as tower has it.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+impl ClientRequest {
+    /// The method.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// The tool, if one is called.
+    pub fn tool(&self) -> Option<String> {
+        (self.method == "tools/call").then(|| self.params.get("name")?.to().ok()).flatten()
+    }
+
+    /// The parameters, without `_meta`.
+    pub fn params(&self) -> Json {
+        self.params.to_json()
+    }
+
+    /// A member of `_meta`.
+    pub fn meta(&self, name: &str) -> Option<&Json> {
+        self.meta.get(name)
+    }
+
+    /// Sets a member of `_meta`, such as `traceparent`.
+    pub fn set_meta(&mut self, name: impl Into<String>, value: impl Into<Json>) {
+        self.meta.set(name.into(), value.into());
+    }
+
+    /// How long it may take.
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// Gives it another time.
+    pub fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
+    }
+
+    /// The revision that is spoken.
+    pub fn revision(&self) -> Revision {
+        self.caller.revision()
+    }
+
+    /// How the server's list says that the tool behaves, if one is called and a list has been
+    /// fetched. Self-reported: it may be wrong.
+    pub fn annotations(&self) -> Option<ToolAnnotations> {
+        self.caller.shared.known.annotations(&self.tool()?)
+    }
+
+    /// Makes the request.
+    pub(super) async fn send(self) -> Result<Json, CallError> {
+        let mut params = self.params;
+        if !self.meta.is_empty() {
+            params.set("_meta", self.meta.to_json());
+        }
+        let mut request = Request::new(self.method, params);
+        request.timing = Some(self.timing);
+        request.heard = self.heard;
+        Ok(self.caller.voice.ask(request).await?)
+    }
+}
+
+impl fmt::Debug for ClientRequest {
+    /// Without its parameters, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientRequest")
+            .field("method", &self.method)
+            .field("tool", &self.tool())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The layers of a client, from the inside out. Without any it costs nothing.
+#[derive(Default)]
+pub(super) struct Layers(Option<Mutex<Box<dyn Erased>>>);
+
+/// The requests of a client as a service: what the layers of a client are put around.
+pub struct Requests(Box<dyn Erased>);
+
+impl Layers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn around<L>(self, layer: L) -> Self
+    where
+        L: Layer<Requests>,
+        L::Service: Service<ClientRequest, Response = Json> + Clone + Send + 'static,
+        <L::Service as Service<ClientRequest>>::Error: Into<BoxError>,
+        <L::Service as Service<ClientRequest>>::Future: Send + 'static,
+    {
+        let inside = match self.0 {
+            Some(inside) => inside.into_inner().unwrap_or_else(PoisonError::into_inner),
+            None => Box::new(Sending),
+        };
+        Self(Some(Mutex::new(Box::new(layer.layer(Requests(inside))))))
+    }
+
+    pub(super) fn send(&self, request: ClientRequest) -> Running<Json> {
+        match self.copy() {
+            Some(service) => service.run(request),
+            None => Box::pin(request.send()),
+        }
+    }
+
+    fn copy(&self) -> Option<Box<dyn Erased>> {
+        Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).copy())
+    }
+}
+
+impl Clone for Layers {
+    fn clone(&self) -> Self {
+        Self(self.copy().map(Mutex::new))
+    }
+}
+
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_empty() { "none" } else { "some" })
+    }
+}
+
+/// A service whose type is forgotten.
+trait Erased: Send {
+    fn copy(&self) -> Box<dyn Erased>;
+    fn run(self: Box<Self>, request: ClientRequest) -> Running<Json>;
+}
+
+impl<S> Erased for S
+where
+    S: Service<ClientRequest, Response = Json> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+{
+    fn copy(&self) -> Box<dyn Erased> {
+        Box::new(self.clone())
+    }
+
+    fn run(mut self: Box<Self>, request: ClientRequest) -> Running<Json> {
+        Box::pin(async move {
+            poll_fn(|cx| self.poll_ready(cx)).await.map_err(|error| of_layer(error.into()))?;
+            self.call(request).await.map_err(|error| of_layer(error.into()))
+        })
+    }
+}
+
+impl Service<ClientRequest> for Requests {
+    type Response = Json;
+    type Error = CallError;
+    type Future = Running<Json>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        // Whether what is inside is ready is waited for with each request.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ClientRequest) -> Running<Json> {
+        self.0.copy().run(request)
+    }
+}
+
+impl Clone for Requests {
+    fn clone(&self) -> Self {
+        Self(self.0.copy())
+    }
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Requests")
+    }
+}
+
+/// The innermost service: makes the request.
+#[derive(Clone, Copy)]
+struct Sending;
+
+impl Service<ClientRequest> for Sending {
+    type Response = Json;
+    type Error = CallError;
+    type Future = Running<Json>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ClientRequest) -> Running<Json> {
+        Box::pin(request.send())
+    }
+}
+
+/// An error of a layer: the call's own, or the layer's.
+pub(super) fn of_layer(error: BoxError) -> CallError {
+    match error.downcast::<CallError>() {
+        Ok(error) => *error,
+        Err(error) => CallError::Layer(LayerError(error.into())),
+    }
+}
+
+/// Why a layer of the client did not let a call through or did not wait for it. Its source is the
+/// layer's own error.
+#[derive(Clone, Debug)]
+pub struct LayerError(Arc<dyn Error + Send + Sync>);
+
+impl LayerError {
+    /// The layer's own error, if it is of this type.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.0.downcast_ref()
+    }
+}
+
+/// Only an error and its clones are the same.
+impl PartialEq for LayerError {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Display for LayerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "A layer of this client gave the call up: {}.", self.0)
+    }
+}
+
+impl Error for LayerError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}

@@ -1,0 +1,147 @@
+//! Requests that came to nothing → the same requests once more, where that can do no harm.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tower_layer::Layer;
+use tower_service::Service;
+use trunkline_wire::json::Json;
+use trunkline_wire::model::{ListParams, ListToolsResult, ToolAnnotations};
+
+use super::call::Running;
+use super::error::CallError;
+use super::layer::{BoxError, ClientRequest, of_layer};
+use super::pages::follow;
+
+/// A layer that makes a request again if it came to nothing.
+///
+/// A request that never reached the server ([`CallError::Unreachable`]) is made again whatever it
+/// is. One whose answer was lost ([`CallError::Lost`]) may have been carried out: it is made again
+/// if it only reads, or if it calls a tool whose annotations say that this does no harm
+/// (`readOnlyHint`, `idempotentHint`). They are taken from the server's list, which is fetched if it
+/// is not known yet.
+///
+/// ```
+/// use trunkline::Client;
+/// use trunkline::client::Retry;
+///
+/// let client = Client::builder("example", "1.0.0").layer(Retry::new(3));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    times: u32,
+    pause: Duration,
+}
+
+impl Retry {
+    /// Makes a request up to `times` times again, with pauses of 100, 200, 400… milliseconds.
+    pub fn new(times: u32) -> Self {
+        Self { times, pause: Duration::from_millis(100) }
+    }
+
+    /// Waits so long before the first time, and twice as long before each next.
+    #[must_use]
+    pub fn pause(self, pause: Duration) -> Self {
+        Self { pause, ..self }
+    }
+}
+
+impl<S> Layer<S> for Retry {
+    type Service = Retrying<S>;
+
+    fn layer(&self, inner: S) -> Retrying<S> {
+        Retrying { retry: *self, inner }
+    }
+}
+
+/// What [`Retry`] makes of a service.
+#[derive(Clone, Debug)]
+pub struct Retrying<S> {
+    retry: Retry,
+    inner: S,
+}
+
+impl<S> Service<ClientRequest> for Retrying<S>
+where
+    S: Service<ClientRequest, Response = Json, Error: Into<BoxError>> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Json;
+    type Error = CallError;
+    type Future = Running<Json>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        self.inner.poll_ready(cx).map_err(|error| of_layer(error.into()))
+    }
+
+    fn call(&mut self, request: ClientRequest) -> Running<Json> {
+        // The one that is ready makes the request; the other waits until it is.
+        let spare = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, spare);
+        let first = inner.call(request.clone());
+        let Retry { times, mut pause } = self.retry;
+        Box::pin(async move {
+            let mut outcome = first.await.map_err(|error| of_layer(error.into()));
+            for _ in 0..times {
+                match &outcome {
+                    Err(error) if may_repeat(&request, error).await => {}
+                    _ => break,
+                }
+                sleep(pause).await;
+                pause *= 2;
+                outcome = once(&mut inner, request.clone()).await;
+            }
+            outcome
+        })
+    }
+}
+
+async fn once<S>(inner: &mut S, request: ClientRequest) -> Result<Json, CallError>
+where
+    S: Service<ClientRequest, Response = Json, Error: Into<BoxError>>,
+{
+    poll_fn(|cx| inner.poll_ready(cx)).await.map_err(|error| of_layer(error.into()))?;
+    inner.call(request).await.map_err(|error| of_layer(error.into()))
+}
+
+async fn may_repeat(request: &ClientRequest, error: &CallError) -> bool {
+    match error {
+        CallError::Unreachable(_) => true,
+        CallError::Lost(_) => match request.method() {
+            "tools/call" => is_harmless(request).await,
+            method => READS.contains(&method),
+        },
+        _ => false,
+    }
+}
+
+async fn is_harmless(request: &ClientRequest) -> bool {
+    let says_so =
+        |it: ToolAnnotations| it.read_only_hint == Some(true) || it.idempotent_hint == Some(true);
+    let known = request.annotations();
+    if known.is_some() {
+        return known.is_some_and(says_so);
+    }
+    let mut list = request.caller.ask("tools/list", ListParams::new());
+    // This request may hold the only place that a layer further out has for it.
+    list.is_bare = true;
+    list.timing = request.timing();
+    follow::<ListToolsResult>(list).await.is_ok() && request.annotations().is_some_and(says_so)
+}
+
+/// The requests that only read.
+const READS: [&str; 11] = [
+    "completion/complete",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "tasks/get",
+    "tasks/list",
+    "tools/list",
+];

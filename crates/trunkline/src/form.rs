@@ -1,0 +1,77 @@
+//! Rust types ⇄ forms that a person fills in: a flat object of texts, numbers, choices and yes or
+//! no, which is all that elicitation allows.
+
+mod choice;
+mod field;
+mod read;
+
+use trunkline_wire::json::Json;
+use trunkline_wire::model::FormSchema;
+
+pub use choice::{FormChoice, choice_field, choice_initial, choice_read};
+pub use field::FormField;
+pub(crate) use read::check;
+pub use read::{Fields, one_field, read_one};
+
+/// What can be asked for in a form: see [`Context::ask`](crate::Context::ask).
+///
+/// `#[derive(Form)]` writes it for a flat struct, whose fields are [`FormField`]s, and for an enum
+/// without data, which is a choice. A single text, number, choice or yes or no is a form too: of
+/// one field, which is called `value`.
+///
+/// ```
+/// use trunkline::form::{Fields, Form, FormField, with};
+/// use trunkline::{RawJson, model::FormSchema};
+///
+/// struct Trip {
+///     city: String,
+///     nights: u32,
+/// }
+///
+/// // What `#[derive(Form)]` writes:
+/// impl Form for Trip {
+///     fn form() -> FormSchema {
+///         let form = FormSchema::new();
+///         let form = with::<String>(form, "city", String::field().title("City").min_length(1_u64));
+///         with::<u32>(form, "nights", u32::field().maximum(30))
+///     }
+///
+///     fn read(content: &RawJson) -> Result<Self, String> {
+///         let fields = Fields::open(&Self::form(), content)?;
+///         Ok(Self { city: fields.read("city")?, nights: fields.read("nights")? })
+///     }
+/// }
+///
+/// let answer = RawJson::parse(r#"{"city":"","nights":31}"#).unwrap();
+/// let faults = Trip::read(&answer).err().unwrap();
+/// assert!(faults.contains("`/city`") && faults.contains("`/nights`"));
+/// assert!(bool::read(&RawJson::parse(r#"{"value":true}"#).unwrap()).unwrap());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a form that a person can fill in",
+    label = "not a form",
+    note = "put `#[derive(Form)]` on a flat struct, or on an enum without data",
+    note = "a text, a number, a `bool` and a `Vec` of choices are forms of one field",
+    note = "a `Secret` is never asked for in a form: send the user to a page with `Context::ask_url`"
+)]
+pub trait Form: Sized + Send + 'static {
+    /// The form: its fields in order.
+    fn form() -> FormSchema;
+
+    /// Reads what was filled in, or says everything that is wrong with it, each with a JSON
+    /// pointer to its place.
+    fn read(content: &Json) -> Result<Self, String>;
+}
+
+/// Adds a field of type `F` to a form. It must be filled in unless `F` can do without: an
+/// [`Option`], or a [`Vec`] of which no least number is asked.
+pub fn with<F: FormField>(form: FormSchema, name: &str, schema: F::Schema) -> FormSchema {
+    let schema = schema.into();
+    match F::REQUIRED || field::wants_some(&schema) {
+        true => form.required(name, schema),
+        false => form.optional(name, schema),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Enums as choices.
+
+use serde_json::Value;
+use trunkline_wire::model::EnumSchema;
+
+use super::field::MISSING;
+
+/// An enum that a person chooses from. `#[derive(Form)]` on an enum without data writes it, along
+/// with [`FormField`](super::FormField) and [`Form`](super::Form).
+///
+/// ```
+/// use trunkline::form::{self, Form, FormChoice, FormField};
+/// use trunkline::model::{EnumSchema, FormSchema};
+/// use trunkline::{RawJson, serde_json::Value};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// enum Class {
+///     Economy,
+///     Business,
+/// }
+///
+/// // What `#[derive(Form)]` writes:
+/// impl FormChoice for Class {
+///     fn choice() -> EnumSchema {
+///         EnumSchema::titled([("economy", "Economy"), ("business", "Business class")])
+///     }
+///
+///     fn value(&self) -> &'static str {
+///         match self {
+///             Self::Economy => "economy",
+///             Self::Business => "business",
+///         }
+///     }
+///
+///     fn from_value(value: &str) -> Option<Self> {
+///         match value {
+///             "economy" => Some(Self::Economy),
+///             "business" => Some(Self::Business),
+///             _ => None,
+///         }
+///     }
+/// }
+///
+/// impl FormField for Class {
+///     const REQUIRED: bool = true;
+///     type Schema = EnumSchema;
+///     type Initial = Self;
+///
+///     fn field() -> EnumSchema {
+///         form::choice_field::<Self>()
+///     }
+///
+///     fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
+///         form::choice_initial(schema, &value)
+///     }
+///
+///     fn read_field(value: Option<&Value>) -> Result<Self, String> {
+///         form::choice_read(value)
+///     }
+/// }
+///
+/// impl Form for Class {
+///     fn form() -> FormSchema {
+///         form::one_field::<Self>()
+///     }
+///
+///     fn read(content: &RawJson) -> Result<Self, String> {
+///         form::read_one(content)
+///     }
+/// }
+///
+/// let answer = RawJson::parse(r#"{"value":"business"}"#).unwrap();
+/// assert_eq!(<Class as Form>::read(&answer), Ok(Class::Business));
+/// let several = RawJson::parse(r#"{"value":["business","economy"]}"#).unwrap();
+/// assert_eq!(<Vec<Class> as Form>::read(&several), Ok(vec![Class::Business, Class::Economy]));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a choice",
+    label = "not a choice",
+    note = "several things can be chosen in a form, but only from a list of choices: put `#[derive(Form)]` on an enum without data and use a `Vec` of it"
+)]
+pub trait FormChoice: Sized + Send + 'static {
+    /// What there is to choose from.
+    fn choice() -> EnumSchema;
+
+    /// What stands for this choice in an answer.
+    fn value(&self) -> &'static str;
+
+    /// The choice that `value` stands for.
+    fn from_value(value: &str) -> Option<Self>;
+}
+
+/// The field of a choice.
+pub fn choice_field<C: FormChoice>() -> EnumSchema {
+    C::choice()
+}
+
+/// Chooses beforehand.
+pub fn choice_initial<C: FormChoice>(schema: EnumSchema, value: &C) -> EnumSchema {
+    schema.initial([value.value().to_owned()])
+}
+
+/// Reads a choice.
+pub fn choice_read<C: FormChoice>(value: Option<&Value>) -> Result<C, String> {
+    let chosen = value.ok_or(MISSING)?.as_str().and_then(C::from_value);
+    chosen.ok_or_else(|| {
+        let options = C::choice().options;
+        let options: Vec<_> = options.iter().map(|it| format!("`{}`", it.value)).collect();
+        format!("must be one of {}", options.join(", "))
+    })
+}

@@ -1,0 +1,94 @@
+//! An error of a layer → what the model, the caller and the log learn of it.
+
+use std::error::Error;
+use std::fmt;
+
+use trunkline_wire::jsonrpc::ErrorObject;
+
+use crate::ToolError;
+use crate::client::BoxError;
+
+/// A layer may fail with a [`ToolError`]: the caller gets it as if the handler had failed so.
+///
+/// ```
+/// use trunkline::{ToolError, layer::BoxError};
+///
+/// fn closed() -> Result<(), BoxError> {
+///     Err(ToolError::new("We are closed; come back at nine."))?
+/// }
+/// # assert!(closed().is_err());
+/// ```
+impl From<ToolError> for BoxError {
+    fn from(error: ToolError) -> Self {
+        Box::new(Told(error))
+    }
+}
+
+/// A [`ToolError`] among errors, which it is not.
+#[derive(Debug)]
+struct Told(ToolError);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Told {}
+
+/// What is told of an error of a layer.
+pub(crate) fn told(error: BoxError, is_tool: bool) -> ToolError {
+    let error = match error.downcast::<Told>() {
+        Ok(told) => return told.0,
+        Err(error) => error,
+    };
+    // A layer such as tower's `Buffer` wraps the errors of those within.
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
+    while let Some(it) = cause {
+        if let Some(told) = known(it, is_tool) {
+            return told;
+        }
+        cause = it.source();
+    }
+    ToolError::internal(&*error)
+}
+
+fn known(error: &(dyn Error + 'static), is_tool: bool) -> Option<ToolError> {
+    if let Some(Told(error)) = error.downcast_ref() {
+        return Some(again(error));
+    }
+    if let Some(error) = error.downcast_ref::<ErrorObject>() {
+        return Some(ToolError::rpc(error.clone()));
+    }
+    // tower itself is not among our dependencies, so its errors are known by what they say.
+    let text = error.to_string();
+    if error.is::<tokio::time::error::Elapsed>() || text == ELAPSED {
+        return Some(match is_tool {
+            true => ToolError::new(
+                "The tool took longer than the server allows. Ask it for less at once, or try \
+                 again later.",
+            ),
+            false => ToolError::rpc(ErrorObject::internal(
+                "timeout",
+                "This took longer than the server allows.",
+            )),
+        });
+    }
+    (text == OVERLOADED).then(|| {
+        let why = "The server has too much to do; try again later.";
+        ToolError::rpc(ErrorObject::internal("overloaded", why))
+    })
+}
+
+/// The same error once more, but for its causes, which the layer that wraps it keeps.
+fn again(error: &ToolError) -> ToolError {
+    let mut again = ToolError::new(&*error.message);
+    again.data.clone_from(&error.data);
+    again.rpc.clone_from(&error.rpc);
+    again
+}
+
+/// What `tower::timeout::error::Elapsed` says.
+const ELAPSED: &str = "request timed out";
+/// What `tower::load_shed::error::Overloaded` says.
+const OVERLOADED: &str = "service overloaded";

@@ -1,0 +1,1 @@
+//! A value that is read but never shown.

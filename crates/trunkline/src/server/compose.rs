@@ -1,0 +1,477 @@
+//! One server inside another: what the inner offers → entries of the outer that follow every
+//! change.
+//!
+//! A server is built before it is mounted, so servers never mount each other in a circle. An outer
+//! server keeps the inner one; the inner one only knows who to tell.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use trunkline_proto::{Call, Change};
+use trunkline_transport::handler::Answer;
+use trunkline_transport::voice::Voice;
+use trunkline_wire::era::stateful;
+use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::model::{SKILLS_EXTENSION, ServerCapabilities, TASKS_EXTENSION};
+use trunkline_wire::revision::Revision;
+use trunkline_wire::text::is_tool_name;
+
+use super::builder::{BuildError, ServerBuilder};
+use super::context::lock;
+use super::job::Target;
+use super::lists::{Entry, List, Registry};
+use super::skills::Skills;
+use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry};
+use crate::client::BoxError;
+use crate::layer::{self, Inside, Layers};
+
+impl ServerBuilder {
+    /// Offers all that another server offers. Its tools and prompts are called `prefix.name`; its
+    /// resources, templates and skills keep their URIs, because what it says elsewhere refers to
+    /// them. Two things of one name or URI are a fault that [`try_build`](Self::try_build) tells.
+    ///
+    /// Its handlers have its states, and its layers are around them. What changes in it while it
+    /// runs, changes here too, and clients are told. What is not about its things stays behind:
+    /// instructions, limits, cache hints, page sizes, keys, and where its tasks are kept.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use trunkline::{Client, Server, tool};
+    ///
+    /// let rates = Server::builder("rates", "1.0.0").tool(tool("list", async || "EUR, NOK")).build();
+    /// let server = Server::builder("bank", "1.0.0").mount("fx", rates.clone()).build();
+    ///
+    /// rates.put_tool(tool("latest", async || "11.6"))?;
+    /// let client = Client::in_memory(&server).await?;
+    /// let names: Vec<_> = client.list_tools().await?.into_iter().map(|it| it.name).collect();
+    /// assert_eq!(names, ["fx.list", "fx.latest"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn mount(mut self, prefix: impl Into<String>, server: impl IntoServer) -> Self {
+        self.mounts.push((Some(prefix.into()), server.into_server()));
+        self
+    }
+
+    /// Offers all that another server offers, under the same names; else as [`Self::mount`].
+    ///
+    /// ```
+    /// use trunkline::{Server, tool};
+    ///
+    /// let ping = || tool("ping", async || "pong");
+    /// let health = Server::builder("health", "1.0.0").tool(ping());
+    /// let server = Server::builder("shop", "1.0.0").merge(health);
+    /// assert!(server.try_build().is_ok());
+    ///
+    /// let health = Server::builder("health", "1.0.0").tool(ping());
+    /// let twice = Server::builder("shop", "1.0.0").tool(ping()).merge(health).try_build();
+    /// let why = twice.unwrap_err().to_string();
+    /// assert!(why.contains("`ping`") && why.contains("`health`"), "{why}");
+    /// ```
+    pub fn merge(mut self, server: impl IntoServer) -> Self {
+        self.mounts.push((None, server.into_server()));
+        self
+    }
+}
+
+/// What can be mounted: a [`Server`], or one under construction.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a server",
+    note = "mount a `Server`, a `ServerBuilder`, or what `proxy(client).await?` makes of a remote one"
+)]
+pub trait IntoServer {
+    /// The server, or what is wrong with it.
+    fn into_server(self) -> Result<Server, BuildError>;
+}
+
+impl IntoServer for Server {
+    fn into_server(self) -> Result<Server, BuildError> {
+        Ok(self)
+    }
+}
+
+impl IntoServer for &Server {
+    fn into_server(self) -> Result<Server, BuildError> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoServer for ServerBuilder {
+    fn into_server(self) -> Result<Server, BuildError> {
+        self.try_build()
+    }
+}
+
+/// What a builder was told to mount.
+pub(super) type Wanted = (Option<String>, Result<Server, BuildError>);
+
+/// A server inside another.
+pub(crate) struct Mount {
+    prefix: Option<String>,
+    /// Kept for as long as what it offers is offered.
+    server: Server,
+}
+
+/// Where an entry comes from that is not the server's own.
+pub(crate) struct Origin {
+    /// The server it was registered with: its handler has the states of that one.
+    pub(super) home: Arc<Inner>,
+    /// By which of its mounts the server has it.
+    mount: usize,
+    /// The layers of all servers it came through, from the inside out.
+    layers: Layers,
+}
+
+impl Mount {
+    pub(super) fn capabilities(&self) -> &ServerCapabilities {
+        &self.server.inner().core.capabilities
+    }
+
+    /// How it is spoken of.
+    fn title(&self) -> String {
+        match &self.prefix {
+            Some(prefix) => format!("what is mounted as `{prefix}`"),
+            None => format!("the merged server `{}`", self.server.inner().core.info.name),
+        }
+    }
+
+    fn name_of<T: Offered>(&self, key: &str) -> String {
+        match &self.prefix {
+            Some(prefix) if T::HAS_NAME => format!("{prefix}.{key}"),
+            _ => key.to_owned(),
+        }
+    }
+}
+
+/// The servers that can be mounted; what is wrong with the others is noted.
+pub(super) fn mounts(wanted: Vec<Wanted>, faults: &mut Vec<String>) -> Vec<Mount> {
+    let mut mounts = Vec::with_capacity(wanted.len());
+    for (prefix, server) in wanted {
+        if let Some(prefix) = prefix.as_ref().filter(|it| !is_tool_name(it)) {
+            faults.push(format!(
+                "Nothing can be mounted as `{prefix}`; use letters, digits, `_`, `.` or `-`."
+            ));
+        }
+        match (server, &prefix) {
+            (Ok(server), _) => mounts.push(Mount { prefix, server }),
+            (Err(error), Some(prefix)) => faults.extend(
+                error.faults().iter().map(|it| format!("In what is mounted as `{prefix}`: {it}")),
+            ),
+            (Err(error), None) => {
+                faults.extend(error.faults().iter().map(|it| format!("In what is merged: {it}")));
+            }
+        }
+    }
+    mounts
+}
+
+/// Declares what mounted servers declare.
+pub(super) fn declare(caps: &mut ServerCapabilities, inner: &ServerCapabilities) {
+    caps.tools = caps.tools.or(inner.tools);
+    caps.prompts = caps.prompts.or(inner.prompts);
+    caps.resources = caps.resources.or(inner.resources);
+    caps.completions |= inner.completions;
+    caps.tasks = caps.tasks.or(inner.tasks);
+    for extension in [SKILLS_EXTENSION, TASKS_EXTENSION] {
+        if let Some(settings) = inner.extensions.get(extension) {
+            caps.extensions.entry(extension.to_owned()).or_insert_with(|| settings.clone());
+        }
+    }
+}
+
+/// Notes what of the mounted servers cannot be offered beside the server's own and each other.
+pub(super) fn check<T: Offered>(own: &List<T>, mounts: &[Mount], faults: &mut Vec<String>) {
+    let kind = T::KIND;
+    let mut seen: Vec<(String, &Mount)> = Vec::new();
+    for mount in mounts {
+        let title = mount.title();
+        for entry in T::registry(mount.server.inner()).now().iter() {
+            let name = mount.name_of::<T>(entry.key());
+            if !T::is_legal(&name) {
+                faults.push(format!(
+                    "The {kind} `{}` of {title} would be called `{name}`, which is no name for a \
+                     {kind}; use a shorter prefix.",
+                    entry.key()
+                ));
+            }
+            let other = match seen.iter().find(|(it, _)| *it == name) {
+                _ if own.find(&name).is_some() => "the server itself".to_owned(),
+                Some((_, other)) => other.title(),
+                None => {
+                    seen.push((name, mount));
+                    continue;
+                }
+            };
+            faults.push(format!(
+                "There are two {kind}s `{name}`: one of {other}, one of {title}; rename one, or \
+                 mount it under another prefix."
+            ));
+        }
+    }
+}
+
+/// Takes over the skills of mounted servers.
+pub(super) fn add_skills(skills: &mut Skills, mounts: &[Mount], faults: &mut Vec<String>) {
+    for mount in mounts {
+        for skill in mount.server.inner().skills.iter() {
+            let uri = skill.key();
+            if skills.iter().any(|it| it.key() == uri) {
+                let title = mount.title();
+                faults.push(format!("There is another skill `{uri}` in {title}; leave one out."));
+            }
+            skills.add((**skill).clone());
+        }
+    }
+}
+
+/// What can be offered by mounting.
+pub(crate) trait Offered: Entry + Clone + Sized {
+    /// What it is, in a word.
+    const KIND: &'static str;
+    /// Whether it is found by a name, which a prefix fits; or by a URI.
+    const HAS_NAME: bool;
+
+    fn registry(server: &Inner) -> &Registry<Self>;
+
+    fn origin(&self) -> Option<&Arc<Origin>>;
+
+    /// The same under another name and from elsewhere.
+    fn moved(&self, name: String, origin: Arc<Origin>) -> Self;
+
+    fn is_legal(_name: &str) -> bool {
+        true
+    }
+}
+
+impl Offered for ToolEntry {
+    const KIND: &'static str = "tool";
+    const HAS_NAME: bool = true;
+
+    fn registry(server: &Inner) -> &Registry<Self> {
+        &server.tools
+    }
+
+    fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.as_ref()
+    }
+
+    fn moved(&self, name: String, origin: Arc<Origin>) -> Self {
+        let mut moved = self.clone();
+        moved.origin = Some(origin);
+        moved.tool.name = name;
+        moved
+    }
+
+    fn is_legal(name: &str) -> bool {
+        is_tool_name(name)
+    }
+}
+
+impl Offered for PromptEntry {
+    const KIND: &'static str = "prompt";
+    const HAS_NAME: bool = true;
+
+    fn registry(server: &Inner) -> &Registry<Self> {
+        &server.prompts
+    }
+
+    fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.as_ref()
+    }
+
+    fn moved(&self, name: String, origin: Arc<Origin>) -> Self {
+        let mut moved = self.clone();
+        moved.origin = Some(origin);
+        moved.prompt.name = name;
+        moved
+    }
+}
+
+impl Offered for ResourceEntry {
+    const KIND: &'static str = "resource";
+    const HAS_NAME: bool = false;
+
+    fn registry(server: &Inner) -> &Registry<Self> {
+        &server.resources
+    }
+
+    fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.as_ref()
+    }
+
+    fn moved(&self, _: String, origin: Arc<Origin>) -> Self {
+        let mut moved = self.clone();
+        moved.origin = Some(origin);
+        moved
+    }
+}
+
+impl Offered for TemplateEntry {
+    const KIND: &'static str = "template";
+    const HAS_NAME: bool = false;
+
+    fn registry(server: &Inner) -> &Registry<Self> {
+        &server.templates
+    }
+
+    fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.as_ref()
+    }
+
+    fn moved(&self, _: String, origin: Arc<Origin>) -> Self {
+        let mut moved = self.clone();
+        moved.origin = Some(origin);
+        moved
+    }
+}
+
+/// The servers that a server is mounted in, each with the number of the mount.
+#[derive(Default)]
+pub(crate) struct Outers(Mutex<Vec<(Weak<Inner>, usize)>>);
+
+impl Outers {
+    fn add(&self, outer: &Arc<Inner>, mount: usize) {
+        let mut all = lock(&self.0);
+        all.retain(|(it, _)| it.strong_count() > 0);
+        all.push((Arc::downgrade(outer), mount));
+    }
+
+    fn now(&self) -> Vec<(Arc<Inner>, usize)> {
+        // Not under the lock: whoever is the last to hold a server drops it here.
+        let all = lock(&self.0).clone();
+        all.into_iter().filter_map(|(it, mount)| Some((it.upgrade()?, mount))).collect()
+    }
+}
+
+impl Inner {
+    /// Begins to offer what is mounted, and to follow it.
+    pub(super) fn fill(self: &Arc<Self>) {
+        for (at, mount) in self.mounts.iter().enumerate() {
+            // First of all, so that no change falls in between.
+            mount.server.inner().outers.add(self, at);
+            self.fill_with::<ToolEntry>(at, mount);
+            self.fill_with::<PromptEntry>(at, mount);
+            self.fill_with::<ResourceEntry>(at, mount);
+            self.fill_with::<TemplateEntry>(at, mount);
+        }
+    }
+
+    /// Tells everybody who listens, here and further out. Tasks are told only where they run.
+    pub(super) fn tell(&self, change: &Change) {
+        match change {
+            Change::Resource(uri) => self.listeners.tell(change, |who| self.may_hear_of(uri, who)),
+            _ => self.listeners.tell(change, |_| true),
+        }
+        if matches!(change, Change::Task(..)) {
+            return;
+        }
+        let outers = self.outers.now();
+        for (at, (outer, _)) in outers.iter().enumerate() {
+            if !outers[..at].iter().any(|(it, _)| Arc::ptr_eq(it, outer)) {
+                outer.tell(change);
+            }
+        }
+    }
+
+    /// Has the lists of the outer servers follow a change of one entry.
+    pub(super) fn follow<T: Offered>(&self, key: &str) {
+        for (outer, mount) in self.outers.now() {
+            if outer.sync::<T>(mount, key) {
+                outer.follow::<T>(&outer.mounts[mount].name_of::<T>(key));
+            }
+        }
+    }
+
+    fn fill_with<T: Offered>(&self, at: usize, mount: &Mount) {
+        for entry in T::registry(mount.server.inner()).now().iter() {
+            self.sync::<T>(at, entry.key());
+        }
+    }
+
+    /// Has the list say of one entry what the mounted server's list says now, whoever changed it
+    /// and in whatever order that became known. Returns whether the list changed.
+    fn sync<T: Offered>(&self, at: usize, key: &str) -> bool {
+        let mount = &self.mounts[at];
+        let inner = mount.server.inner();
+        let name = mount.name_of::<T>(key);
+        T::registry(self).edit(|list| {
+            let is_ours = |it: &Arc<T>| it.origin().is_some_and(|it| it.mount == at);
+            let is_free = list.find(&name).is_none_or(is_ours);
+            match T::registry(inner).find(key) {
+                Some(entry) if is_free && T::is_legal(&name) => {
+                    let before = entry.origin();
+                    let home = before.map_or(inner, |it| &it.home);
+                    let layers = match before {
+                        Some(before) => before.layers.within(&inner.layers),
+                        None => inner.layers.clone(),
+                    };
+                    let origin = Origin { home: Arc::clone(home), mount: at, layers };
+                    list.put(entry.moved(name, Arc::new(origin)));
+                    true
+                }
+                Some(_) => {
+                    let (kind, from) = (T::KIND, mount.title());
+                    tracing::warn!(name, kind, from, "this cannot be offered under this name");
+                    false
+                }
+                None => is_free && list.remove(&name).is_some(),
+            }
+        })
+    }
+
+    /// Has a call answered through layers.
+    pub(super) fn through(
+        self: &Arc<Self>,
+        layers: &Layers,
+        call: Call,
+        voice: &Voice,
+        inside: Inside,
+    ) -> Answer {
+        let server = Arc::clone(self);
+        let (revision, is_tool) = (call.revision, call.method.name == "tools/call");
+        let answer = layers.answer(call, voice, inside);
+        Answer::later(async move {
+            match answer.await {
+                Ok(response) => response.into_outcome(),
+                Err(error) => server.failed(error, is_tool, revision),
+            }
+        })
+    }
+
+    fn failed(&self, error: BoxError, is_tool: bool, revision: Revision) -> Outcome {
+        let error = layer::told(error, is_tool);
+        if !is_tool {
+            return Err::<_, ErrorObject>(error.into_rpc());
+        }
+        Ok(stateful::encode(error.into_tool_result()?, revision, &self.extras(None)))
+    }
+}
+
+impl Target {
+    pub(super) fn origin(&self) -> Option<&Arc<Origin>> {
+        match self {
+            Self::Tool(it) => it.origin(),
+            Self::Prompt(it) => it.origin(),
+            Self::Resource(it) => it.origin(),
+            Self::Template(it, _) => it.origin(),
+        }
+    }
+
+    /// The layers of the servers it came through, if there are any.
+    pub(super) fn layers(&self) -> Option<Layers> {
+        self.origin().map(|it| &it.layers).filter(|it| !it.is_empty()).cloned()
+    }
+}
+
+impl ToolEntry {
+    /// Its own layers and those of the servers it came through, if there are any.
+    pub(super) fn all_layers(&self) -> Option<Layers> {
+        let own = Some(&self.layers).filter(|it| !it.is_empty());
+        let from = self.origin.as_ref().map(|it| &it.layers).filter(|it| !it.is_empty());
+        match (own, from) {
+            (None, None) => None,
+            (Some(only), None) | (None, Some(only)) => Some(only.clone()),
+            (Some(own), Some(from)) => Some(own.within(from)),
+        }
+    }
+}

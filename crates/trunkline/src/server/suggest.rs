@@ -1,0 +1,99 @@
+//! A name that is not there → the one that was probably meant.
+
+/// The closest of `known`, if one is close enough to be a slip.
+pub(super) fn closest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = plain(wanted)?;
+    // A short name has few slips that do not make it another word.
+    let limit = (wanted.len() / 3).clamp(1, 3);
+    let near = known.take(LOOKED_AT).filter_map(|name| {
+        let steps = distance(&wanted, &plain(name)?, limit)?;
+        Some((steps, name))
+    });
+    near.min_by_key(|(steps, _)| *steps).map(|(_, name)| name)
+}
+
+/// A name as far as it is told apart here: no capitals, one kind of separator.
+fn plain(name: &str) -> Option<Vec<char>> {
+    let plain = |it: char| match it {
+        '-' | '.' | ' ' | '/' => '_',
+        other => other.to_ascii_lowercase(),
+    };
+    (!name.is_empty() && name.len() <= LONGEST).then(|| name.chars().map(plain).collect())
+}
+
+/// How many characters must be put in, left out, changed or swapped with their neighbour to get
+/// from one name to the other; `None` if they are more than `limit`.
+fn distance(one: &[char], other: &[char], limit: usize) -> Option<usize> {
+    if one.len().abs_diff(other.len()) > limit {
+        return None;
+    }
+    let mut before = vec![0; other.len() + 1];
+    let mut above: Vec<usize> = (0..=other.len()).collect();
+    for at in 1..=one.len() {
+        let mut row = vec![at; other.len() + 1];
+        for to in 1..=other.len() {
+            let changed = above[to - 1] + usize::from(one[at - 1] != other[to - 1]);
+            row[to] = changed.min(above[to] + 1).min(row[to - 1] + 1);
+            let is_swapped = at > 1
+                && to > 1
+                && one[at - 1] == other[to - 2]
+                && one[at - 2] == other[to - 1];
+            if is_swapped {
+                row[to] = row[to].min(before[to - 2] + 1);
+            }
+        }
+        if row.iter().all(|it| *it > limit) {
+            return None;
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    Some(above[other.len()]).filter(|it| *it <= limit)
+}
+
+/// The longest name that is looked at, in bytes.
+pub(super) const LONGEST: usize = 128;
+/// How many names are looked at: a caller who guesses must not cost much.
+const LOOKED_AT: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suggest(wanted: &str) -> Option<&'static str> {
+        let known = ["book", "cancel_booking", "list-rooms", "search", "x", "get_Weather"];
+        closest(wanted, known.into_iter())
+    }
+
+    #[test]
+    fn a_slip_is_found() {
+        for (wanted, meant) in [
+            ("bok", "book"),
+            ("Book", "book"),
+            ("boook", "book"),
+            ("obok", "book"),
+            ("list_rooms", "list-rooms"),
+            ("listrooms", "list-rooms"),
+            ("cancelBooking", "cancel_booking"),
+            ("get_weather", "get_Weather"),
+            ("serach", "search"),
+        ] {
+            assert_eq!(suggest(wanted), Some(meant), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn another_word_is_not_a_slip() {
+        let long = "b".repeat(LONGEST + 1);
+        for wanted in ["", "b", "flights", "cook the books", "room", &long, "日本語"] {
+            assert_eq!(suggest(wanted).filter(|it| *it != "x"), None, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_of_several_is_meant() {
+        let known = ["read_file", "read_files", "write_file"];
+        assert_eq!(closest("raed_file", known.into_iter()), Some("read_file"));
+        assert_eq!(closest("read_filez", known.into_iter()), Some("read_file"));
+        assert_eq!(closest("reed_files", known.into_iter()), Some("read_files"));
+    }
+}

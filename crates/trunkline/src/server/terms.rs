@@ -1,0 +1,81 @@
+//! What a handler asks of its client, and how long it may take: said when it is registered, kept
+//! before and while it runs.
+
+use std::time::Duration;
+
+use trunkline_proto::Call;
+use trunkline_proto::input_required::{QuestionKind, missing_capabilities};
+use trunkline_wire::code;
+use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::model::CallToolResult;
+use trunkline_wire::revision::Era;
+
+use super::job::{Job, Target};
+use super::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+
+macro_rules! terms {
+    ($($Entry:ident)*) => {$(
+        impl $Entry {
+            /// Says that it will ask this. A client that cannot be asked it is told so before the
+            /// function starts, so nothing is left half done.
+            ///
+            /// ```
+            /// use trunkline::server::QuestionKind;
+            /// use trunkline::{Answer, Context, Server, ToolError, tool};
+            ///
+            /// async fn delete(cx: Context) -> Result<String, ToolError> {
+            ///     match cx.ask::<bool>("Delete everything?").await? {
+            ///         Answer::Accept(true) => Ok("It is gone.".to_owned()),
+            ///         _ => Ok("Nothing happened.".to_owned()),
+            ///     }
+            /// }
+            ///
+            /// let delete = tool("delete", delete).asks(QuestionKind::Form);
+            /// let server = Server::builder("example", "1.0.0").tool(delete).build();
+            /// ```
+            #[must_use]
+            pub fn asks(mut self, kind: QuestionKind) -> Self {
+                self.signature.asks.push(kind);
+                self
+            }
+
+            /// Stops the function when it has worked for this long; whoever called is told so. The
+            /// time stands still while a question is out, and progress does not prolong it: the
+            /// server's [own limits](crate::Limits) are for those who give signs of life.
+            #[must_use]
+            pub fn timeout(mut self, limit: Duration) -> Self {
+                self.signature.timeout = Some(limit);
+                self
+            }
+        }
+    )*};
+}
+
+terms! { ToolEntry PromptEntry ResourceEntry TemplateEntry }
+
+impl Job {
+    /// The answer to a client that cannot be asked what the function will ask.
+    pub(super) fn refuse(&self, call: &Call) -> Option<Outcome> {
+        let asks = self.target.signature().asks.iter().copied();
+        let missing: Vec<_> =
+            asks.filter(|it| !it.suits(&call.peer.client, call.revision)).collect();
+        if missing.is_empty() {
+            return None;
+        }
+        let error = missing_capabilities(&missing);
+        if call.revision.era() == Era::Stateless {
+            return Some(Err(error));
+        }
+        // The older revisions have no code for it; what is missing can still be read.
+        let missing: Vec<_> = missing.iter().map(|it| it.name()).collect();
+        let why = format!(
+            "This client cannot be asked: it lacks {}. `{}` was not started.",
+            missing.join(" and "),
+            self.target.name()
+        );
+        Some(match self.target {
+            Target::Tool(_) => Ok(self.encode_tool(CallToolResult::error(why), call.revision)),
+            _ => Err(ErrorObject { code: code::INVALID_PARAMS, message: why, ..error }),
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! A server and a test body → the same test in every revision and over every transport.
+//!
+//! [`run`] serves the server, connects a client that speaks one revision over one transport, and
+//! hands it to the body as a [`Peer`]: a [`Client`] that answers questions from a script
+//! and remembers what it saw. `#[trunkline::test]` writes the calls of `run`; by hand it looks like
+//! this.
+//!
+//! ```
+//! use trunkline::testing::{self, Transport};
+//! use trunkline::{Revision, Server, tool};
+//!
+//! fn server() -> Server {
+//!     Server::builder("clock", "1.0.0").tool(tool("now", async || "noon").about("The time.")).build()
+//! }
+//!
+//! for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+//!     for transport in [Transport::Memory, Transport::Stdio] {
+//!         testing::run(revision, transport, server, async |peer| {
+//!             let result = peer.call_tool("now", ()).await.unwrap();
+//!             assert_eq!(result.content[0].as_text(), Some("noon"));
+//!         });
+//!     }
+//! }
+//! ```
+//!
+//! The rule: one body, which asserts the same result in both eras. What differs between the eras is
+//! on the wire, and [`Peer::transcript`] has that.
+
+mod clock;
+#[cfg(feature = "http")]
+mod http;
+mod peer;
+mod script;
+mod tap;
+mod transcript;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::{Client, Revision, Server};
+
+pub use clock::Clock;
+pub use peer::Peer;
+pub use script::{Reply, ScriptedModel};
+pub use transcript::{Line, Transcript};
+
+/// What lies between the client and the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Transport {
+    /// Memory of this process.
+    Memory,
+    /// Two pipes of the operating system, read and written as stdin and stdout are.
+    Stdio,
+    /// HTTP on a port of this machine; with the feature `http`.
+    Http,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "memory",
+            Self::Stdio => "stdio",
+            Self::Http => "HTTP",
+        })
+    }
+}
+
+/// What a test body comes to: `()`, or a `Result` so that it may use `?`.
+#[diagnostic::on_unimplemented(
+    message = "a test body returns `()` or `Result<(), E>`, not `{Self}`",
+    note = "`E` may be anything that implements `Debug`"
+)]
+pub trait Verdict {
+    /// Whether the test passed, or else why not.
+    fn verdict(self) -> Result<(), String>;
+}
+
+impl Verdict for () {
+    fn verdict(self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl<E: fmt::Debug> Verdict for Result<(), E> {
+    fn verdict(self) -> Result<(), String> {
+        self.map_err(|error| format!("The test failed: {error:?}"))
+    }
+}
+
+/// Runs `body` with a client of `server` that speaks `revision` over `transport`.
+///
+/// # Panics
+///
+/// If the body does or returns an error, if it takes longer than 30 seconds, if the server asks
+/// something to which there is no answer, and if an answer is left over.
+#[track_caller]
+pub fn run<S, B, F>(revision: Revision, transport: Transport, server: S, body: B)
+where
+    S: FnOnce() -> Server,
+    B: FnOnce(Peer) -> F,
+    F: Future,
+    F::Output: Verdict,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime can be had");
+    let outcome = runtime.block_on(async {
+        let (peer, stage) = Peer::begin(server(), revision, transport).await?;
+        // Caught, so that the cause is told if the body only trips over its consequences.
+        let outcome = match within(DEADLINE, guarded(body(peer))).await {
+            Some(Ok(output)) => output.verdict(),
+            Some(Err(panic)) => match stage.fault() {
+                None => resume_unwind(panic),
+                Some(fault) => Err(fault),
+            },
+            None => Err(format!("The test took longer than {DEADLINE:?}.")),
+        };
+        outcome.and_then(|()| stage.fault().map_or(Ok(()), Err))
+    });
+    // A handler that blocks its thread must not keep the test.
+    runtime.shutdown_background();
+    if let Err(why) = outcome {
+        panic!("{why} This was {revision} over {transport}.");
+    }
+}
+
+/// The outcome of a future, or its panic.
+async fn guarded<F: Future>(future: F) -> std::thread::Result<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        // After a panic it is not polled again.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    })
+    .await
+}
+
+/// The outcome of a future within so long of real time, whatever the clock of the test says.
+async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+    let (ring, rung) = oneshot::channel::<()>();
+    let (done, is_done) = channel::<()>();
+    std::thread::spawn(move || {
+        if is_done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            let _ = ring.send(());
+        }
+    });
+    let (mut future, mut rung) = (pin!(future), pin!(rung));
+    let outcome = poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => match rung.as_mut().poll(cx) {
+            Poll::Ready(Ok(())) => Poll::Ready(None),
+            _ => Poll::Pending,
+        },
+    })
+    .await;
+    drop(done);
+    outcome
+}
+
+/// How long a body may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The name of the client of every test.
+fn client() -> crate::client::ClientBuilder {
+    Client::builder("trunkline-testing", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,149 @@
+//! Messages as they pass → a transcript to read and to compare.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+/// What was said between a client and its server, after the handshake.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript(Vec<Line>);
+
+/// One message.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Line {
+    /// Whether the client said it.
+    pub by_client: bool,
+    /// What was said. State that was sealed by the server, which is never twice the same, is `…`.
+    pub message: Value,
+}
+
+impl Transcript {
+    /// The messages in order.
+    pub fn lines(&self) -> &[Line] {
+        &self.0
+    }
+
+    /// A short word for each message, one a line: `> tools/call book`, `< notifications/progress`,
+    /// `< result`. What the client said begins with `>`.
+    pub fn outline(&self) -> String {
+        let lines: Vec<_> = self.0.iter().map(Line::outline).collect();
+        lines.join("\n")
+    }
+}
+
+/// Every message as JSON, one a line.
+impl fmt::Display for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, line) in self.0.iter().enumerate() {
+            let end = if at == 0 { "" } else { "\n" };
+            write!(f, "{end}{} {}", line.mark(), line.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl Line {
+    fn mark(&self) -> char {
+        if self.by_client { '>' } else { '<' }
+    }
+
+    fn outline(&self) -> String {
+        let (mark, message) = (self.mark(), &self.message);
+        if let Some(method) = message["method"].as_str() {
+            let params = &message["params"];
+            let about = params["name"].as_str().or(params["uri"].as_str());
+            return match about {
+                Some(about) => format!("{mark} {method} {about}"),
+                None => format!("{mark} {method}"),
+            };
+        }
+        match (&message["error"]["code"], message["result"]["resultType"].as_str()) {
+            (Value::Null, None | Some("complete")) => format!("{mark} result"),
+            (Value::Null, Some(kind)) => format!("{mark} result {kind}"),
+            (code, _) => format!("{mark} error {code}"),
+        }
+    }
+}
+
+/// Takes down what passes. Clones share what they took down.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recorder(Arc<Mutex<Taken>>);
+
+#[derive(Debug, Default)]
+struct Taken {
+    lines: Vec<Line>,
+    /// Requests of the handshake that have no answer yet.
+    opening: Vec<Value>,
+    /// Whether the handshake began with the question who the server is.
+    has_begun: bool,
+}
+
+impl Recorder {
+    pub(super) fn read(&self) -> Transcript {
+        Transcript(self.lock().lines.clone())
+    }
+
+    /// Takes down one text; what is not JSON is not MCP.
+    pub(super) fn take(&self, by_client: bool, text: &[u8]) {
+        if let Ok(message) = serde_json::from_slice::<Value>(text) {
+            let mut taken = self.lock();
+            match message {
+                Value::Array(batch) => batch.into_iter().for_each(|it| taken.take(by_client, it)),
+                one => taken.take(by_client, one),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn take(&mut self, by_client: bool, mut message: Value) {
+        if self.is_handshake(by_client, &message) {
+            return;
+        }
+        for part in ["params", "result"] {
+            if let Some(state) = message.get_mut(part).and_then(|it| it.get_mut("requestState")) {
+                *state = "…".into();
+            }
+        }
+        self.lines.push(Line { by_client, message });
+    }
+
+    fn is_handshake(&mut self, by_client: bool, message: &Value) -> bool {
+        let id = message.get("id");
+        match message["method"].as_str() {
+            Some("notifications/initialized") => true,
+            Some("initialize" | "server/discover" | "logging/setLevel") if !self.has_begun => {
+                self.opening.extend(id.cloned());
+                true
+            }
+            Some(_) => {
+                // Whoever has said something else has said hello already.
+                self.has_begun |= by_client;
+                false
+            }
+            None if !by_client => {
+                let at = self.opening.iter().position(|it| Some(it) == id);
+                at.map(|at| self.opening.swap_remove(at)).is_some()
+            }
+            None => false,
+        }
+    }
+
+    /// From here on every message is one of the test's.
+    fn begin(&mut self) {
+        self.has_begun = true;
+    }
+}
+
+impl Recorder {
+    /// The handshake is over.
+    pub(super) fn begin(&self) {
+        self.lock().begin();
+    }
+}

@@ -1,0 +1,183 @@
+//! JSON Schema 2020-12 + a value → everything that is wrong with it, in sentences that a model can
+//! act on.
+//!
+//! Our own, because the `jsonschema` crate brings some sixty crates into every server that only
+//! reads lines, and speaks to programmers; our tests hold it against this one. It knows all
+//! keywords that constrain a value. `$ref` stays within the schema: nothing is ever fetched.
+
+mod check;
+mod compile;
+mod explain;
+mod format;
+mod number;
+mod strict;
+mod words;
+
+use std::collections::BTreeMap;
+
+use regex_lite::Regex;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use trunkline_wire::json::Json;
+
+use check::Checker;
+use format::Format;
+use words::Types;
+
+/// A schema, ready to check values.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema {
+    nodes: Vec<Node>,
+    /// It has keywords that need to know what their neighbours have looked at.
+    tracks: bool,
+    says_more: bool,
+}
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    /// The JSON pointer to it.
+    pub(crate) pointer: String,
+    /// A sentence that names the place.
+    pub(crate) message: String,
+}
+
+impl Schema {
+    /// Reads a schema, or says what is wrong with it.
+    pub(crate) fn compile(schema: &Json) -> Result<Self, String> {
+        compile::compile(schema, false)
+    }
+
+    /// Reads the schema of a form. Its formats are conditions, not remarks.
+    pub(crate) fn compile_form(schema: &Json) -> Result<Self, String> {
+        compile::compile(schema, true)
+    }
+
+    /// Whether it has conditions that reading a value as the Rust type it was made of does not
+    /// check already. Says nothing about a schema that was written by hand.
+    pub(crate) fn says_more_than_serde(&self) -> bool {
+        self.says_more
+    }
+
+    /// Everything that is wrong with `value`, up to [`MOST_VIOLATIONS`] and one that counts the
+    /// rest.
+    pub(crate) fn check(&self, value: &Value) -> Vec<Violation> {
+        Checker::new(self, "The value", false).violations(value)
+    }
+
+    /// Everything that is wrong with an answer, in one text.
+    pub(crate) fn check_all(&self, answer: &Value) -> Result<(), String> {
+        let violations = Checker::new(self, "The answer", false).violations(answer);
+        let sentences: Vec<_> = violations.into_iter().map(|it| it.message).collect();
+        if sentences.is_empty() { Ok(()) } else { Err(sentences.join(" ")) }
+    }
+}
+
+/// Reads arguments as a `T`, or says everything that is wrong with them.
+pub(crate) fn read<T: DeserializeOwned>(
+    schema: Option<&Schema>,
+    arguments: Option<&Json>,
+) -> Result<T, String> {
+    let text = arguments.map_or("{}", Json::get);
+    let read = serde_json::from_str(text);
+    if read.is_ok() && !schema.is_some_and(Schema::says_more_than_serde) {
+        return Ok(read.expect("it was just seen to be there"));
+    }
+    let value = strict::read(text).map_err(|why| format!("The arguments do not fit: {why}"))?;
+    if let Some(schema) = schema {
+        // Models send `null` for what they leave out, and so do programs.
+        let violations = Checker::new(schema, "The value", true).violations(&value);
+        if !violations.is_empty() {
+            return Err(told("The arguments do not fit", &violations));
+        }
+    }
+    let error = match read {
+        Ok(read) => return Ok(read),
+        Err(error) => error,
+    };
+    // To JSON Schema `2.0` is a whole number, and some models write all of theirs so.
+    let again = number::with_whole_numbers(value).and_then(|it| serde_json::from_value(it).ok());
+    again.ok_or_else(|| {
+        format!("The arguments do not fit: {}.", words::in_plain_words(&error.to_string()))
+    })
+}
+
+/// Says everything that is wrong with a structured result.
+pub(crate) fn result(schema: &Schema, result: &Json) -> Result<(), String> {
+    let value = strict::read(result.get()).map_err(|why| format!("The result is wrong: {why}"))?;
+    let violations = Checker::new(schema, "The value", false).violations(&value);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(told("The result does not fit", &violations))
+}
+
+/// One sentence follows its heading; more stand in lines of their own.
+fn told(heading: &str, violations: &[Violation]) -> String {
+    match violations {
+        [only] => format!("{heading}: {}", only.message),
+        many => many.iter().fold(format!("{heading}:"), |text, it| text + "\n- " + &it.message),
+    }
+}
+
+/// The place of a node.
+type Id = usize;
+
+/// One schema within the schema.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    rules: Vec<Rule>,
+    /// It is `writeOnly`: what fails here is not repeated.
+    secret: bool,
+}
+
+/// One condition. Those that look at what others have looked at come last.
+#[derive(Clone, Debug)]
+enum Rule {
+    Never,
+    Types(Types),
+    Enum(Vec<Value>),
+    Const(Value),
+    Bound(number::Bound, serde_json::Number),
+    MultipleOf(serde_json::Number),
+    MinLength(u64),
+    MaxLength(u64),
+    Pattern(Regex),
+    Format(Format),
+    Required(Vec<String>),
+    Members(Box<Members>),
+    PropertyNames(Id),
+    MinProperties(u64),
+    MaxProperties(u64),
+    DependentRequired(BTreeMap<String, Vec<String>>),
+    DependentSchemas(BTreeMap<String, Id>),
+    Items { prefix: Vec<Id>, rest: Option<Id> },
+    Contains { item: Id, least: u64, most: Option<u64> },
+    MinItems(u64),
+    MaxItems(u64),
+    UniqueItems,
+    Ref(Id),
+    AllOf(Vec<Id>),
+    AnyOf(Vec<Id>),
+    OneOf(Vec<Id>),
+    Not(Id),
+    If { condition: Id, then: Option<Id>, otherwise: Option<Id> },
+    UnevaluatedItems(Id),
+    UnevaluatedProperties(Id),
+}
+
+/// What an object may consist of.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    named: BTreeMap<String, Id>,
+    patterns: Vec<(Regex, Id)>,
+    others: Option<Id>,
+    /// Those that are named by `required` beside it.
+    required: Vec<String>,
+}
+
+/// How many violations are told one by one.
+const MOST_VIOLATIONS: usize = 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! The testing kit, tested with itself: one body in every revision and over every transport.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use trunkline::client::CallError;
+use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage};
+use trunkline::testing::{Reply, ScriptedModel, Transport, run};
+use trunkline::{Client, Context, Era, Revision, Server, ToolError, tool};
+
+const TRANSPORTS: [Transport; 3] = [Transport::Memory, Transport::Stdio, Transport::Http];
+const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
+
+#[derive(Deserialize, JsonSchema)]
+struct Sure {
+    value: bool,
+}
+
+async fn book(cx: Context) -> Result<String, ToolError> {
+    cx.progress(1.0, 2.0).await;
+    let sure: Sure = cx.ask("Sure?").await?.accepted()?;
+    cx.progress(2.0, 2.0).await;
+    Ok(if sure.value { "booked" } else { "left" }.to_owned())
+}
+
+async fn think(cx: Context) -> Result<String, ToolError> {
+    let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
+    Ok(cx.sample(params).await?.text())
+}
+
+async fn sleep(_cx: Context) -> &'static str {
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    "slept"
+}
+
+async fn chat(cx: Context) -> &'static str {
+    cx.log(LogLevel::Info, json!("hello")).await;
+    "said"
+}
+
+fn server() -> Server {
+    Server::builder("kit", "1.0.0")
+        .tool(tool("book", book))
+        .tool(tool("think", think))
+        .tool(tool("sleep", sleep))
+        .tool(tool("chat", chat))
+        .build()
+}
+
+fn text(result: Result<trunkline::model::CallToolResult, CallError>) -> String {
+    result.unwrap().content[0].as_text().unwrap().to_owned()
+}
+
+#[test]
+fn a_body_sees_the_same_in_every_revision_over_every_transport() {
+    for revision in Revision::ALL {
+        for transport in TRANSPORTS {
+            run(revision, transport, server, async |peer| {
+                assert_eq!((peer.revision(), peer.transport()), (revision, transport));
+                assert_eq!(Client::revision(&peer), revision);
+                let names = peer.list_tools().await.unwrap();
+                assert_eq!(names.len(), 4);
+            });
+        }
+    }
+}
+
+#[test]
+fn questions_are_answered_from_the_script() {
+    for revision in ERAS {
+        for transport in TRANSPORTS {
+            run(revision, transport, server, async |peer| {
+                peer.answers([true, false]);
+                assert_eq!(text(peer.call_tool("book", ()).await), "booked");
+                assert_eq!(text(peer.call_tool("book", ()).await), "left");
+                let asked = peer.questions();
+                assert_eq!(asked.iter().map(|it| it.message()).collect::<Vec<_>>(), ["Sure?"; 2]);
+                let steps: Vec<_> = peer.progress().iter().map(|it| it.progress).collect();
+                assert_eq!(steps, [1.0, 2.0, 1.0, 2.0], "{revision} {transport}");
+                peer.answers([Reply::decline()]);
+                assert!(peer.call_tool("book", ()).await.unwrap().is_error());
+            });
+        }
+    }
+}
+
+#[test]
+fn the_model_says_what_it_was_told_to() {
+    for revision in ERAS {
+        run(revision, Transport::Memory, server, async |peer| {
+            let model = ScriptedModel::new(["Four."]);
+            peer.model(model.clone());
+            assert_eq!(text(peer.call_tool("think", ()).await), "Four.");
+            assert_eq!(model.asked()[0].messages, [SamplingMessage::user("2 + 2?")]);
+        });
+    }
+}
+
+#[test]
+fn logs_are_seen() {
+    for revision in ERAS {
+        for transport in TRANSPORTS {
+            run(revision, transport, server, async |peer| {
+                assert_eq!(text(peer.call_tool("chat", ()).await), "said");
+                let logs: Vec<_> = peer.logs().iter().map(|it| it.data.get().to_owned()).collect();
+                assert_eq!(logs, ["\"hello\""], "{revision} {transport}");
+            });
+        }
+    }
+}
+
+#[test]
+fn the_transcript_has_every_message_in_order() {
+    for transport in TRANSPORTS {
+        for revision in ERAS {
+            run(revision, transport, server, async |peer| {
+                peer.answers([true]);
+                peer.call_tool("book", ()).await.unwrap();
+                peer.assert_transcript(match revision.era() {
+                    Era::Stateful => {
+                        "> tools/call book
+                         < notifications/progress
+                         < elicitation/create
+                         > result
+                         < notifications/progress
+                         < result"
+                    }
+                    Era::Stateless => {
+                        "> tools/call book
+                         < notifications/progress
+                         < result input_required
+                         > tools/call book
+                         < notifications/progress
+                         < result"
+                    }
+                });
+                let transcript = peer.transcript().to_string();
+                assert!(transcript.contains("\"progressToken\""), "{transcript}");
+            });
+        }
+    }
+}
+
+/// What a run that must fail says.
+fn failure(run: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(run)).expect_err("it passed");
+    match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(other) => (*other.downcast::<&str>().expect("a sentence")).to_owned(),
+    }
+}
+
+#[test]
+fn what_goes_against_the_script_fails_with_a_sentence() {
+    let over = Transport::Memory;
+    for revision in ERAS {
+        let why = failure(|| {
+            run(revision, over, server, async |peer| {
+                // The consequence is not what is told.
+                text(peer.call_tool("book", ()).await);
+            });
+        });
+        assert!(why.starts_with("The server asked `Sure?`, to which there is no answer"), "{why}");
+        assert!(why.ends_with(&format!("This was {revision} over memory.")), "{why}");
+
+        let why = failure(|| {
+            run(revision, over, server, async |peer| {
+                let _ = peer.call_tool("think", ()).await;
+            });
+        });
+        assert!(why.starts_with("The server asked the model `2 + 2?`"), "{why}");
+
+        let why = failure(|| run(revision, over, server, async |peer| peer.answers([true])));
+        assert!(why.starts_with("1 of the answers"), "{why}");
+
+        let why = failure(|| run(revision, over, server, async |_| Err::<(), _>("no")));
+        assert!(why.starts_with("The test failed: \"no\""), "{why}");
+    }
+    let own = failure(|| run(ERAS[0], over, server, async |_| assert_eq!(1, 2, "own words")));
+    assert!(own.contains("own words"), "{own}");
+}

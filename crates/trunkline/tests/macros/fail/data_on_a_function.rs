@@ -1,0 +1,4 @@
+#[trunkline::data]
+fn booking() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use trunkline::Form;
+
+#[derive(Form)]
+struct Party {
+    guests: Vec<String>,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use trunkline::{Form, Secret};
+
+#[derive(Form)]
+struct Login {
+    name: String,
+    password: Secret<String>,
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use trunkline::Form;
+
+#[derive(Form)]
+struct Guest(String);
+
+fn main() {}

@@ -1,0 +1,7 @@
+/// The rooms.
+#[trunkline::resource(name = "rooms")]
+async fn rooms() -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,4 @@
+#[trunkline::test(transports = [carrier_pigeon], eras = [iron])]
+fn books() {}
+
+fn main() {}

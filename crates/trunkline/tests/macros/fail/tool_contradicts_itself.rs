@@ -1,0 +1,7 @@
+/// Books a room.
+#[trunkline::tool(read_only, destructive)]
+async fn book(city: String) -> String {
+    city
+}
+
+fn main() {}
