@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let yes = Client::builder("travel-client", "1.0.0").on_ask(async |it| it.accept_defaults());
     let client = yes.connect_args(std::env::args().skip(1)).await?;
     let call = client.call::<Booking>("book", json!({ "city": "Oslo", "nights": 2 }));
-    let booking = call.on_progress(|it| println!("{} of {:?}", it.progress, it.total)).await?;
-    println!("{booking:?}");
+    let call = call.on_progress(|it| println!("{} of {:?}", it.progress, it.total));
+    println!("{:?}", call.await?);
     Ok(())
 }

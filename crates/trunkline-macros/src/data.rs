@@ -10,9 +10,10 @@ use crate::params::text;
 /// The item with `Serialize`, `Deserialize` and `JsonSchema` derived.
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let root = Options::parse("data", &[], options)?.root()?;
-    let kind = item.clone().into_iter().find(|it| {
-        matches!(it, TokenTree::Ident(it) if KINDS.iter().any(|kind| it == kind))
-    });
+    let kind = item
+        .clone()
+        .into_iter()
+        .find(|it| matches!(it, TokenTree::Ident(it) if KINDS.iter().any(|kind| it == kind)));
     let is_type = kind.as_ref().is_some_and(|it| ["struct", "enum"].contains(&&*it.to_string()));
     if !is_type {
         let span = kind.map_or_else(Span::call_site, |it| it.span());

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{LitStr, Path, ReturnType, Type};
 
 use crate::docs;
-use crate::fault::Faults;
+use crate::fault::{Faults, place};
 use crate::function::Function;
 use crate::options::{Options, TEXT};
 use crate::params::{Params, shown};
@@ -86,8 +86,13 @@ impl Entry {
         if let Some(title) = faults.keep(options.text("title")).flatten() {
             said.extend(quote!(.title(#title)));
         }
-        let mut entry =
-            Self { kind, name: name(kind, options, function, faults), uri: None, is_template: false, said };
+        let mut entry = Self {
+            kind,
+            name: name(kind, options, function, faults),
+            uri: None,
+            is_template: false,
+            said,
+        };
         match kind {
             Kind::Tool => entry.read_tool(options, private, faults),
             Kind::Prompt => {}
@@ -203,7 +208,7 @@ impl Entry {
             ReturnType::Default => function.name.span(),
             ReturnType::Type(_, ty) => ty.span(),
         };
-        let handler = quote_spanned!(span=> { #handler });
+        let handler = quote_spanned!(place(span)=> { #handler });
         match (kind, is_template) {
             (Kind::Tool, _) => quote!(#private::tool::<#marker, _>(#name, #handler) #said),
             (Kind::Prompt, _) => quote!(#private::prompt::<#marker, _>(#name, #handler) #said),
@@ -233,12 +238,12 @@ fn check_function(kind: Kind, function: &Function, faults: &mut Faults) {
             "`{name}` is generic, but a {word} is registered once, with the types it has: use \
              concrete ones."
         );
-        faults.add(generic.span(), sentence);
+        faults.at(generic, sentence);
     }
     if let Type::ImplTrait(it) = function.returns() {
         let sentence =
             format!("`{name}` returns `{}`: write the name of the type it returns.", shown(&it));
-        faults.add(it.span(), sentence);
+        faults.at(&it, sentence);
     }
 }
 

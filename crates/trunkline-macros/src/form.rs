@@ -15,16 +15,17 @@ pub(crate) fn expand(item: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(item)?;
     let name = &input.ident;
     if let Some(generic) = input.generics.params.first() {
-        let span = syn::spanned::Spanned::span(generic);
-        let sentence = format!("`{name}` is generic, but a form has the fields it has: write them out.");
-        return Err(Error::new(span, sentence));
+        let sentence =
+            format!("`{name}` is generic, but a form has the fields it has: write them out.");
+        return Err(Error::new_spanned(generic, sentence));
     }
     match &input.data {
         Data::Struct(data) => match &data.fields {
             Fields::Named(fields) => fields::expand(&input, fields),
             Fields::Unnamed(_) | Fields::Unit => {
-                let sentence =
-                    format!("The fields of a form have names: write `struct {name} {{ field: Type }}`.");
+                let sentence = format!(
+                    "The fields of a form have names: write `struct {name} {{ field: Type }}`."
+                );
                 Err(Error::new(name.span(), sentence))
             }
         },

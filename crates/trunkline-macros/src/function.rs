@@ -199,7 +199,8 @@ fn parameters(input: ParseStream) -> Result<(Option<Receiver>, Vec<Param>)> {
 
 fn is_receiver(input: ParseStream) -> bool {
     let ahead = input.fork();
-    if ahead.parse::<Option<Token![&]>>().is_err() || ahead.parse::<Option<syn::Lifetime>>().is_err()
+    if ahead.parse::<Option<Token![&]>>().is_err()
+        || ahead.parse::<Option<syn::Lifetime>>().is_err()
     {
         return false;
     }

@@ -54,7 +54,7 @@ fn try_expand(
              whole with `.toolbox(…)`.",
             function.name
         );
-        faults.add(syn::spanned::Spanned::span(&receiver.tokens), sentence);
+        faults.at(&receiver.tokens, sentence);
     }
     let params = Params::sort(function, &mut faults);
     let entry = Entry::read(kind, options, private, function, &params, &mut faults);
@@ -66,7 +66,10 @@ fn try_expand(
     let none = Generics::default();
     let definition = params.definition(private, &none);
     let handler = params.closure(private, &none, |given| quote!(#name(#given)));
-    let made = entry.make(private, function, &params.marker(private, &none), &handler);
+    let mut made = entry.make(private, function, &params.marker(private, &none), &handler);
+    if kind == Kind::Resource {
+        made = quote!(#private::server::IntoResource::into_resource(#made));
+    }
     let into = into(kind, private, name, &made);
     let deref = deref(function);
     Ok(quote! {
@@ -118,7 +121,7 @@ fn into(kind: Kind, private: &Path, name: &Ident, made: &TokenStream) -> TokenSt
             #[allow(unused_braces)]
             impl #private::server::IntoResource for #name {
                 fn into_resource(self) -> #private::server::ResourceOrTemplate {
-                    #private::server::IntoResource::into_resource(#made)
+                    #made
                 }
             }
         },

@@ -21,43 +21,279 @@ mod uri;
 use entry::Kind;
 use proc_macro::TokenStream;
 
-/// tool
+/// Makes a tool of an async function. Its doc comment tells the model what the tool is for, its
+/// parameters are the arguments, and its result gives the output schema.
+///
+/// ```
+/// use trunkline::{Context, Json, Server, ToolError, tool};
+///
+/// #[trunkline::data]
+/// struct Booking {
+///     reference: String,
+/// }
+///
+/// /// Books a room.
+/// #[tool(title = "Book a room", destructive = false)]
+/// async fn book(
+///     cx: Context,
+///     /// Where to go.
+///     city: String,
+///     #[serde(default)] nights: u32,
+///     note: Option<String>,
+/// ) -> Result<Json<Booking>, ToolError> {
+///     cx.progress(1.0, 1.0).await;
+///     Ok(Json(Booking { reference: format!("{city}-{nights}{}", note.unwrap_or_default()) }))
+/// }
+///
+/// let server = Server::builder("travel", "1.0.0").tool(book).build();
+/// # let _ = server;
+/// ```
+///
+/// A parameter is an argument, unless its type is one that is taken from the call: `Context`,
+/// `Args<T>` (all arguments as one struct), `State<T>`, `Principal`, `Option<Principal>`,
+/// `Extension<T>`, `ClientInfo`, `Capabilities`, `Meta`, `Cancelled`, `TraceContext` and `Uri`, or
+/// a type of yours that implements `FromCall`, marked with `#[extract]`. On an argument a doc
+/// comment is its description, `#[serde(…)]` and `#[schemars(…)]` mean what they mean on a field,
+/// and an `Option` may be left out.
+///
+/// | option | |
+/// |---|---|
+/// | `name = "…"` | the tool's name, if not that of the function |
+/// | `title = "…"` | its name for people |
+/// | `read_only`, `destructive`, `idempotent`, `open_world` | how it behaves; `destructive = false` says no |
+/// | `task`, `task = "required"` | it can, or must, run as a task |
+/// | `crate = "…"` | where `trunkline` is, if not at `::trunkline` |
+///
+/// The function becomes a value of the same name, which [`IntoTool`] makes a tool of. It can be
+/// called as before, so that it can be tested as a function:
+///
+/// ```
+/// /// Adds two numbers.
+/// #[trunkline::tool]
+/// async fn add(a: i64, b: i64) -> String {
+///     (a + b).to_string()
+/// }
+///
+/// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+/// # let mut sum = pin!(async {
+/// assert_eq!(add(1, 2).await, "3");
+/// # });
+/// # assert_eq!(sum.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
+/// ```
+///
+/// As with any unit struct, its name cannot be that of a variable where it is in scope.
+///
+/// By hand, the first example is `tool("book", …).about("Books a room.")` with a function that takes
+/// `Args` of a struct with the three fields.
+///
+/// [`IntoTool`]: https://docs.rs/trunkline/latest/trunkline/server/trait.IntoTool.html
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Tool, options.into(), item.into()).into()
 }
 
-/// prompt
+/// Makes a prompt of an async function. Its doc comment tells the user what the prompt is for, its
+/// parameters are the prompt's arguments.
+///
+/// ```
+/// use trunkline::{Server, prompt};
+///
+/// /// Plans a day.
+/// #[prompt(title = "Plan a day")]
+/// async fn plan(
+///     /// Where.
+///     city: String,
+///     style: Option<String>,
+/// ) -> String {
+///     format!("Plan a {} day in {city}.", style.as_deref().unwrap_or("quiet"))
+/// }
+///
+/// let server = Server::builder("travel", "1.0.0").prompt(plan).build();
+/// # let _ = server;
+/// ```
+///
+/// Parameters are as for [`macro@tool`]; the options are `name`, `title` and `crate`.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Prompt, options.into(), item.into()).into()
 }
 
-/// resource
+/// Makes a resource of an async function, or a template if its URI has variables: they are the
+/// function's parameters.
+///
+/// ```
+/// use trunkline::{Server, resource};
+///
+/// /// What every guest should know.
+/// #[resource("hotel://rules", mime_type = "text/plain")]
+/// async fn rules() -> &'static str {
+///     "No pets."
+/// }
+///
+/// /// The rooms of a city.
+/// #[resource("hotel://{city}/rooms{?kind}", title = "Rooms")]
+/// async fn rooms(city: String, kind: Option<String>) -> String {
+///     format!("Rooms in {city}: {kind:?}")
+/// }
+///
+/// let server = Server::builder("travel", "1.0.0").resource(rules).resource(rooms).build();
+/// # let _ = server;
+/// ```
+///
+/// Other parameters are as for [`macro@tool`]; the options are `name`, `title`, `mime_type` and
+/// `crate`.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Resource, options.into(), item.into()).into()
 }
 
-/// toolbox
+/// Registers methods together: on an impl block, whose methods have `#[tool]`, `#[prompt]` or
+/// `#[resource("…")]`. What they share is in `self`.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// use trunkline::{Server, toolbox};
+///
+/// #[derive(Default)]
+/// struct Hotel {
+///     booked: AtomicU32,
+/// }
+///
+/// #[toolbox]
+/// impl Hotel {
+///     /// Books a room.
+///     #[tool]
+///     async fn book(&self, city: String) -> String {
+///         let number = self.booked.fetch_add(1, Ordering::Relaxed);
+///         format!("{city}-{number}")
+///     }
+///
+///     /// How many rooms are taken.
+///     #[resource("hotel://taken")]
+///     async fn taken(&self) -> String {
+///         self.booked.load(Ordering::Relaxed).to_string()
+///     }
+/// }
+///
+/// let server = Server::builder("travel", "1.0.0").toolbox(Hotel::default()).build();
+/// # let _ = server;
+/// ```
+///
+/// Methods take `&self`, `self: Arc<Self>` or nothing. The block may be generic.
 #[proc_macro_attribute]
 pub fn toolbox(options: TokenStream, item: TokenStream) -> TokenStream {
     toolbox::expand(options.into(), item.into()).into()
 }
 
-/// Form
+/// Makes a form of a flat struct, or a choice of an enum without data: what `Context::ask` can ask.
+///
+/// ```
+/// use trunkline::Form;
+///
+/// #[derive(Form)]
+/// #[form(rename_all = "kebab-case")]
+/// enum Class {
+///     Economy,
+///     /// Business class
+///     Business,
+/// }
+///
+/// #[derive(Form)]
+/// struct Trip {
+///     /// Where to?
+///     #[form(title = "City", min_length = 2)]
+///     city: String,
+///     #[form(min = 1, max = 30, default = 2)]
+///     nights: u8,
+///     #[form(format = "email")]
+///     contact: Option<String>,
+///     class: Class,
+/// }
+///
+/// let form = Trip::form();
+/// assert_eq!(form.required, ["city", "class"]);
+/// ```
+///
+/// A field is a text, a number, a `bool`, an enum with this derive, a `Vec` of such an enum, or an
+/// `Option` of these. Its doc comment is its description. What has a `default` need not be filled
+/// in. A variant's doc comment is its title.
+///
+/// | option | on | |
+/// |---|---|---|
+/// | `title = "…"` | everything but structs | what people see |
+/// | `rename = "…"` | fields, variants | its name in the answer |
+/// | `rename_all = "…"` | types | the spelling of all names, as in serde |
+/// | `default = …` | fields | what stands there beforehand |
+/// | `default` | variants | what is chosen beforehand |
+/// | `format = "…"`, `min_length`, `max_length` | texts | `email`, `uri`, `date` or `date-time` |
+/// | `min`, `max` | numbers | |
+/// | `min_items`, `max_items` | a `Vec` | how many may be chosen |
+/// | `crate = "…"` | types | where `trunkline` is, if not at `::trunkline` |
 #[proc_macro_derive(Form, attributes(form))]
 pub fn form(item: TokenStream) -> TokenStream {
     or_error(form::expand(item.into()), None)
 }
 
-/// data
+/// Derives what a value needs to be an argument or a result: `Serialize`, `Deserialize` and
+/// `JsonSchema`, from trunkline's own `serde` and `schemars`.
+///
+/// ```
+/// use trunkline::data;
+///
+/// /// A confirmed booking.
+/// #[data]
+/// #[derive(Debug, PartialEq)]
+/// struct Booking {
+///     reference: String,
+///     #[serde(rename = "totalPrice")]
+///     total: f64,
+/// }
+///
+/// let text = r#"{"reference":"a-1","totalPrice":90.0}"#;
+/// let booking: Booking = trunkline::serde_json::from_str(text).unwrap();
+/// assert_eq!(booking, Booking { reference: "a-1".to_owned(), total: 90.0 });
+/// assert_eq!(trunkline::serde_json::to_string(&booking).unwrap(), text);
+/// ```
 #[proc_macro_attribute]
 pub fn data(options: TokenStream, item: TokenStream) -> TokenStream {
     or_error(data::expand(options.into(), item.clone().into()), Some(item))
 }
 
-/// test
+/// Runs one test body over every era and transport, with the server that the function `server`
+/// makes. It needs the feature `testing` of `trunkline`.
+///
+/// ```
+/// use trunkline::{Server, tool};
+///
+/// /// Says hello.
+/// #[tool]
+/// async fn hello(name: String) -> String {
+///     format!("Hello, {name}!")
+/// }
+///
+/// fn server() -> Server {
+///     Server::builder("hello", "1.0.0").tool(hello).build()
+/// }
+///
+/// #[trunkline::test]
+/// async fn it_says_hello(peer: trunkline::testing::Peer) {
+///     let result = peer.call_tool("hello", [("name", "Ada")]).await.unwrap();
+///     assert_eq!(result.content[0].as_text(), Some("Hello, Ada!"));
+/// }
+/// # let _ = server();
+/// ```
+///
+/// That makes six tests, of which the first is `it_says_hello::memory_2025_11_25`. The body may
+/// return a `Result`.
+///
+/// | option | |
+/// |---|---|
+/// | `eras = [stateful, stateless]` | the newest revision of each; by default of both |
+/// | `revisions = "all"`, `revisions = ["2025-06-18"]` | these revisions instead |
+/// | `transports = [memory, stdio, http]` | by default all; `http` needs the feature `http` |
+/// | `server = path::to::function` | another function that makes the server |
+/// | `crate = "…"` | where `trunkline` is, if not at `::trunkline` |
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
     or_error(matrix::expand(options.into(), item.into()), None)

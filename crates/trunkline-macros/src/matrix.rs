@@ -30,9 +30,9 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
     let (attrs, code): (Vec<_>, Vec<_>) = function.attrs.into_iter().partition(of_tests);
     function.attrs = code;
     let name = function.name.clone();
-    let tests = transports.iter().flat_map(|transport| {
-        revisions.iter().map(move |revision| (transport, revision))
-    });
+    let tests = transports
+        .iter()
+        .flat_map(|transport| revisions.iter().map(move |revision| (transport, revision)));
     let tests = tests.map(|(transport, revision)| {
         let dated = revision.replace('-', "_");
         let test = Ident::new(&format!("{}_{dated}", transport.0), name.span());
@@ -71,9 +71,8 @@ fn check(function: &Function, faults: &mut Faults) {
         faults.add(function.fn_token.span(), sentence);
     }
     if function.params.len() != 1 || function.receiver.is_some() {
-        let sentence = format!(
-            "A test is given one thing, its peer: write `async fn {name}(peer: Peer)`."
-        );
+        let sentence =
+            format!("A test is given one thing, its peer: write `async fn {name}(peer: Peer)`.");
         faults.add(name.span(), sentence);
     }
 }
@@ -98,7 +97,8 @@ fn revisions(options: &Options) -> Result<Vec<String>> {
     let revisions = list::<LitStr>("revisions", REVISIONS.map(|it| it), revisions)?;
     let known = |revision: &LitStr| {
         let text = revision.value();
-        let sentence = || format!("There is no revision `{text}`: there are {}.", REVISIONS.join(", "));
+        let sentence =
+            || format!("There is no revision `{text}`: there are {}.", REVISIONS.join(", "));
         let is_known = REVISIONS.contains(&&*text);
         is_known.then_some(text.clone()).ok_or_else(|| Error::new(revision.span(), sentence()))
     };
@@ -159,6 +159,5 @@ fn list<T: syn::parse::Parse>(
 
 /// The eras, each with the newest revision of it.
 const ERAS: [(&str, &str); 2] = [("stateful", "2025-11-25"), ("stateless", "2026-07-28")];
-const REVISIONS: [&str; 5] =
-    ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const TRANSPORTS: [(&str, &str); 3] = [("memory", "Memory"), ("stdio", "Stdio"), ("http", "Http")];

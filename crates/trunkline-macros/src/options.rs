@@ -38,7 +38,10 @@ impl Options {
         }
         while !input.is_empty() {
             let name = input.call(Ident::parse_any).map_err(|error| {
-                Error::new(error.span(), format!("An option is a name. {}", names(attribute, known)))
+                Error::new(
+                    error.span(),
+                    format!("An option is a name. {}", names(attribute, known)),
+                )
             })?;
             let mut value = None;
             if input.peek(Token![=]) {

@@ -2,10 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::spanned::Spanned;
-use syn::{
-    Attribute, GenericArgument, GenericParam, Generics, LitStr, Path, PathArguments, Type,
-};
+use syn::{Attribute, GenericArgument, GenericParam, Generics, LitStr, Path, PathArguments, Type};
 
 use crate::docs::is_doc;
 use crate::fault::Faults;
@@ -33,8 +30,12 @@ pub(crate) struct Argument {
 impl Params {
     /// Sorts the parameters of `function`.
     pub(crate) fn sort(function: &Function, faults: &mut Faults) -> Self {
-        let mut params =
-            Self { extractors: Vec::new(), arguments: Vec::new(), has_args: false, call: Vec::new() };
+        let mut params = Self {
+            extractors: Vec::new(),
+            arguments: Vec::new(),
+            has_args: false,
+            call: Vec::new(),
+        };
         for (at, param) in function.params.iter().enumerate() {
             check_type(param, faults);
             let marker = param.attrs.iter().find(|it| it.path().is_ident("extract"));
@@ -43,7 +44,7 @@ impl Params {
                 if is_args && params.has_args {
                     let name = &function.name;
                     let sentence = format!("`{name}` takes `Args<…>` twice: make it one struct.");
-                    faults.add(param.ty.span(), sentence);
+                    faults.at(&param.ty, sentence);
                 }
                 params.has_args |= is_args;
                 params.extract(at, param, faults);
@@ -52,7 +53,7 @@ impl Params {
             } else {
                 let sentence = "The caller gives arguments by name: write `name: Type` and take it \
                                 apart in the body, or put `#[extract]` before what is not an argument.";
-                faults.add(param.pattern.span(), sentence);
+                faults.at(&param.pattern, sentence);
             }
         }
         params.check(function, faults);
@@ -63,8 +64,9 @@ impl Params {
         let serde = param.attrs.iter().find(|it| !it.path().is_ident("extract") && !is_doc(it));
         if let Some(attr) = serde {
             let ty = shown(&param.ty);
-            let sentence = format!("`{ty}` is not an argument, so this attribute does nothing here.");
-            faults.add(attr.span(), sentence);
+            let sentence =
+                format!("`{ty}` is not an argument, so this attribute does nothing here.");
+            faults.at(attr, sentence);
         }
         let name = format_ident!("__extracted_{at}");
         self.call.push(name.to_token_stream());
@@ -141,7 +143,8 @@ impl Params {
         let extractors = self.extractors.iter().map(|(_, ty)| quote!(#ty));
         let used = self.used(generics);
         let (_, used, _) = used.split_for_impl();
-        let arguments = (!self.arguments.is_empty()).then(|| quote!(#private::Args<__Arguments #used>));
+        let arguments =
+            (!self.arguments.is_empty()).then(|| quote!(#private::Args<__Arguments #used>));
         let taken = extractors.chain(arguments);
         quote!((_, #(#taken,)*))
     }
@@ -161,7 +164,8 @@ impl Params {
         }
         // Conditions come along if nothing is in them that did not.
         let is_used = |name: &Ident| mentions(types.clone(), name);
-        let unused: Vec<_> = generics.type_params().map(|it| &it.ident).filter(|it| !is_used(it)).collect();
+        let unused: Vec<_> =
+            generics.type_params().map(|it| &it.ident).filter(|it| !is_used(it)).collect();
         let conditions = generics.where_clause.iter().flat_map(|it| &it.predicates);
         for condition in conditions {
             let tokens = condition.to_token_stream();
@@ -213,12 +217,12 @@ fn check_type(param: &Param, faults: &mut Faults) {
             };
             let sentence =
                 format!("{name} is borrowed, but a call owns what it takes: write `{owned}`.");
-            faults.add(param.ty.span(), sentence);
+            faults.at(&param.ty, sentence);
         }
         Type::ImplTrait(_) => {
             let sentence =
                 format!("{name} needs a type with a name: its schema is made from the type.");
-            faults.add(param.ty.span(), sentence);
+            faults.at(&param.ty, sentence);
         }
         _ => {}
     }
@@ -277,8 +281,17 @@ pub(crate) fn text(path: &TokenStream) -> LitStr {
 
 /// Types whose last name is one of these are taken from the call.
 const EXTRACTORS: [&str; 11] = [
-    "Args", "Cancelled", "Capabilities", "ClientInfo", "Context", "Extension", "Meta", "Principal",
-    "State", "TraceContext", "Uri",
+    "Args",
+    "Cancelled",
+    "Capabilities",
+    "ClientInfo",
+    "Context",
+    "Extension",
+    "Meta",
+    "Principal",
+    "State",
+    "TraceContext",
+    "Uri",
 ];
 
 /// How many parameters a handler can have.

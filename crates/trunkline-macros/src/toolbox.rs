@@ -3,7 +3,6 @@
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt, quote};
 use syn::parse::{Parse, ParseStream};
-use syn::spanned::Spanned;
 use syn::{Attribute, Error, Generics, Ident, Path, Result, Token, Type};
 
 use crate::entry::{Entry, Kind};
@@ -84,7 +83,7 @@ impl Parse for Block {
                  {{ … }}`.",
                 shown(&input.parse::<Token![for]>().and_then(|_| input.parse::<Type>())?)
             );
-            return Err(Error::new(ty.span(), sentence));
+            return Err(Error::new_spanned(&ty, sentence));
         }
         generics.where_clause = input.parse()?;
         let inside;
@@ -104,7 +103,8 @@ fn read_item(input: ParseStream, items: &mut Vec<Item>) -> Result<()> {
         return Ok(());
     }
     let mut attrs = input.call(Attribute::parse_outer)?;
-    let mark = |attr: &Attribute| Kind::ALL.into_iter().find(|it| is_attribute(attr.path(), it.word()));
+    let mark =
+        |attr: &Attribute| Kind::ALL.into_iter().find(|it| is_attribute(attr.path(), it.word()));
     let Some((at, kind)) = attrs.iter().enumerate().find_map(|(at, it)| Some((at, mark(it)?)))
     else {
         let attrs = quote!(#(#attrs)*);
@@ -114,7 +114,7 @@ fn read_item(input: ParseStream, items: &mut Vec<Item>) -> Result<()> {
     let marked = attrs.remove(at);
     if let Some(other) = attrs.iter().find(|it| mark(it).is_some()) {
         let sentence = "A method is registered once: keep one of these attributes.";
-        return Err(Error::new(other.span(), sentence));
+        return Err(Error::new_spanned(other, sentence));
     }
     let function = Function::parse_after(attrs, input)?;
     items.push(Item::Method(Box::new(Method { kind, mark: marked, function })));
@@ -150,7 +150,7 @@ impl Block {
                  method of this block, or remove `#[toolbox]`.",
                 shown(&self.ty)
             );
-            faults.add(self.ty.span(), sentence);
+            faults.at(&self.ty, sentence);
         }
         faults.finish()?;
         Ok(steps)
@@ -187,10 +187,12 @@ impl Method {
                 })
             }
         });
-        let clone = function.receiver.as_ref().map(|_| {
-            quote!(let __this = ::std::sync::Arc::clone(&self);)
-        });
-        let made = entry.make(private, function, &params.marker(private, &block.generics), &handler);
+        let clone = function
+            .receiver
+            .as_ref()
+            .map(|_| quote!(let __this = ::std::sync::Arc::clone(&self);));
+        let made =
+            entry.make(private, function, &params.marker(private, &block.generics), &handler);
         let add = Ident::new(kind.word(), name.span());
         let conditions = self.conditions();
         let step = quote! {
@@ -211,19 +213,18 @@ impl Method {
     fn check(&self, faults: &mut Faults) {
         let name = &self.function.name;
         if let Some(receiver) = &self.function.receiver {
-            let span = receiver.tokens.span();
+            let at = &receiver.tokens;
             match receiver.kind {
-                ReceiverKind::Mutable => faults.add(
-                    span,
+                ReceiverKind::Mutable => faults.at(
+                    at,
                     format!(
                         "Calls of `{name}` run at the same time: take `&self`, and keep what \
                          changes behind a lock."
                     ),
                 ),
-                ReceiverKind::Owned => faults.add(
-                    span,
-                    format!("`{name}` is called more than once: take `&self`."),
-                ),
+                ReceiverKind::Owned => {
+                    faults.at(at, format!("`{name}` is called more than once: take `&self`."))
+                }
                 ReceiverKind::Shared | ReceiverKind::Typed => {}
             }
         }
@@ -232,7 +233,7 @@ impl Method {
             if mentions(param.ty.to_token_stream(), &this) {
                 let sentence = "`Self` means something else in the struct of the arguments: write \
                                 the name of the type.";
-                faults.add(param.ty.span(), sentence);
+                faults.at(&param.ty, sentence);
             }
         }
     }

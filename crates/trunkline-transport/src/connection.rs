@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
@@ -11,6 +10,7 @@ use trunkline_proto::client::{Client, Config, OpenError, Opened};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
 
+use crate::clock::now;
 use crate::drive::Driver;
 use crate::handler::Handler;
 #[cfg(feature = "http")]
@@ -24,6 +24,8 @@ pub struct Connection {
     voice: Voice,
     opened: Arc<Opened>,
     driving: JoinHandle<()>,
+    /// Whether the server has to be told that it is over: over HTTP, where it would not notice.
+    says_goodbye: bool,
 }
 
 impl Connection {
@@ -35,14 +37,14 @@ impl Connection {
         framing: Framing,
         limits: Limits,
     ) -> Result<Self, OpenError> {
-        let core = Client::new(config, Instant::now());
+        let core = Client::new(config, now());
         let mut driver = Driver::new(core, handler, stream, Some(framing), limits);
         let (voice, opened) = (driver.voice(), driver.on_opened());
         // However the conversation ends, the calls in it learn of it; there is nobody else to tell.
         let driving = tokio::spawn(async move { drop(driver.run().await) });
         let stop = StopOnDrop(Some(driving));
         let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
-        Ok(Self { voice, opened, driving: stop.keep() })
+        Ok(Self { voice, opened, driving: stop.keep(), says_goodbye: false })
     }
 
     /// Shakes hands over HTTP: first in the newest way, then in the older ones.
@@ -58,7 +60,7 @@ impl Connection {
         let driving = tokio::spawn(driver.run());
         let stop = StopOnDrop(Some(driving));
         let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
-        Ok(Self { voice, opened, driving: stop.keep() })
+        Ok(Self { voice, opened, driving: stop.keep(), says_goodbye: true })
     }
 
     /// What the handshake found out.
@@ -93,7 +95,11 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.driving.abort();
+        match self.says_goodbye {
+            // It ends by itself, and soon.
+            true => self.voice.close(),
+            false => self.driving.abort(),
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use trunkline_proto::{Attached, Conversation, Heard, Input, Output};
 use trunkline_wire::frame::{Decoder, Frame, Framing};
 use trunkline_wire::jsonrpc::Incoming;
 
+use crate::clock::now;
 use crate::handler::{Handler, begin, guarded_heard};
 use crate::limits::Limits;
 use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
@@ -140,7 +141,7 @@ where
         })
         .await;
         // Whoever still waits for an answer learns that none will come.
-        self.core.handle(Input::Close, Instant::now());
+        self.core.handle(Input::Close, now());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         self.act(&mut cx);
         outcome
@@ -184,14 +185,14 @@ where
     /// long as the peer goes on reading them.
     fn is_done(&mut self) -> bool {
         let Some(until) = self.drained_by() else { return false };
-        if until > Instant::now() {
+        if until > now() {
             return !self.is_owed() && self.outbox.is_empty();
         }
         // What still runs is stopped, so that nothing is added to what the peer reads.
         self.running = Running::default();
         let until = self.outbox.moved() + self.limits.drain;
         self.draining = Some(until);
-        self.outbox.is_empty() || until <= Instant::now()
+        self.outbox.is_empty() || until <= now()
     }
 
     /// When to stop waiting, once the end has begun.
@@ -223,7 +224,7 @@ where
             Poll::Ready(Err(error)) => return Err(DriveError::Io(error)),
         };
         if n == 0 {
-            let now = Instant::now();
+            let now = now();
             // A last line may lack its line break.
             match self.decoder.finish().map(read) {
                 Some(Ok(incoming)) => self.receive(incoming, now, cx),
@@ -239,7 +240,7 @@ where
 
     /// Takes in the texts that have been read, as far as there is room for their answers.
     fn take_texts(&mut self, cx: &mut Context<'_>) {
-        let now = Instant::now();
+        let now = now();
         while let Some(incoming) = self.decoder.next().map(read) {
             match incoming {
                 Ok(incoming) => self.receive(incoming, now, cx),
@@ -265,9 +266,9 @@ where
     fn hang_up(&mut self, cx: &mut Context<'_>) {
         self.reader = None;
         self.outbox.touch();
-        self.draining = Some(Instant::now() + self.limits.drain);
+        self.draining = Some(now() + self.limits.drain);
         self.armed = None;
-        self.core.handle(Input::Close, Instant::now());
+        self.core.handle(Input::Close, now());
         self.act(cx);
     }
 
@@ -277,7 +278,7 @@ where
             match urgent {
                 Urgent::Cancel(ticket) => {
                     self.asked.forget(ticket);
-                    self.core.handle(Input::Cancel(ticket), Instant::now());
+                    self.core.handle(Input::Cancel(ticket), now());
                 }
                 Urgent::Close => self.hang_up(cx),
             }
@@ -299,7 +300,7 @@ where
 
     fn grant(&mut self, wish: Wish) {
         if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, Instant::now());
+            self.core.handle(input, now());
         }
     }
 
@@ -307,7 +308,7 @@ where
         let mut busy = false;
         while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
             self.hear_first();
-            self.core.handle(Input::Finished { call, outcome }, Instant::now());
+            self.core.handle(Input::Finished { call, outcome }, now());
             self.act(cx);
             busy = true;
         }
@@ -317,9 +318,9 @@ where
     /// A peer that never stops talking must not keep the clock from being looked at.
     fn check_deadlines(&mut self, cx: &mut Context<'_>) {
         if let Some(next) = self.core.next_timeout()
-            && next <= Instant::now()
+            && next <= now()
         {
-            self.core.handle(Input::Tick, Instant::now());
+            self.core.handle(Input::Tick, now());
             self.act(cx);
         }
     }
@@ -337,7 +338,7 @@ where
         }
         ready!(self.timer.as_mut().poll(cx));
         self.armed = None;
-        self.core.handle(Input::Tick, Instant::now());
+        self.core.handle(Input::Tick, now());
         self.act(cx);
         Poll::Ready(())
     }
@@ -362,7 +363,7 @@ where
                     self.tell_opened(Err(error));
                     self.reader = None;
                     self.outbox.touch();
-                    self.draining = Some(Instant::now() + self.limits.drain);
+                    self.draining = Some(now() + self.limits.drain);
                 }
             }
         }
@@ -375,7 +376,7 @@ where
             Err(future) => return self.running.start(key, future),
         };
         self.hear_first();
-        self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
+        self.core.handle(Input::Finished { call: key, outcome }, now());
     }
 
     /// What a handler said before it finished goes out before its answer.

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod child;
+pub mod clock;
 pub mod connection;
 pub mod drive;
 pub mod handler;

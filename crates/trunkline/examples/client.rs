@@ -3,12 +3,10 @@
 //! `cargo run -p trunkline --example client -- some-server its arguments`; without a command it
 //! talks to a small server in the same process.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 use trunkline::client::{Client, Command, ConnectError, Hooks};
 use trunkline::model::{ElicitParams, ElicitResult};
-use trunkline::{Context, RawJson, Server, ToolError, tool};
+use trunkline::{Context, Form, RawJson, Server, ToolError, tool};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,7 +40,7 @@ async fn connect(words: Vec<String>) -> Result<Client, ConnectError> {
     builder.connect_io(ours.0, ours.1).await
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Who {
     name: String,
 }

@@ -2,12 +2,10 @@
 //!
 //! The client must be able to ask its user: most desktop hosts are.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use trunkline::server::ServeError;
-use trunkline::{Answer, Context, Server, ToolError, tool};
+use trunkline::{Answer, Context, Form, Server, ToolError, tool};
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Who {
     /// Your name
     name: String,

@@ -10,7 +10,7 @@ use trunkline_wire::model::FormSchema;
 
 pub use choice::{FormChoice, choice_field, choice_initial, choice_read};
 pub use field::FormField;
-pub(crate) use read::check;
+pub(crate) use read::Check;
 pub use read::{Fields, one_field, read_one};
 
 /// What can be asked for in a form: see [`Context::ask`](crate::Context::ask).
@@ -45,7 +45,7 @@ pub use read::{Fields, one_field, read_one};
 /// let answer = RawJson::parse(r#"{"city":"","nights":31}"#).unwrap();
 /// let faults = Trip::read(&answer).err().unwrap();
 /// assert!(faults.contains("`/city`") && faults.contains("`/nights`"));
-/// assert!(bool::read(&RawJson::parse(r#"{"value":true}"#).unwrap()).unwrap());
+/// assert!(<bool as Form>::read(&RawJson::parse(r#"{"value":true}"#).unwrap()).unwrap());
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form that a person can fill in",

@@ -47,7 +47,8 @@ use trunkline_proto::Call;
 use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Voice;
 
-use crate::client::BoxError;
+/// Any error, as tower has it.
+pub use crate::client::BoxError;
 use crate::server::{ServerBuilder, ToolEntry};
 #[cfg(doc)]
 use crate::{ErrorObject, ToolError};

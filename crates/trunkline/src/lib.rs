@@ -31,18 +31,23 @@ mod error;
 mod extract;
 pub mod form;
 pub mod layer;
+pub mod observe;
 mod schema;
 mod secret;
 pub mod server;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod trace;
 mod validate;
 
 pub use client::Client;
 pub use error::ToolError;
 pub use extract::{Args, Caller, Cancelled, Capabilities, ClientInfo, Extension, Meta, State, Uri};
+pub use form::Form;
 pub use schema::SchemaProfile;
+pub use secret::Secret;
 pub use server::{Answer, Context, Json, Server, prompt, resource, skill, template, tool};
+pub use trace::TraceContext;
 pub use trunkline_auth::Principal;
 #[cfg(feature = "macros")]
 pub use trunkline_macros::{Form, data, prompt, resource, test, tool, toolbox};
@@ -80,4 +85,11 @@ pub mod __private {
     pub use serde;
 
     pub use crate::*;
+}
+
+/// The pages of the guide, whose snippets run as tests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../../docs/composing.md")]
+    struct Composing;
 }

@@ -40,10 +40,11 @@ use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
 
 use crate::layer::Layers;
+use crate::observe::{Inward, Transport};
 use crate::schema::SchemaProfile;
 use lists::Registry;
 
-pub use ask::{Answer, Ask, AskError, AskModel, AskRoots, AskUrl, Declined};
+pub use ask::{Answer, Ask, AskError, AskForm, AskModel, AskRoots, AskUrl, Declined};
 pub use builder::{BuildError, ServerBuilder, Toolbox};
 pub use compose::IntoServer;
 pub use context::Context;
@@ -91,6 +92,7 @@ pub(crate) struct Inner {
     pub(crate) sealer: Sealer,
     pub(crate) tasks: tasks::Runtime,
     pub(crate) listeners: listeners::Listeners,
+    pub(crate) observe: Inward,
     pub(crate) layers: Layers,
     pub(crate) mounts: Vec<compose::Mount>,
     pub(crate) outers: compose::Outers,
@@ -108,10 +110,19 @@ impl Server {
         reader: impl AsyncRead + Unpin,
         writer: impl AsyncWrite + Unpin,
     ) -> Result<(), ServeError> {
+        self.serve_over(reader, writer, None).await
+    }
+
+    async fn serve_over(
+        &self,
+        reader: impl AsyncRead + Unpin,
+        writer: impl AsyncWrite + Unpin,
+        transport: Option<Transport>,
+    ) -> Result<(), ServeError> {
         let inner = &self.0.0;
         inner.watch_tasks();
         let core = core::Server::new(Arc::clone(&inner.core));
-        let handler = Arc::new(router::Router(Arc::clone(inner)));
+        let handler = Arc::new(router::Router(Arc::clone(inner), transport));
         let driver = Driver::new(core, handler, (reader, writer), None, inner.limits.clone());
         driver.run().await.map_err(ServeError::Drive)
     }
@@ -120,7 +131,7 @@ impl Server {
     pub async fn serve_stdio(&self) -> Result<(), ServeError> {
         let reader = stdio::stdin().map_err(ServeError::Stdio)?;
         let writer = stdio::stdout().map_err(ServeError::Stdio)?;
-        self.serve(reader, writer).await
+        self.serve_over(reader, writer, Some(Transport::Stdio)).await
     }
 
     /// [`Self::serve_stdio`] for a `main` without a runtime.

@@ -13,6 +13,8 @@ mod number;
 mod strict;
 mod words;
 
+pub(crate) use compile::is_natural_bound;
+
 use std::collections::BTreeMap;
 
 use regex_lite::Regex;
@@ -59,8 +61,8 @@ impl Schema {
         self.says_more
     }
 
-    /// Everything that is wrong with `value`, up to [`MOST_VIOLATIONS`] and one that counts the
-    /// rest.
+    /// Everything that is wrong with `value`: up to [`MOST_VIOLATIONS`], and a last one that counts
+    /// the rest.
     pub(crate) fn check(&self, value: &Value) -> Vec<Violation> {
         Checker::new(self, "The value", false).violations(value)
     }
@@ -105,7 +107,7 @@ pub(crate) fn read<T: DeserializeOwned>(
 /// Says everything that is wrong with a structured result.
 pub(crate) fn result(schema: &Schema, result: &Json) -> Result<(), String> {
     let value = strict::read(result.get()).map_err(|why| format!("The result is wrong: {why}"))?;
-    let violations = Checker::new(schema, "The value", false).violations(&value);
+    let violations = schema.check(&value);
     if violations.is_empty() {
         return Ok(());
     }

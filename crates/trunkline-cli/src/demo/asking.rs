@@ -5,7 +5,7 @@ use trunkline::model::{CreateMessageParams, PromptMessage, SamplingMessage};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::{Deserialize, Serialize};
 use trunkline::server::ServerBuilder;
-use trunkline::{Answer, Args, Context, Json, ToolError, prompt, tool};
+use trunkline::{Answer, Args, Context, Form, Json, ToolError, prompt, tool};
 
 pub(super) fn register(server: ServerBuilder) -> ServerBuilder {
     server
@@ -19,7 +19,7 @@ pub(super) fn register(server: ServerBuilder) -> ServerBuilder {
         )
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Who {
     /// Your name
     name: String,
@@ -48,13 +48,13 @@ struct Booking {
     total: u32,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Confirm {
     /// Yes or no
     ok: bool,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Name {
     name: String,
 }

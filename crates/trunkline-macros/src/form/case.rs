@@ -35,7 +35,8 @@ impl Case {
                 Letters::Lower => word.to_lowercase(),
                 Letters::Upper => word.to_uppercase(),
                 Letters::Capital => {
-                    let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+                    let (first, rest) =
+                        word.split_at(word.chars().next().map_or(0, char::len_utf8));
                     first.to_uppercase() + &rest.to_lowercase()
                 }
             }
@@ -46,8 +47,7 @@ impl Case {
 
 fn unknown(wanted: &LitStr) -> Error {
     let known: Vec<_> = CASES.iter().map(|it| format!("`{}`", it.0)).collect();
-    let sentence =
-        format!("`{}` is no spelling: there are {}.", wanted.value(), known.join(", "));
+    let sentence = format!("`{}` is no spelling: there are {}.", wanted.value(), known.join(", "));
     Error::new(wanted.span(), sentence)
 }
 
@@ -92,8 +92,14 @@ mod tests {
     fn names_are_spelled_as_serde_spells_them() {
         let spelled: Vec<_> = CASES.iter().map(|it| it.1.spell("FirstClass")).collect();
         let expected = [
-            "firstclass", "FIRSTCLASS", "FirstClass", "firstClass", "first_class", "FIRST_CLASS",
-            "first-class", "FIRST-CLASS",
+            "firstclass",
+            "FIRSTCLASS",
+            "FirstClass",
+            "firstClass",
+            "first_class",
+            "FIRST_CLASS",
+            "first-class",
+            "FIRST-CLASS",
         ];
         assert_eq!(spelled, expected);
         let spelled: Vec<_> = CASES.iter().map(|it| it.1.spell("first_class")).collect();

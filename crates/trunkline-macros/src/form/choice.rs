@@ -2,7 +2,6 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::spanned::Spanned;
 use syn::{DataEnum, DeriveInput, Error, Fields, Ident, Result, Variant};
 
 use super::case::Case;
@@ -107,7 +106,7 @@ impl Choice {
                 "One can choose `{name}`, but not fill it in: a form is flat. Take its fields out, \
                  and ask for them in a second question."
             );
-            faults.add(variant.fields.span(), sentence);
+            faults.at(&variant.fields, sentence);
             return None;
         }
         let options = faults.keep(options(&variant.attrs, &["title", "rename", "default"]))?;

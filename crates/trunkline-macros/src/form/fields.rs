@@ -3,12 +3,14 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Field, FieldsNamed, GenericArgument, LitStr, Path, PathArguments, Result, Type};
+use syn::{
+    DeriveInput, Field, FieldsNamed, GenericArgument, LitStr, Path, PathArguments, Result, Type,
+};
 
 use super::case::Case;
 use super::{options, private};
 use crate::docs;
-use crate::fault::Faults;
+use crate::fault::{Faults, place};
 use crate::options::Options;
 
 pub(super) fn expand(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenStream> {
@@ -26,7 +28,7 @@ pub(super) fn expand(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenS
         }
         known.push(read.name.clone());
         adds.push(read.add(&private, &mut faults));
-        reads.push(read.take(&private));
+        reads.push(read.take());
     }
     faults.finish()?;
     let form = quote!(#private::form);
@@ -83,8 +85,10 @@ impl<'a> One<'a> {
         let kind = kind(&field.ty);
         let initial = faults.keep(options.tokens("default"))?;
         let initial = initial.map(|it| match (kind, syn::parse2::<LitStr>(it.clone())) {
-            (Kind::Many, _) => quote_spanned!(it.span()=> ::std::vec::Vec::from(#it)),
-            (_, Ok(text)) => quote_spanned!(text.span()=> ::std::string::String::from(#text)),
+            (Kind::Many, _) => quote_spanned!(place(it.span())=> ::std::vec::Vec::from(#it)),
+            (_, Ok(text)) => {
+                quote_spanned!(place(text.span())=> ::std::string::String::from(#text))
+            }
             _ => it,
         });
         Some(Self {
@@ -101,36 +105,39 @@ impl<'a> One<'a> {
     /// Adds the field to `form`.
     fn add(&self, private: &Path, faults: &mut Faults) -> TokenStream {
         let Self { ident, ty, name, description, .. } = self;
-        let mut said = description.iter().map(|it| quote!(.description(#it))).collect::<TokenStream>();
+        let mut said =
+            description.iter().map(|it| quote!(.description(#it))).collect::<TokenStream>();
         if let Some(title) = faults.keep(self.options.text("title")).flatten() {
             said.extend(quote!(.title(#title)));
         }
         for (option, fits, setter) in OPTIONS {
-            let Some(span) = self.options.span(option).filter(|_| !setter.is_empty()) else { continue };
+            let Some(span) = self.options.span(option).filter(|_| !setter.is_empty()) else {
+                continue;
+            };
             if self.kind != Kind::Unknown && self.kind != fits {
                 let (is, fits) = (self.kind.word(), fits.plural());
                 faults.add(span, format!("`{ident}` is {is}, and `{option}` is for {fits}."));
             }
             let Some(value) = faults.keep(self.options.tokens(option)).flatten() else { continue };
-            let setter = Ident::new(setter, span);
+            let setter = Ident::new(setter, place(span));
             said.extend(match option {
                 "format" => {
                     check_format(&self.options, faults);
-                    quote_spanned!(span=> .#setter(#value))
+                    quote_spanned!(place(span)=> .#setter(#value))
                 }
-                "min" | "max" => quote_spanned!(span=> .#setter((#value) as f64)),
-                _ => quote_spanned!(span=> .#setter({ let it: u64 = #value; it })),
+                "min" | "max" => quote_spanned!(place(span)=> .#setter((#value) as f64)),
+                _ => quote_spanned!(place(span)=> .#setter({ let it: u64 = #value; it })),
             });
         }
         let form = quote!(#private::form);
         let many = self.many(private, faults);
-        let field = quote_spanned!(ty.span()=> <#ty as #form::FormField>::field());
+        let field = quote_spanned!(place(ty.span())=> <#ty as #form::FormField>::field());
         match &self.initial {
-            None => quote! {
+            None => quote_spanned! {place(ty.span())=>
                 let form = #form::with::<#ty>(form, #name, #field #said #many);
             },
             // What has a value beforehand need not be filled in.
-            Some(initial) => quote! {
+            Some(initial) => quote_spanned! {place(ty.span())=>
                 let form = form.optional(
                     #name,
                     <#ty as #form::FormField>::initial(#field #said #many, #initial),
@@ -144,7 +151,8 @@ impl<'a> One<'a> {
         let mut bound = |option: &str| {
             let Some(span) = self.options.span(option) else { return quote!(None) };
             if self.kind != Kind::Many {
-                let sentence = format!("`{}` is not a `Vec`, and `{option}` is for those.", self.ident);
+                let sentence =
+                    format!("`{}` is not a `Vec`, and `{option}` is for those.", self.ident);
                 faults.add(span, sentence);
             }
             let value = faults.keep(self.options.tokens(option)).flatten();
@@ -158,16 +166,15 @@ impl<'a> One<'a> {
     }
 
     /// Takes the field out of `fields`.
-    fn take(&self, private: &Path) -> TokenStream {
+    fn take(&self) -> TokenStream {
         let Self { ident, ty, name, initial, .. } = self;
         let read = match initial {
             // An `Option` that was left out is `None`, whatever stood there beforehand.
             Some(initial) if !is_option(ty) => {
-                quote_spanned!(ty.span()=> fields.read_or::<#ty>(#name, || #initial)?)
+                quote_spanned!(place(ty.span())=> fields.read_or::<#ty>(#name, || #initial)?)
             }
-            _ => quote_spanned!(ty.span()=> fields.read::<#ty>(#name)?),
+            _ => quote_spanned!(place(ty.span())=> fields.read::<#ty>(#name)?),
         };
-        let _ = private;
         quote!(#ident: #read)
     }
 }

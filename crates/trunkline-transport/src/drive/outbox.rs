@@ -10,6 +10,8 @@ use trunkline_proto::Outgoing;
 use trunkline_wire::frame::{Framing, encode};
 use trunkline_wire::jsonrpc::Message;
 
+use crate::clock::now;
+
 /// Bytes that the peer has not read yet.
 pub(super) struct Outbox {
     bytes: Vec<u8>,
@@ -25,14 +27,7 @@ pub(super) struct Outbox {
 
 impl Outbox {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            bytes: Vec::new(),
-            written: 0,
-            needs_flush: false,
-            limit,
-            excess: 0,
-            moved: Instant::now(),
-        }
+        Self { bytes: Vec::new(), written: 0, needs_flush: false, limit, excess: 0, moved: now() }
     }
 
     pub(super) fn put(&mut self, message: &Outgoing, framing: Framing) {
@@ -97,7 +92,7 @@ impl Outbox {
     }
 
     pub(super) fn touch(&mut self) {
-        self.moved = Instant::now();
+        self.moved = now();
     }
 
     /// A reader that is slow but steady must not make us keep what it has read, and one large

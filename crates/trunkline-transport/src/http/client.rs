@@ -32,6 +32,7 @@ use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::revision::Era;
 
+use crate::clock::now;
 use crate::drive::running::Running;
 use crate::handler::{Handler, begin, guarded_heard};
 use crate::limits::Limits;
@@ -124,7 +125,7 @@ impl<H: Handler> HttpDriver<H> {
         let address = Address::parse(&target.url).map_err(OpenError::Unreachable)?;
         let given = target.header_map().map_err(OpenError::Unreachable)?;
         let pool = Pool::new(&target, &limits).map_err(OpenError::Unreachable)?;
-        let now = Instant::now();
+        let now = now();
         let known = target.verdicts.as_ref().and_then(|it| it.get(&Key::of(&target), now));
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
@@ -181,7 +182,7 @@ impl<H: Handler> HttpDriver<H> {
         })
         .await;
         // Whoever still waits for an answer learns that none will come.
-        self.core.handle(Input::Close, Instant::now());
+        self.core.handle(Input::Close, now());
         self.act(&mut Context::from_waker(std::task::Waker::noop()));
     }
 
@@ -198,12 +199,12 @@ impl<H: Handler> HttpDriver<H> {
                     continue;
                 }
                 // A server that never stops talking keeps neither the clock nor others waiting.
-                self.core.handle(Input::Tick, Instant::now());
+                self.core.handle(Input::Tick, now());
                 self.act(cx);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if self.closing.is_some_and(|by| self.out.is_empty() || by <= Instant::now()) {
+            if self.closing.is_some_and(|by| self.out.is_empty() || by <= now()) {
                 return Poll::Ready(());
             }
             ready!(self.poll_timer(cx));
@@ -216,7 +217,7 @@ impl<H: Handler> HttpDriver<H> {
             match urgent {
                 Urgent::Cancel(ticket) => {
                     self.asked.forget(ticket);
-                    self.core.handle(Input::Cancel(ticket), Instant::now());
+                    self.core.handle(Input::Cancel(ticket), now());
                 }
                 Urgent::Close => self.close(),
             }
@@ -244,7 +245,7 @@ impl<H: Handler> HttpDriver<H> {
         let mut busy = false;
         while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
             self.hear_first();
-            self.core.handle(Input::Finished { call, outcome }, Instant::now());
+            self.core.handle(Input::Finished { call, outcome }, now());
             self.act(cx);
             busy = true;
         }
@@ -274,14 +275,14 @@ impl<H: Handler> HttpDriver<H> {
         }
         ready!(self.timer.as_mut().poll(cx));
         self.armed = None;
-        self.core.handle(Input::Tick, Instant::now());
+        self.core.handle(Input::Tick, now());
         self.act(cx);
         Poll::Ready(())
     }
 
     fn grant(&mut self, wish: Wish) {
         if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, Instant::now());
+            self.core.handle(input, now());
         }
     }
 
@@ -309,7 +310,7 @@ impl<H: Handler> HttpDriver<H> {
             Err(future) => return self.running.start(key, future),
         };
         self.hear_first();
-        self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
+        self.core.handle(Input::Finished { call: key, outcome }, now());
     }
 
     /// What a handler said before it finished goes out before its answer.
@@ -359,7 +360,7 @@ impl<H: Handler> HttpDriver<H> {
         let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), letter, key);
         let task = tokio::spawn(carrying).abort_handle();
         let route = Arc::clone(&self.route);
-        self.out.push(Carried { key, id, method, since: Instant::now(), route, task });
+        self.out.push(Carried { key, id, method, since: now(), route, task });
         key
     }
 
@@ -401,7 +402,7 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn receive(&mut self, incoming: Incoming) {
-        self.core.handle(Input::received(incoming), Instant::now());
+        self.core.handle(Input::received(incoming), now());
     }
 
     fn on_end(&mut self, carried: &Carried, end: End) {
@@ -435,12 +436,12 @@ impl<H: Handler> HttpDriver<H> {
                     return self.try_stream(*letter, Some(Before::Status(error)));
                 }
                 if let Some(id) = carried.id {
-                    self.core.unrecognised(id, error, Instant::now());
+                    self.core.unrecognised(id, error, now());
                 }
             }
             End::Failed(why) => {
                 if let Some(id) = carried.id {
-                    self.core.undelivered(id, why, Instant::now());
+                    self.core.undelivered(id, why, now());
                 }
             }
         }

@@ -244,11 +244,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// The session of this id, which is nobody's but its owner's.
-    pub(super) fn session(
-        &self,
-        id: &str,
-        caller: &Attached,
-    ) -> Result<Arc<Session<H>>, Refusal> {
+    pub(super) fn session(&self, id: &str, caller: &Attached) -> Result<Arc<Session<H>>, Refusal> {
         let session = self.sessions.get(id).filter(|it| !it.is_old() && it.is_of(caller));
         session.ok_or_else(no_session)
     }

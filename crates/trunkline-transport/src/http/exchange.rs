@@ -6,7 +6,6 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -18,6 +17,7 @@ use trunkline_wire::jsonrpc::{Incoming, Message};
 use super::body::Events;
 use super::endpoint::{Admitted, Listed};
 use super::sse::{KeepAlive, write_event};
+use crate::clock::now;
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
 
@@ -66,7 +66,7 @@ impl<H: Handler> Exchange<H> {
     }
 
     pub(super) fn begin(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
-        self.core.handle(Input::received(incoming), Instant::now());
+        self.core.handle(Input::received(incoming), now());
         self.act(cx);
     }
 
@@ -104,7 +104,7 @@ impl<H: Handler> Exchange<H> {
                 Urgent::Cancel(ticket) => Input::Cancel(ticket),
                 Urgent::Close => Input::Close,
             };
-            self.core.handle(input, Instant::now());
+            self.core.handle(input, now());
             busy = true;
         }
         while let Poll::Ready(wish) = self.ears.poll_wish(cx) {
@@ -119,7 +119,7 @@ impl<H: Handler> Exchange<H> {
 
     fn grant(&mut self, wish: Wish) {
         if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, Instant::now());
+            self.core.handle(input, now());
         }
     }
 
@@ -133,7 +133,7 @@ impl<H: Handler> Exchange<H> {
         let Some((at, call, outcome)) = finished else { return false };
         self.running.swap_remove(at);
         self.hear_first();
-        self.core.handle(Input::Finished { call, outcome }, Instant::now());
+        self.core.handle(Input::Finished { call, outcome }, now());
         self.act(cx);
         true
     }
@@ -150,7 +150,7 @@ impl<H: Handler> Exchange<H> {
         if timer.as_mut().poll(cx).is_pending() {
             return false;
         }
-        self.core.handle(Input::Tick, Instant::now());
+        self.core.handle(Input::Tick, now());
         self.act(cx);
         true
     }
@@ -183,7 +183,7 @@ impl<H: Handler> Exchange<H> {
             Err(future) => return self.running.push((key, future)),
         };
         self.hear_first();
-        self.core.handle(Input::Finished { call: key, outcome }, Instant::now());
+        self.core.handle(Input::Finished { call: key, outcome }, now());
     }
 
     /// What a handler said before it finished goes out before its answer.

@@ -18,14 +18,13 @@ use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, Server};
-use trunkline_proto::{
-    Attached, Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via,
-};
+use trunkline_proto::{Attached, Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via};
 use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
 
 use super::endpoint::Admitted;
+use crate::clock::now;
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
 use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
@@ -113,7 +112,7 @@ impl<H: Handler> Session<H> {
             calls: Vec::new(),
             asked: Asked::default(),
             readers: Vec::new(),
-            used: Instant::now(),
+            used: now(),
             ended: false,
             leaving: false,
             listening: None,
@@ -164,7 +163,7 @@ impl<H: Handler> Session<H> {
             if state.ended {
                 return Posted::Gone;
             }
-            let now = Instant::now();
+            let now = now();
             state.used = now;
             let via = state.streams.next_via();
             let reader = expects_answer.then(|| state.streams.open(via));
@@ -200,7 +199,7 @@ impl<H: Handler> Session<H> {
     /// A reader for what is about no request.
     pub(super) fn attach(&self) -> Reader {
         let mut state = self.lock();
-        state.used = Instant::now();
+        state.used = now();
         let reader = state.streams.attach();
         // Whoever read this until now finds out that it does no more.
         state.wake(reader.via);
@@ -214,7 +213,7 @@ impl<H: Handler> Session<H> {
             return None;
         }
         let mut state = self.lock();
-        state.used = Instant::now();
+        state.used = now();
         let reader = state.streams.resume(id)?;
         state.wake(reader.via);
         Some(reader)
@@ -225,7 +224,7 @@ impl<H: Handler> Session<H> {
         let mut state = self.lock();
         let was_stuffed = state.streams.is_stuffed();
         let tag = |stream, place| self.tag(stream, place);
-        let read = state.streams.read(reader, Instant::now(), tag, out);
+        let read = state.streams.read(reader, now(), tag, out);
         if read == Read::Open && out.is_empty() {
             state.wake_later(reader.via, cx.waker());
         }
@@ -239,7 +238,7 @@ impl<H: Handler> Session<H> {
     pub(super) fn detach(&self, reader: Reader) {
         let mut state = self.lock();
         let was_stuffed = state.streams.is_stuffed();
-        let now = Instant::now();
+        let now = now();
         state.used = now;
         if state.streams.detach(reader, now) {
             state.readers.retain(|(via, _)| *via != reader.via);
@@ -257,7 +256,7 @@ impl<H: Handler> Session<H> {
         state.leaving = true;
         // The one stream of 2024-11-05 still has the answers to carry.
         if !self.is_old || state.calls.is_empty() {
-            state.leave(Instant::now());
+            state.leave(now());
         }
     }
 
@@ -267,7 +266,7 @@ impl<H: Handler> Session<H> {
         state.ended = true;
         let calls = std::mem::take(&mut state.calls);
         calls.iter().filter_map(|it| it.stop.as_ref()).for_each(AbortHandle::abort);
-        state.streams.end(Instant::now());
+        state.streams.end(now());
         for (_, reader) in std::mem::take(&mut state.readers) {
             reader.wake();
         }
@@ -351,7 +350,7 @@ impl<H: Handler> Session<H> {
     fn finish(&self, call: CallKey, outcome: Outcome) {
         let todo = {
             let mut state = self.lock();
-            let now = Instant::now();
+            let now = now();
             state.used = now;
             state.calls.retain(|it| it.key != call);
             // What a handler said before it finished goes out before its answer.
@@ -371,7 +370,7 @@ impl<H: Handler> Session<H> {
     fn tick(&self) {
         let todo = {
             let mut state = self.lock();
-            let now = Instant::now();
+            let now = now();
             state.core.handle(Input::Tick, now);
             state.act(None, now)
         };
@@ -383,7 +382,7 @@ impl<H: Handler> Session<H> {
         let mut cx = Context::from_waker(&self.pump);
         let todo = {
             let mut state = self.lock();
-            let now = Instant::now();
+            let now = now();
             while let Poll::Ready(urgent) = state.ears.poll_urgent(&mut cx) {
                 if let Urgent::Cancel(ticket) = urgent {
                     state.core.handle(Input::Cancel(ticket), now);

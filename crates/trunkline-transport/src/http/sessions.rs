@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::session::Session;
+use crate::clock::now;
 use crate::handler::Handler;
 
 /// The sessions of one endpoint.
@@ -115,6 +116,6 @@ async fn sweep<H: Handler>(sessions: Weak<Sessions<H>>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        sessions.end_idle(Instant::now());
+        sessions.end_idle(now());
     }
 }

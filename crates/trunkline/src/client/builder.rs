@@ -30,6 +30,7 @@ use super::layer::Layers;
 use super::listen::Hub;
 use super::responder::Responder;
 use crate::Server;
+use crate::observe::{Outward, Transport};
 
 pub use sugar::IntoHooks;
 
@@ -46,6 +47,7 @@ pub struct ClientBuilder<H = ()> {
     framing: Framing,
     keeps_answers: bool,
     http: Http,
+    pub(crate) observe: Outward,
     layers: Layers,
     on_progress: OnProgress,
 }
@@ -90,6 +92,7 @@ impl ClientBuilder {
             framing: Framing::Newline,
             keeps_answers: true,
             http: Http::default(),
+            observe: Outward::default(),
             layers: Layers::default(),
             on_progress: OnProgress::default(),
         }
@@ -188,7 +191,8 @@ impl<H: Responder> ClientBuilder<H> {
     /// Connects to a server at a URL: over Streamable HTTP in the newest way that it knows, or over
     /// the HTTP+SSE of 2024-11-05.
     #[cfg(feature = "http")]
-    pub async fn connect_http(self, url: impl Into<String>) -> Result<Client, ConnectError> {
+    pub async fn connect_http(mut self, url: impl Into<String>) -> Result<Client, ConnectError> {
+        self.observe.set_transport(Transport::Http);
         let mut target = HttpTarget::new(url);
         let url = target.shown();
         for (name, value) in &self.http.headers {
@@ -211,7 +215,8 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Starts a server and connects to it over its stdin and stdout. A server that does not
     /// survive the question which era it speaks is started once more and asked in the old way.
-    pub async fn connect(self, command: Command) -> Result<Client, ConnectError> {
+    pub async fn connect(mut self, command: Command) -> Result<Client, ConnectError> {
+        self.observe.set_transport(Transport::Stdio);
         let stateful = self.revisions.of_era(Era::Stateful);
         match self.start(&command, self.revisions).await {
             Err((_, OpenError::Closed { probing: true })) if !stateful.is_empty() => {
@@ -254,6 +259,7 @@ impl<H: Responder> ClientBuilder<H> {
             framing: self.framing,
             keeps_answers: self.keeps_answers,
             http: self.http,
+            observe: self.observe,
             layers: self.layers,
             on_progress: self.on_progress,
         };
@@ -338,6 +344,7 @@ impl<H: Responder> ClientBuilder<H> {
             rejected: super::rejected::Rejected::default(),
             known: super::known::Known::default(),
             layers: self.layers.clone(),
+            observe: self.observe.clone(),
             on_progress: self.on_progress.0.clone(),
         };
         (Arc::new(config), Arc::new(answers), Ready(Arc::new(shared)))

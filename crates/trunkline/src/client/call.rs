@@ -29,6 +29,8 @@ use super::layer::{ClientRequest, Layers};
 use super::listen::Hub;
 use super::pages::follow;
 use super::rejected::Rejected;
+use crate::TraceContext;
+use crate::observe::Outward;
 
 /// A call, made when it is awaited. Dropping the future cancels the call on the wire.
 ///
@@ -97,6 +99,20 @@ impl<T> Call<T> {
     pub fn meta(self, name: impl Into<String>, value: impl Into<Json>) -> Self {
         self.told(|ask| ask.meta.set(name.into(), value.into()))
     }
+
+    /// Makes the request part of a trace, such as the one of the call that a handler answers.
+    ///
+    /// ```
+    /// # use trunkline::{Client, TraceContext};
+    /// # async fn example(client: Client) -> Result<(), trunkline::client::CallError> {
+    /// let trace = TraceContext::begin(true);
+    /// client.call_tool("weather", ()).trace(&trace).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn trace(self, trace: &TraceContext) -> Self {
+        self.told(|ask| ask.trace = Some(Box::new(trace.clone())))
+    }
 }
 
 impl<T: DeserializeOwned + Send + 'static> Call<T> {
@@ -144,6 +160,7 @@ pub(super) struct Shared {
     pub(super) rejected: Rejected,
     pub(super) known: Known,
     pub(super) layers: Layers,
+    pub(super) observe: Outward,
     /// Hears of the progress of every call of a handler.
     pub(super) on_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
 }
@@ -164,6 +181,7 @@ impl Caller {
             method,
             params,
             meta: Object::default(),
+            trace: None,
             timing: self.shared.timing,
             on_progress: None,
             is_fresh: false,
@@ -184,6 +202,8 @@ pub(super) struct Ask {
     pub(super) method: &'static str,
     pub(super) params: Result<Object, CallError>,
     pub(super) meta: Object,
+    /// Apart from the rest of `_meta`, because it does not change the answer.
+    pub(super) trace: Option<Box<TraceContext>>,
     pub(super) timing: Timing,
     pub(super) on_progress: Option<OnProgress>,
     /// Whether only the server itself may answer.
@@ -320,6 +340,7 @@ impl Ask {
 
     fn meta(&self) -> Object {
         let mut meta = self.meta.clone();
+        self.trace.iter().for_each(|trace| trace.write(&mut meta));
         if self.caller.revision().era() == Era::Stateless
             && let Some(level) = *self.caller.log_level()
         {

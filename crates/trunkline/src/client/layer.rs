@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -18,6 +19,7 @@ use trunkline_wire::revision::Revision;
 
 use super::call::{Caller, Running};
 use super::error::CallError;
+use crate::observe::Watch;
 
 /// A request of a client on its way through the client's layers.
 ///
@@ -84,7 +86,10 @@ impl ClientRequest {
     }
 
     /// Makes the request.
-    pub(super) async fn send(self) -> Result<Json, CallError> {
+    pub(super) async fn send(mut self) -> Result<Json, CallError> {
+        let observe = &self.caller.shared.observe;
+        let mut watch = observe.watch(self.method, &self.params, self.caller.revision());
+        Watch::scope(&watch, || observe.write_trace(&mut self.meta));
         let mut params = self.params;
         if !self.meta.is_empty() {
             params.set("_meta", self.meta.to_json());
@@ -92,7 +97,8 @@ impl ClientRequest {
         let mut request = Request::new(self.method, params);
         request.timing = Some(self.timing);
         request.heard = self.heard;
-        Ok(self.caller.voice.ask(request).await?)
+        let mut answer = pin!(self.caller.voice.ask(request));
+        Ok(poll_fn(|cx| Watch::poll(&mut watch, answer.as_mut(), cx)).await?)
     }
 }
 

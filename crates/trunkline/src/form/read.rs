@@ -8,24 +8,27 @@ use super::{FormField, with};
 use crate::validate::Schema;
 
 /// What was filled in, checked against the form.
+///
+/// ```
+/// use trunkline::RawJson;
+/// use trunkline::form::Fields;
+/// use trunkline::model::{FormSchema, StringSchema};
+///
+/// let form = FormSchema::new().optional("born", StringSchema::new().format("date"));
+/// let open = |text| Fields::open(&form, &RawJson::parse(text).unwrap());
+/// let fields = open(r#"{"born":"1815-12-10"}"#).unwrap();
+/// assert_eq!(fields.read::<String>("born").unwrap(), "1815-12-10");
+/// let why = open(r#"{"born":"long ago"}"#).unwrap_err();
+/// assert_eq!(why, "`/born` must be a date like `2026-07-28`, but is the text \"long ago\".");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads an answer and checks it against its form. The error is a line for each thing that is
-    /// wrong, with a JSON pointer to its place.
+    /// Reads an answer and checks it against its form. The error says everything that is wrong,
+    /// with JSON pointers.
     pub fn open(form: &FormSchema, content: &Json) -> Result<Self, String> {
-        let mut content: Value =
-            content.to().map_err(|_| "The answer is not an object.".to_owned())?;
-        if let Value::Object(members) = &mut content {
-            // Programs that fill in forms send `null` for what stayed empty.
-            members.retain(|name, value| !value.is_null() || form.required.contains(name));
-        }
-        check(&form.to_json(), &content)?;
-        match content {
-            Value::Object(members) => Ok(Self(members)),
-            _ => Err("The answer is not an object.".to_owned()),
-        }
+        Check::new(&form.to_json())?.filled_in(content).map(Self)
     }
 
     /// Reads a field.
@@ -39,9 +42,43 @@ impl Fields {
         name: &str,
         initial: impl FnOnce() -> F,
     ) -> Result<F, String> {
-        match self.0.get(name) {
-            Some(value) if !value.is_null() => self.read(name),
-            _ => Ok(initial()),
+        if self.0.contains_key(name) { self.read(name) } else { Ok(initial()) }
+    }
+}
+
+/// What an answer to a form is held against: what is required, which choices there are, bounds and
+/// formats.
+pub(crate) struct Check {
+    schema: Schema,
+    form: FormSchema,
+}
+
+impl Check {
+    /// Reads a form, or says why it is none.
+    pub(crate) fn new(form: &Json) -> Result<Self, String> {
+        let schema = Schema::compile_form(form)?;
+        let form = form.to().map_err(|_| {
+            "a form is flat: its fields are texts, numbers, choices, and yes or no.".to_owned()
+        })?;
+        Ok(Self { schema, form })
+    }
+
+    /// The form as far as it has a meaning.
+    pub(crate) fn form(&self) -> &FormSchema {
+        &self.form
+    }
+
+    /// What was filled in, or everything that is wrong with it.
+    pub(crate) fn filled_in(&self, content: &Json) -> Result<Map<String, Value>, String> {
+        let not_an_object = || "The answer must be an object.".to_owned();
+        let mut members: Map<String, Value> = content.to().map_err(|_| not_an_object())?;
+        // Programs that fill in forms send `null` for what stayed empty.
+        members.retain(|name, value| !value.is_null() || self.form.required.contains(name));
+        let content = Value::Object(members);
+        self.schema.check_all(&content)?;
+        match content {
+            Value::Object(members) => Ok(members),
+            _ => Err(not_an_object()),
         }
     }
 }
@@ -54,11 +91,6 @@ pub fn one_field<F: FormField>() -> FormSchema {
 /// Reads the answer to the form of a single field.
 pub fn read_one<F: FormField>(content: &Json) -> Result<F, String> {
     Fields::open(&one_field::<F>(), content)?.read(VALUE)
-}
-
-/// Says everything that is wrong with an answer to a form, formats included.
-pub(crate) fn check(form: &Json, content: &Value) -> Result<(), String> {
-    Schema::compile_form(form)?.check_all(content)
 }
 
 fn escaped(name: &str) -> String {

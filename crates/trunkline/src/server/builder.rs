@@ -28,6 +28,7 @@ use super::{
     Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, listeners, tasks,
 };
 use crate::layer::Layers;
+use crate::observe::Inward;
 use crate::schema::SchemaProfile;
 
 /// A server under construction.
@@ -47,6 +48,7 @@ pub struct ServerBuilder {
     page: usize,
     cache: CacheHint,
     sealer: Option<Sealer>,
+    pub(crate) observe: Inward,
     tasks: TaskBounds,
     task_store: Option<Arc<dyn Store>>,
     takeover: Duration,
@@ -85,6 +87,7 @@ impl ServerBuilder {
             page: 50,
             cache: CacheHint::NONE,
             sealer: None,
+            observe: Inward::default(),
             tasks: TaskBounds::default(),
             task_store: None,
             takeover: tasks::LIFE,
@@ -332,6 +335,7 @@ impl ServerBuilder {
             sealer: self.sealer.unwrap_or_else(Sealer::random),
             tasks: tasks::Runtime::new(self.tasks, keeper),
             listeners: listeners::Listeners::default(),
+            observe: self.observe,
             layers: self.layers,
             mounts,
             outers: compose::Outers::default(),

@@ -6,7 +6,7 @@ use trunkline_proto::Change;
 use super::builder::{BuildError, missing_states};
 use super::compose::Offered;
 use super::lists::Registry;
-use super::prompt::IntoPromptEntry;
+use super::prompt::{Completions, IntoPromptEntry};
 use super::resource::{IntoResource, ResourceOrTemplate};
 use super::tool::IntoTool;
 use super::{Inner, Server};
@@ -56,6 +56,7 @@ impl Server {
         prompt.prepare(&mut faults);
         missing_states(&prompt.prompt.name, &prompt.signature, &inner.states, &mut faults);
         declared(inner.core.capabilities.prompts.is_some(), "prompts", &mut faults);
+        inner.expects_completions(&prompt.completions, &mut faults);
         inner.put(&inner.prompts, prompt, Change::Prompts, faults)
     }
 
@@ -78,6 +79,7 @@ impl Server {
             }
             ResourceOrTemplate::Template(mut it) => {
                 it.prepare(&mut faults);
+                inner.expects_completions(&it.completions, &mut faults);
                 let uri = &it.template.uri_template;
                 missing_states(uri, &it.signature, &inner.states, &mut faults);
                 inner.put(&inner.templates, it, Change::Resources, faults)
@@ -94,6 +96,16 @@ impl Server {
 }
 
 impl Inner {
+    fn expects_completions(&self, completions: &Completions, faults: &mut Vec<String>) {
+        if !completions.is_empty() && !self.core.capabilities.completions {
+            faults.push(
+                "Nothing completed its arguments when the server was built, so clients do not ask \
+                 for it. Begin with something that does."
+                    .to_owned(),
+            );
+        }
+    }
+
     fn put<T: Offered>(
         &self,
         registry: &Registry<T>,

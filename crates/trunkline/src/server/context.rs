@@ -26,7 +26,8 @@ use super::Inner;
 use super::ask::{Ask, AskError, AskModel, AskRoots, AskUrl, Key};
 use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
-use crate::{ToolError, extract};
+use crate::form::Form;
+use crate::{ToolError, TraceContext, extract};
 
 /// The context of one call. Cheap to clone, and usable from tasks that the handler spawns.
 #[derive(Clone)]
@@ -140,7 +141,7 @@ impl Context {
     /// answer is there, so code before a question may run more than once: keep it free of effects
     /// or put them into [`Self::once`], and let questions depend only on arguments and earlier
     /// answers.
-    pub fn ask<T>(&self, message: impl Into<String>) -> Ask<T> {
+    pub fn ask<T: Form>(&self, message: impl Into<String>) -> Ask<T> {
         Ask::new(self.clone(), message.into())
     }
 
@@ -269,6 +270,20 @@ impl Context {
     /// The `_meta` of the request, trace context included.
     pub fn meta(&self) -> Option<&Json> {
         self.0.meta.as_ref()
+    }
+
+    /// Which trace the call belongs to; empty if the caller did not say.
+    ///
+    /// ```
+    /// use trunkline::{Context, tool};
+    ///
+    /// async fn traced(cx: Context) -> String {
+    ///     cx.trace().trace_id().unwrap_or_else(|| "No trace.".to_owned())
+    /// }
+    /// # let _ = tool("traced", traced);
+    /// ```
+    pub fn trace(&self) -> TraceContext {
+        TraceContext::of_meta(self.0.meta.as_ref())
     }
 
     /// Whether anybody wants to hear of progress.

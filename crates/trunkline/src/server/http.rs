@@ -21,6 +21,7 @@ pub use trunkline_transport::http::HttpBody;
 
 use super::Server;
 use super::router::Router;
+use crate::observe::Transport;
 
 /// How a server is reached over HTTP. [`Server::http`] begins one.
 ///
@@ -112,7 +113,7 @@ impl Http {
     pub fn service(self) -> HttpService {
         let Self { server, settings } = self;
         let core = Arc::clone(&server.0.0.core);
-        let router = Arc::new(Router(Arc::clone(&server.0.0)));
+        let router = Arc::new(Router(Arc::clone(&server.0.0), Some(Transport::Http)));
         HttpService {
             endpoint: Endpoint::new(core, router, settings),
             memo: Arc::default(),

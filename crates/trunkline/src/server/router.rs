@@ -24,19 +24,17 @@ use super::listeners::Listener;
 use super::lists::{Entry, List};
 use super::{Inner, TemplateEntry, ToolEntry, rounds, suggest};
 use crate::extract::{call_by, may_see, principal};
+use crate::observe::{Transport, Watch};
 
 /// A server as the transports see it.
-pub(super) struct Router(pub(super) Arc<Inner>);
+pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
     fn call(&self, call: Call, voice: &Voice) -> Answer {
-        let server = &self.0;
-        if server.layers.is_empty() {
-            return server.dispatch(call, voice);
+        match Watch::on(&self.0, &call, self.1) {
+            None => self.0.answer(call, voice),
+            Some(watch) => watch.answer(|| self.0.answer(call, voice)),
         }
-        let inside = Arc::clone(server);
-        let inside = move |call, voice: &Voice| inside.dispatch(call, voice);
-        server.through(&server.layers, call, voice, Arc::new(inside))
     }
 
     fn listen(&self, voice: &Voice, attached: &Attached) -> Listening {
@@ -72,6 +70,15 @@ impl Drop for Heeded {
 }
 
 impl Inner {
+    fn answer(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+        if self.layers.is_empty() {
+            return self.dispatch(call, voice);
+        }
+        let inside = Arc::clone(self);
+        let inside = move |call, voice: &Voice| inside.dispatch(call, voice);
+        self.through(&self.layers, call, voice, Arc::new(inside))
+    }
+
     fn dispatch(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
         match call.method.name {
             "tools/call" => self.call_tool(call, voice),
@@ -342,8 +349,12 @@ fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
     if let Some(name) = own.not_an_object(&["arguments", "task"]) {
         return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
     }
+    let has_name = own.get("name").is_some_and(|it| it.get().starts_with('"'));
     CallToolParams::from_object(own).map_err(|error| {
-        ErrorObject::invalid_params(format!("`tools/call` cannot be read: {error}."))
+        ErrorObject::invalid_params(match has_name {
+            true => format!("`tools/call` cannot be read: {error}."),
+            false => "`name` must be a string.".to_owned(),
+        })
     })
 }
 

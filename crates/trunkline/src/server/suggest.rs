@@ -34,10 +34,8 @@ fn distance(one: &[char], other: &[char], limit: usize) -> Option<usize> {
         for to in 1..=other.len() {
             let changed = above[to - 1] + usize::from(one[at - 1] != other[to - 1]);
             row[to] = changed.min(above[to] + 1).min(row[to - 1] + 1);
-            let is_swapped = at > 1
-                && to > 1
-                && one[at - 1] == other[to - 2]
-                && one[at - 2] == other[to - 1];
+            let is_swapped =
+                at > 1 && to > 1 && one[at - 1] == other[to - 2] && one[at - 2] == other[to - 1];
             if is_swapped {
                 row[to] = row[to].min(before[to - 2] + 1);
             }

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use trunkline_proto::input_required::Journal;
 use trunkline_proto::task::{Record, TaskBounds, TaskError, TaskOutcome, Tasks, missing_extension};
 use trunkline_proto::{Call, Change};
+use trunkline_transport::clock::now;
 use trunkline_transport::handler::{Answer, panicked};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
@@ -31,10 +32,11 @@ use trunkline_wire::model::{DetailedTask, TaskRequest, TaskSupport};
 use trunkline_wire::revision::Revision;
 
 use super::context::{Asker, Context, lock};
-use super::job::Job;
+use super::job::{Job, Target};
 use super::rounds::Notebook;
 use super::{Inner, ToolEntry};
 use crate::extract::principal;
+use crate::observe::{Watch, follow};
 pub(super) use asker::TaskAsker;
 use keep::Saved;
 pub(crate) use keep::{Keeper, LIFE};
@@ -120,7 +122,7 @@ impl Runtime {
             server.look_up(id).await;
             let is_elsewhere = {
                 let mut register = lock(&self.register);
-                let record = register.get(id, Instant::now())?;
+                let record = register.get(id, now())?;
                 if let Some(found) = ready(record) {
                     return Ok(found);
                 }
@@ -190,13 +192,8 @@ impl Inner {
     ) -> Answer {
         let id = self.sealer.random_name();
         let owner = principal(&call.attached).map(|it| it.id());
-        let created = lock(&self.tasks.register).create(
-            id.clone(),
-            owner,
-            request.ttl_ms,
-            stamp(),
-            Instant::now(),
-        );
+        let created =
+            lock(&self.tasks.register).create(id.clone(), owner, request.ttl_ms, stamp(), now());
         let task = match created {
             Ok(task) => task,
             Err(error) => return Answer::Now(Err(task_error(error))),
@@ -238,13 +235,17 @@ impl Inner {
 
     /// Lets the work on a task go on by itself.
     fn work_on(self: &Arc<Self>, id: &str, job: Job, context: Context) {
-        let now = Instant::now();
+        let now = now();
         let expires = lock(&self.tasks.register).get(id, now).map(Record::expires);
         let ttl = expires.map_or(Duration::ZERO, |it| it.saturating_duration_since(now));
         let (server, task) = (Arc::downgrade(self), id.to_owned());
+        let watch = match &job.target {
+            Target::Tool(tool) => Watch::on_task(&tool.tool.name),
+            _ => None,
+        };
         let work = async move {
             // Nobody can ask for a task once its time is over, so its work is over too.
-            let outcome = timeout(ttl, run(job, context)).await;
+            let outcome = timeout(ttl, follow(watch, run(job, context))).await;
             match (server.upgrade(), outcome) {
                 (Some(server), Ok(outcome)) => server.task_done(&task, outcome).await,
                 (Some(server), Err(_)) => server.tasks.forget(&task),
@@ -284,8 +285,7 @@ impl Inner {
 
     /// Tells everybody how a task stands.
     fn announce(&self, id: &str) {
-        let change =
-            lock(&self.tasks.register).get(id, Instant::now()).map(|record| self.change(record));
+        let change = lock(&self.tasks.register).get(id, now()).map(|record| self.change(record));
         if let Ok(change) = change {
             self.task_changed(&change);
         }

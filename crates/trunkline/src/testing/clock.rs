@@ -1,6 +1,9 @@
 //! The clock of a runtime → one that stands still until a test moves it.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::mpsc::{Sender, channel};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::yield_now;
@@ -48,6 +51,22 @@ impl Clock {
     }
 }
 
+impl Clock {
+    /// Lets time pass until `future` is done, however long that takes.
+    pub async fn until<F: Future>(&self, future: F) -> F::Output {
+        let (mut future, start) = (pin!(future), Instant::now());
+        loop {
+            let poll = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+            if let Poll::Ready(output) = poll {
+                return output;
+            }
+            // The longer it takes, the less a moment matters.
+            advance((start.elapsed() / STEPS).clamp(SHORTEST, LONGEST)).await;
+            settle().await;
+        }
+    }
+}
+
 impl Drop for Clock {
     fn drop(&mut self) {
         resume();
@@ -63,4 +82,5 @@ async fn settle() {
 
 const STEPS: u32 = 1000;
 const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(1);
 const TURNS: u32 = 16;

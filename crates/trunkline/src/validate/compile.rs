@@ -392,7 +392,10 @@ fn has_more_than_serde(members: &Map<String, Value>) -> bool {
     let has = |name| members.contains_key(name);
     let fields = members.get("properties").and_then(Value::as_object);
     let has_fields = fields.is_some_and(|it| !it.is_empty());
-    let is_integer = members.get("type").is_some_and(|it| it == "integer");
+    let is_integer = members.get("type").is_some_and(|kind| match kind {
+        Value::Array(types) => types.iter().all(|it| it == "integer" || it == "null"),
+        kind => kind == "integer",
+    });
     members.iter().any(|(name, value)| match name.as_str() {
         // A type with fields and variants alike has one of them by hand.
         "anyOf" | "oneOf" => has_fields || has("required") || has("items") || has("prefixItems"),

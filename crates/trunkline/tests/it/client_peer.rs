@@ -135,4 +135,8 @@ impl Diary {
     pub(crate) fn read(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
+
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
 }

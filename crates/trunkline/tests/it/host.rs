@@ -8,7 +8,7 @@ use trunkline::client::{
     CallError, Client, Command, Consent, Event, Hooks, Host, HostError, Target, Wish,
 };
 use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage};
-use trunkline::{Context, Json, Server, ToolError, prompt, resource, tool};
+use trunkline::{Context, Form, Json, Server, ToolError, prompt, resource, tool};
 
 use crate::client_peer::{Diary, ERAS};
 use crate::http::House;
@@ -19,7 +19,7 @@ struct Count {
 }
 
 async fn ask(cx: Context) -> Result<String, ToolError> {
-    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[derive(Form)]
     struct Yes {
         value: bool,
     }

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use trunkline::schemars::JsonSchema;
-use trunkline::serde::Deserialize;
-use trunkline::{Change, Context, Revision, ToolError, tool};
+use trunkline::{Change, Context, Form, Revision, ToolError, tool};
 use trunkline_testkit::http::{Event, Guest, Line, request};
 
 use crate::http::{House, steps};
@@ -103,7 +101,7 @@ async fn each_message_goes_to_one_stream() {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Name {
     name: String,
 }

@@ -1,5 +1,6 @@
 //! The SDK, from outside.
 
+mod changes;
 mod client;
 mod client_ask;
 mod client_cache;
@@ -12,7 +13,10 @@ mod client_skills;
 mod client_stream;
 mod client_task;
 mod client_tools;
+mod compose;
 mod durable;
+mod extract;
+mod faults;
 mod host;
 mod http;
 mod http_bad;
@@ -23,9 +27,13 @@ mod http_server;
 mod http_service;
 mod http_streams;
 mod http_stress;
+mod layers;
+mod observe;
+mod proxy;
 mod server;
 mod server_answers;
 mod server_asks;
 mod server_skills;
 mod server_tasks;
 mod testing;
+mod visibility;

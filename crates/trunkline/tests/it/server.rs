@@ -236,9 +236,10 @@ async fn a_panic_on_any_path_is_one_answer() {
         .build();
     for revision in Revision::ALL {
         let mut peer = open(&server, revision).await;
+        for name in ["at_once", "later"] {
+            assert_eq!(peer.tool(name, json!({})).await["isError"], true, "{name} in {revision}");
+        }
         for (method, params) in [
-            ("tools/call", json!({ "name": "at_once" })),
-            ("tools/call", json!({ "name": "later" })),
             ("prompts/get", json!({ "name": "later" })),
             ("resources/read", json!({ "uri": "test://later" })),
         ] {

@@ -2,16 +2,14 @@
 
 use serde_json::{Value, json};
 use trunkline::model::{CreateMessageParams, SamplingMessage};
-use trunkline::schemars::JsonSchema;
-use trunkline::serde::Deserialize;
-use trunkline::{Context, Revision, ToolError, tool};
+use trunkline::{Context, Form, Revision, ToolError, tool};
 
 use crate::server::{ERAS, builder, open, text};
 
 const ASKING: [Revision; 3] = [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28];
 const NEWEST: Revision = Revision::V2026_07_28;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Name {
     name: String,
 }
@@ -44,14 +42,14 @@ async fn questions_of_every_kind_can_be_named() {
 async fn a_form_may_be_written_by_hand() {
     let form = json!({
         "type": "object",
-        "properties": { "pick": { "type": "string", "enum": ["a", "b"], "enumNames": ["A", "B"] } },
+        "properties": { "pick": { "type": "string", "enum": ["Ada", "Eve"], "enumNames": ["A", "E"] } },
         "required": ["pick"],
     });
     let sent = form.clone();
     let ask = move |cx: Context| {
         let form = sent.clone();
         async move {
-            let answer = cx.ask::<Value>("Which?").form(form).await?.accepted()?;
+            let answer = cx.ask_form("Which?", form).await?.accepted()?;
             Ok::<_, ToolError>(answer.to_string())
         }
     };

@@ -10,7 +10,7 @@ use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
 use trunkline::server::AskError;
-use trunkline::{Answer, Args, Change, Context, Limits, Revision, ToolError, tool};
+use trunkline::{Answer, Args, Change, Context, Form, Limits, Revision, ToolError, tool};
 use trunkline_auth::seal::Sealer;
 
 use crate::server::{ERAS, builder, open, soon, text};
@@ -18,12 +18,12 @@ use crate::server::{ERAS, builder, open, soon, text};
 const ASKING: [Revision; 3] = [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28];
 const NEWEST: Revision = Revision::V2026_07_28;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Name {
     name: String,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema, Form)]
 struct Count {
     count: u32,
 }

@@ -3,18 +3,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 use trunkline::client::CallError;
 use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage};
 use trunkline::testing::{Reply, ScriptedModel, Transport, run};
-use trunkline::{Client, Context, Era, Revision, Server, ToolError, tool};
+use trunkline::{Client, Context, Era, Form, Revision, Server, ToolError, tool};
 
 const TRANSPORTS: [Transport; 3] = [Transport::Memory, Transport::Stdio, Transport::Http];
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Form)]
 struct Sure {
     value: bool,
 }
@@ -181,4 +179,26 @@ fn what_goes_against_the_script_fails_with_a_sentence() {
     }
     let own = failure(|| run(ERAS[0], over, server, async |_| assert_eq!(1, 2, "own words")));
     assert!(own.contains("own words"), "{own}");
+}
+
+#[test]
+fn a_clock_moves_the_deadlines_of_both_sides() {
+    for revision in ERAS {
+        for transport in TRANSPORTS {
+            run(revision, transport, server, async |peer| {
+                let clock = peer.clock();
+                let call = peer.call_tool("sleep", ()).timeout(Duration::from_secs(100));
+                assert_eq!(text(clock.until(call.into_future()).await), "slept");
+                assert!(clock.elapsed() >= Duration::from_secs(50), "{:?}", clock.elapsed());
+
+                let call = peer.call_tool("sleep", ()).timeout(Duration::from_secs(20));
+                let outcome = clock.until(call.into_future()).await;
+                assert_eq!(outcome, Err(CallError::TimedOut), "{revision} {transport}");
+
+                let before = clock.elapsed();
+                clock.advance(Duration::from_secs(3600)).await;
+                assert_eq!(clock.elapsed() - before, Duration::from_secs(3600));
+            });
+        }
+    }
 }

@@ -57,7 +57,10 @@ mod made {
 
     /// The rooms of a city.
     #[resource("hotel://{city}/rooms{?kind}", title = "Rooms", mime_type = "text/plain")]
-    pub(super) async fn rooms(city: String, #[serde(rename = "kind")] sort: Option<String>) -> String {
+    pub(super) async fn rooms(
+        city: String,
+        #[serde(rename = "kind")] sort: Option<String>,
+    ) -> String {
         format!("{city} {sort:?}")
     }
 
@@ -235,7 +238,8 @@ mod boxed {
 
 impl made::Booking {
     fn new(city: &str, note: Option<String>, total: f64) -> Self {
-        let text = format!(r#"{{"reference":"{city}{}","totalPrice":{total}}}"#, note.unwrap_or_default());
+        let text =
+            format!(r#"{{"reference":"{city}{}","totalPrice":{total}}}"#, note.unwrap_or_default());
         trunkline::serde_json::from_str(&text).unwrap()
     }
 }

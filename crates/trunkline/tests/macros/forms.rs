@@ -1,7 +1,7 @@
 //! `#[derive(Form)]`: what is asked, and what is read.
 
 use serde_json::{Value, json};
-use trunkline::form::{Form, FormField};
+use trunkline::form::FormField;
 use trunkline::{Form, RawJson};
 
 /// How to fly.

@@ -1,7 +1,6 @@
 //! The macros: what they make is what one would write by hand, and what is missing is told.
 
 mod by_hand;
-mod compile;
 mod forms;
 mod matrix;
 mod served;

@@ -3,7 +3,6 @@
 use trunkline::testing::Peer;
 use trunkline::{Context, Form, Server, ToolError, tool};
 
-#[trunkline::data]
 #[derive(Form)]
 struct Who {
     name: String,

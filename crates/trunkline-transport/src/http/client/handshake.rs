@@ -1,7 +1,6 @@
 //! Sessions as they begin, are lost and end; HTTP+SSE when nothing newer is there.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use trunkline_proto::client::{Client, OpenError, Opened, Start};
 use trunkline_proto::{CallError, Conversation, Input};
@@ -11,6 +10,7 @@ use super::courier::{End, Letter, What};
 use super::route::{Route, Way};
 use super::verdicts::{Key, Known};
 use super::{Before, Carried, Handshake, HttpDriver};
+use crate::clock::now;
 use crate::handler::Handler;
 
 impl<H: Handler> HttpDriver<H> {
@@ -55,7 +55,7 @@ impl<H: Handler> HttpDriver<H> {
         if let Some(verdicts) = &self.target.verdicts
             && !self.config.revisions.of_era(Era::Stateless).is_empty()
         {
-            verdicts.set(Key::of(&self.target), known, Instant::now());
+            verdicts.set(Key::of(&self.target), known, now());
         }
         self.known = None;
         self.tell_opened(Ok(facts));
@@ -66,13 +66,13 @@ impl<H: Handler> HttpDriver<H> {
         // What was remembered may be out of date: then everything is found out anew.
         if self.known.take().is_some() && !is_outage {
             if let Some(verdicts) = &self.target.verdicts {
-                verdicts.set(Key::of(&self.target), None, Instant::now());
+                verdicts.set(Key::of(&self.target), None, now());
             }
             self.out.clear();
             self.stream = None;
             self.route = Arc::new(self.route.anew());
             self.handshake = Handshake::Asking;
-            self.core = Client::over_http(Arc::clone(&self.config), Start::Probe, Instant::now());
+            self.core = Client::over_http(Arc::clone(&self.config), Start::Probe, now());
             return;
         }
         self.tell_opened(Err(error));
@@ -86,7 +86,7 @@ impl<H: Handler> HttpDriver<H> {
             let why =
                 CallError::Unreachable("the server does not know its own session.".to_owned());
             if let Some(id) = letter.id {
-                self.core.undelivered(id, why, Instant::now());
+                self.core.undelivered(id, why, now());
             }
             return;
         }
@@ -101,7 +101,7 @@ impl<H: Handler> HttpDriver<H> {
                 self.stream = None;
                 self.route = Arc::new(self.route.anew());
                 self.handshake = Handshake::Asking;
-                self.core.renew(Instant::now());
+                self.core.renew(now());
             }
             Handshake::Done => {
                 for letter in std::mem::take(&mut self.held) {
@@ -157,7 +157,7 @@ impl<H: Handler> HttpDriver<H> {
         let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
         let Handshake::TryingStream { letter, before } = handshake else { return };
         self.stream = None;
-        let (now, id) = (Instant::now(), letter.id.unwrap_or_default());
+        let (now, id) = (now(), letter.id.unwrap_or_default());
         match (before, why) {
             (_, why @ CallError::Invalid(_)) => self.core.undelivered(id, why, now),
             (Some(Before::Answer(incoming)), _) => self.receive(incoming),
@@ -169,11 +169,11 @@ impl<H: Handler> HttpDriver<H> {
     /// Ends in good order: the session is given back, and what is on its way without anybody
     /// waiting for it still arrives.
     pub(super) fn close(&mut self) {
-        self.core.handle(Input::Close, Instant::now());
+        self.core.handle(Input::Close, now());
         self.stream = None;
         self.held.clear();
         self.out.retain(|it| it.id.is_none());
-        self.closing = Some(Instant::now() + self.limits.drain);
+        self.closing = Some(now() + self.limits.drain);
         self.armed = None;
         if self.route.session.is_some() {
             let key = self.next_key();
@@ -187,11 +187,11 @@ impl<H: Handler> HttpDriver<H> {
     /// Nothing more can come.
     fn finish(&mut self) {
         self.out.clear();
-        self.closing = Some(Instant::now());
+        self.closing = Some(now());
     }
 
     fn carried(&self, key: u64, task: tokio::task::AbortHandle) -> Carried {
         let route = Arc::clone(&self.route);
-        Carried { key, id: None, method: "".into(), since: Instant::now(), route, task }
+        Carried { key, id: None, method: "".into(), since: now(), route, task }
     }
 }

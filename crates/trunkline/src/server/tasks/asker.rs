@@ -1,9 +1,9 @@
 //! A question of a task → part of its state, or in 2025-11-25 a request of its own.
 
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Instant;
 
 use tokio::sync::oneshot;
+use trunkline_transport::clock::now;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -57,7 +57,7 @@ impl TaskAsker {
         }
         let server = self.server.upgrade()?;
         let mut register = lock(&server.tasks.register);
-        let record = register.get(&self.task, Instant::now()).ok()?;
+        let record = register.get(&self.task, now()).ok()?;
         record.answer(&key.text, &Json::of(request)).cloned()
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex as AsyncMutex;
@@ -13,6 +13,7 @@ use trunkline_proto::input_required::Journal;
 use trunkline_proto::task::{Record, SavedTask};
 use trunkline_proto::{Attached, Call, CallKey, Peer};
 use trunkline_store::{Entry, Expect, Lease, Store, StoreError, Swap, Version};
+use trunkline_transport::clock::now;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -210,7 +211,7 @@ impl Inner {
         plan: &Plan,
         notebook: &Mutex<Notebook>,
     ) -> Option<(Json, Duration)> {
-        let now = Instant::now();
+        let now = now();
         let mut register = lock(&self.tasks.register);
         let record = register.get(id, now).ok()?;
         let left = record.expires().saturating_duration_since(now).max(Duration::from_millis(1));
@@ -228,7 +229,7 @@ impl Inner {
     pub(super) async fn look_up(self: &Arc<Self>, id: &str) {
         let Some(keeper) = &self.tasks.keeper else { return };
         let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
-        if lock(&self.tasks.register).get(id, Instant::now()).is_ok_and(is_known) {
+        if lock(&self.tasks.register).get(id, now()).is_ok_and(is_known) {
             return;
         }
         match keeper.store.get(&task_key(id)).await {
@@ -244,7 +245,7 @@ impl Inner {
             return;
         };
         let left = Duration::from_millis(stored.expires.saturating_sub(unix_millis()));
-        let now = Instant::now();
+        let now = now();
         let is_over = stored.task.task.status.is_terminal();
         let is_gone = !is_over && keeper.is_gone(&stored.runner).await.unwrap_or(false);
         let restored = lock(&self.tasks.register).restore(
@@ -317,8 +318,7 @@ impl Inner {
             for item in page.items {
                 let id = item.key.trim_start_matches(TASKS).to_owned();
                 let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
-                let is_known =
-                    lock(&self.tasks.register).get(&id, Instant::now()).is_ok_and(is_known);
+                let is_known = lock(&self.tasks.register).get(&id, now()).is_ok_and(is_known);
                 if !is_known {
                     let entry = Entry { value: item.value, version: item.version };
                     self.take_in(keeper, &id, &entry).await;

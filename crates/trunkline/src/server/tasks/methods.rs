@@ -1,10 +1,10 @@
 //! The methods of tasks, in both generations.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use trunkline_proto::Call;
 use trunkline_proto::task::{Record, TaskError, Tasks};
+use trunkline_transport::clock::now;
 use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::era::stateful::{self, RequestMeta};
@@ -65,7 +65,7 @@ impl Inner {
     }
 
     fn is_elsewhere(&self, id: &str) -> bool {
-        lock(&self.tasks.register).get(id, Instant::now()).is_ok_and(Record::is_elsewhere)
+        lock(&self.tasks.register).get(id, now()).is_ok_and(Record::is_elsewhere)
     }
 
     fn get_task(&self, id: &str, owner: &Owner, core: bool) -> Outcome {
@@ -86,7 +86,7 @@ impl Inner {
         };
         let owner = owner(call);
         let mut register = lock(&self.tasks.register);
-        let (records, next) = register.list(owner.as_deref(), after, self.page, Instant::now());
+        let (records, next) = register.list(owner.as_deref(), after, self.page, now());
         let mut list = ListTasksResult::new(records.iter().map(|it| it.core_task()).collect());
         list.next_cursor = next.map(|it| it.to_string());
         Ok(stateful::encode_task_list(&list))
@@ -124,7 +124,7 @@ impl Inner {
             let mut register = lock(&self.tasks.register);
             find(&mut register, id, &owner(call))?;
             let answers = register.answer(id, &responses, stamp()).map_err(task_error)?;
-            let record = register.get(id, Instant::now()).map_err(task_error)?;
+            let record = register.get(id, now()).map_err(task_error)?;
             (answers, self.change(record))
         };
         self.tasks.deliver(id, answers);
@@ -160,7 +160,7 @@ fn owner(call: &Call) -> Owner {
 
 /// A task that is there for its caller.
 fn find<'a>(register: &'a mut Tasks, id: &str, owner: &Owner) -> Result<&'a Record, ErrorObject> {
-    let record = register.get(id, Instant::now()).map_err(task_error)?;
+    let record = register.get(id, now()).map_err(task_error)?;
     match record.is_for(owner.as_deref()) {
         true => Ok(record),
         false => Err(task_error(TaskError::Unknown)),

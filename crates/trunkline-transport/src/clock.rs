@@ -1,0 +1,9 @@
+//! The time, as everything in this crate reads it.
+
+use std::time::Instant;
+
+/// Now, by the runtime's clock: a test that stops that clock stops deadlines too. Without tokio's
+/// `test-util` it is the machine's.
+pub fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

@@ -1,0 +1,34 @@
+//! How do I put servers together? One under a prefix, one beside, and one that runs elsewhere: the
+//! command line names it.
+
+use std::error::Error;
+use trunkline::client::{Client, Command};
+use trunkline::server::relay;
+use trunkline::{Server, tool};
+
+/// Adds two numbers.
+#[tool(read_only)]
+async fn add(a: f64, b: f64) -> String {
+    (a + b).to_string()
+}
+
+/// Says whether all is well.
+#[tool(read_only)]
+async fn health() -> &'static str {
+    "All is well."
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let math = Server::builder("math", "1.0.0").tool(add);
+    let watch = Server::builder("watch", "1.0.0").tool(health);
+    let mut server = Server::builder("compose", "1.0.0").mount("math", math).merge(watch);
+    let mut words = std::env::args().skip(1);
+    if let Some(program) = words.next() {
+        // What it asks is asked of whoever calls us, whichever revisions the two speak.
+        let command = Command::new(program).args(words);
+        let far = relay(Client::builder("compose", "1.0.0"), |it| it.connect(command)).await?;
+        server = server.mount("far", far);
+    }
+    Ok(server.build().serve_stdio().await?)
+}
