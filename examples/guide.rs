@@ -14,6 +14,7 @@ pages! {
     server "../docs/server.md"
     client "../docs/client.md"
     http "../docs/http.md"
+    limits "../docs/limits.md"
     first_server "../docs/guide/first-server.md"
     first_client "../docs/guide/first-client.md"
     asking "../docs/guide/asking.md"

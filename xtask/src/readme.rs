@@ -1,60 +1,13 @@
-//! The README's code blocks into a check that each does what it shows.
+//! The README's shell blocks into a check that each line does what it shows. Its Rust blocks are tests of
+//! `examples/guide.rs`.
 
-use crate::json::Json;
-use crate::{edges, run};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use crate::run;
 use std::process::Command;
 use std::time::Duration;
 
-/// Compiles every Rust block (and runs those not marked `no_run`), then runs every `trunkline` line of the shell blocks.
+/// Runs every `trunkline` line of the shell blocks.
 pub fn run() -> Result<(), String> {
-    let readme = run::file("README.md")?;
-    rust(&readme)?;
-    shell(&readme)
-}
-
-fn rust(readme: &str) -> Result<(), String> {
-    let blocks = blocks(readme, "rust").len();
-    if blocks == 0 {
-        return Err("README.md has no Rust example; it promises a server and a client.".to_owned());
-    }
-    let mut rustdoc = Command::new("rustdoc");
-    rustdoc.args(["--test", "README.md", "--edition", "2024"]).current_dir(run::root());
-    rustdoc.arg("-L").arg(format!("dependency={}", run::target().join("debug/deps").display()));
-    for (name, path) in libraries()? {
-        rustdoc.arg("--extern").arg(format!("{name}={}", path.display()));
-    }
-    run::run_within(&mut rustdoc, Duration::from_secs(180))?;
-    println!("{blocks} Rust blocks of README.md compile");
-    Ok(())
-}
-
-/// What an example may `use`: the SDK and what it depends on, as the tests built them.
-fn libraries() -> Result<BTreeMap<String, PathBuf>, String> {
-    let crates = edges::crates()?;
-    let sdk = crates.iter().find(|krate| krate.name == "trunkline");
-    let sdk = sdk.ok_or("The workspace has no crate `trunkline`.")?;
-    let mut wanted: Vec<String> = sdk.edges.iter().map(|edge| edge.to.replace('-', "_")).collect();
-    wanted.push("trunkline".to_owned());
-    let messages = run::read(&mut build(["--message-format=json", "--quiet"]))?;
-    let mut found = BTreeMap::new();
-    for message in messages.lines().filter(|line| line.starts_with('{')) {
-        let message = Json::parse(message)?;
-        let target = message.get("target");
-        let name = target.get("name").str().replace('-', "_");
-        let is_library = target
-            .get("kind")
-            .items()
-            .iter()
-            .any(|kind| matches!(kind.str(), "lib" | "rlib" | "proc-macro"));
-        let files = message.get("filenames").items().iter().map(Json::str);
-        let file = files.into_iter().find(|path| path.ends_with(".rlib") || path.ends_with(".so"));
-        if let (true, true, Some(file)) = (is_library, wanted.contains(&name), file) {
-            found.insert(name, PathBuf::from(file));
-        }
-    }
-    Ok(found)
+    shell(&run::file("README.md")?)
 }
 
 /// The build that `cargo test` makes, binaries included: nothing is compiled twice.

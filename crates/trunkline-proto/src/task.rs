@@ -204,18 +204,22 @@ impl Tasks {
     }
 
     /// The handler has a question for the requestor, under a key that the call has not used yet.
+    /// Returns the answer if there is one already: to the same question before a fall.
     pub fn ask(
         &mut self,
         id: &str,
         key: &str,
         question: InputRequest,
         stamp: String,
-    ) -> Result<(), TaskError> {
+    ) -> Result<Option<Json>, TaskError> {
         let record = self.running(id)?;
+        if let Some(answer) = record.answer(key, &Json::of(&question)) {
+            return Ok(Some(answer.clone()));
+        }
         record.questions.insert(key.to_owned(), question);
         record.task.status = TaskStatus::InputRequired;
         record.task.last_updated_at = stamp;
-        Ok(())
+        Ok(None)
     }
 
     /// The handler says how it gets on.
@@ -257,6 +261,13 @@ impl Tasks {
     fn running(&mut self, id: &str) -> Result<&mut Record, TaskError> {
         let record = self.tasks.get_mut(id).ok_or(TaskError::Unknown)?;
         if record.is_over() { Err(TaskError::Terminal) } else { Ok(record) }
+    }
+
+    /// Somebody else works on a task from now on.
+    pub fn lend(&mut self, id: &str) {
+        if let Some(record) = self.tasks.get_mut(id) {
+            record.is_elsewhere = !record.is_over();
+        }
     }
 
     /// Forgets a task before its time.

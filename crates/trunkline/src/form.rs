@@ -65,6 +65,15 @@ pub trait Form: Sized + Send + 'static {
 
 /// Adds a field of type `F` to a form. It must be filled in unless `F` can do without: an
 /// [`Option`], or a [`Vec`] of which no least number is asked.
+///
+/// ```
+/// use trunkline::form::{FormField, with};
+/// use trunkline::model::FormSchema;
+///
+/// let form = with::<String>(FormSchema::new(), "city", String::field().title("City"));
+/// let form = with::<Option<u8>>(form, "nights", u8::field());
+/// assert_eq!(form.required, ["city"]);
+/// ```
 pub fn with<F: FormField>(form: FormSchema, name: &str, schema: F::Schema) -> FormSchema {
     let schema = schema.into();
     match F::REQUIRED || field::wants_some(&schema) {

@@ -143,7 +143,23 @@ impl ToolEntry {
     }
 }
 
-/// The calls of a server as a service: what layers are put around. It is always ready.
+/// The calls of a server as a service: what layers are put around. It is always ready, and a clone
+/// is the same.
+///
+/// ```
+/// use trunkline::layer::{Calls, Layer, Service};
+/// use trunkline::{Server, tool};
+/// # use trunkline::layer::{BoxError, ServerRequest};
+///
+/// let quiet = tower::layer::layer_fn(|calls: Calls| {
+///     tower::service_fn(move |request: ServerRequest| {
+///         let mut calls = calls;
+///         async move { calls.call(request).await }
+///     })
+/// });
+/// let server = Server::builder("quiet", "1.0.0").tool(tool("hush", async || "…")).layer(quiet);
+/// # assert!(server.try_build().is_ok());
+/// ```
 #[derive(Clone, Copy)]
 pub struct Calls(());
 
@@ -171,6 +187,15 @@ impl fmt::Debug for Calls {
 }
 
 /// An answer being worked out. Dropping it abandons the call.
+///
+/// ```
+/// use trunkline::{RawJson, layer::Answering};
+///
+/// fn nothing() -> Answering {
+///     Box::pin(async { Ok(Ok(RawJson::empty_object()).into()) })
+/// }
+/// # let _ = nothing();
+/// ```
 pub type Answering = Pin<Box<dyn Future<Output = Result<ServerResponse, BoxError>> + Send>>;
 
 /// What a call comes to once it is past its layers.

@@ -42,3 +42,43 @@ fn code(path: &str) -> Vec<String> {
     assert!(lines.len() > 10, "rustfmt said only {lines:?}");
     lines
 }
+
+#[test]
+fn the_readme_shows_both_as_they_are() {
+    let readme = file("../README.md");
+    for path in ["travel/server.rs", "travel/client.rs"] {
+        let text = file(path);
+        let code = text.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
+        let code: Vec<_> = code.collect();
+        let block = format!("```rust,no_run\n{}\n```\n", code.join("\n"));
+        assert!(readme.contains(&block), "README.md does not have {path} as it is now");
+    }
+}
+
+/// Its tests are left out where snippets are compiled, so it is the example's.
+#[test]
+fn the_guide_shows_a_test_that_runs() {
+    let guide = file("../docs/guide/testing.md");
+    let snippet = guide.split("```").find(|it| it.starts_with("rust\nuse")).unwrap();
+    let snippet = snippet.trim_start_matches("rust\n");
+    assert!(snippet.contains("#[trunkline::test]"), "{snippet}");
+    assert!(file("testing/main.rs").contains(snippet), "examples/testing/main.rs is another");
+}
+
+#[test]
+fn the_list_of_examples_has_them_all() {
+    let list = file("README.md");
+    let manifest = file("Cargo.toml");
+    let paths = manifest.lines().filter_map(|line| line.strip_prefix("path = \""));
+    let paths: Vec<_> =
+        paths.map(|it| it.trim_end_matches('"')).filter(|it| it.contains('/')).collect();
+    assert!(paths.len() >= 12, "{paths:?}");
+    for path in paths {
+        assert!(list.contains(&format!("({path})")), "examples/README.md does not list {path}");
+    }
+}
+
+fn file(path: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -28,7 +28,7 @@ pub(super) fn expand(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenS
         }
         known.push(read.name.clone());
         adds.push(read.add(&private, &mut faults));
-        reads.push(read.take());
+        reads.push(read.take(&private));
     }
     faults.finish()?;
     let form = quote!(#private::form);
@@ -129,19 +129,15 @@ impl<'a> One<'a> {
                 _ => quote_spanned!(place(span)=> .#setter({ let it: u64 = #value; it })),
             });
         }
-        let form = quote!(#private::form);
         let many = self.many(private, faults);
-        let field = quote_spanned!(place(ty.span())=> <#ty as #form::FormField>::field());
+        let form = quote!(#private::form);
+        let field = quote!(<#ty as #form::FormField>::field() #said #many);
         match &self.initial {
-            None => quote_spanned! {place(ty.span())=>
-                let form = #form::with::<#ty>(form, #name, #field #said #many);
-            },
+            None => quote!(let form = #form::with::<#ty>(form, #name, #field);),
             // What has a value beforehand need not be filled in.
-            Some(initial) => quote_spanned! {place(ty.span())=>
-                let form = form.optional(
-                    #name,
-                    <#ty as #form::FormField>::initial(#field #said #many, #initial),
-                );
+            Some(initial) => quote! {
+                let field = <#ty as #form::FormField>::initial(#field, #initial);
+                let form = form.optional(#name, field);
             },
         }
     }
@@ -166,14 +162,15 @@ impl<'a> One<'a> {
     }
 
     /// Takes the field out of `fields`.
-    fn take(&self) -> TokenStream {
+    fn take(&self, private: &Path) -> TokenStream {
         let Self { ident, ty, name, initial, .. } = self;
+        let fields = quote!(#private::form::Fields);
         let read = match initial {
             // An `Option` that was left out is `None`, whatever stood there beforehand.
             Some(initial) if !is_option(ty) => {
-                quote_spanned!(place(ty.span())=> fields.read_or::<#ty>(#name, || #initial)?)
+                quote!(#fields::read_or::<#ty>(&fields, #name, || #initial)?)
             }
-            _ => quote_spanned!(place(ty.span())=> fields.read::<#ty>(#name)?),
+            _ => quote!(#fields::read::<#ty>(&fields, #name)?),
         };
         quote!(#ident: #read)
     }

@@ -54,7 +54,7 @@ pub struct ClientBuilder<H = ()> {
 
 /// Whoever hears of the progress of every call.
 #[derive(Clone, Default)]
-struct OnProgress(Option<Arc<dyn Fn(&Progress) + Send + Sync>>);
+struct OnProgress(Option<super::call::Everyone>);
 
 impl std::fmt::Debug for OnProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -47,6 +47,8 @@ pub struct Call<T> {
 pub type Running<T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>;
 
 type OnProgress = Box<dyn FnMut(Progress) + Send>;
+/// Whoever hears of the progress of every call.
+pub(super) type Everyone = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 impl<T> Call<T> {
     pub(super) fn new(ask: Ask, run: fn(Ask) -> Running<T>) -> Self {
@@ -162,7 +164,7 @@ pub(super) struct Shared {
     pub(super) layers: Layers,
     pub(super) observe: Outward,
     /// Hears of the progress of every call of a handler.
-    pub(super) on_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    pub(super) on_progress: Option<Everyone>,
 }
 
 impl Caller {
@@ -331,6 +333,12 @@ impl Ask {
                 }
             }
         }
+    }
+
+    /// The tool that is called.
+    pub(super) fn tool(&self) -> String {
+        let name = self.params.as_ref().ok().and_then(|params| params.get("name")?.to().ok());
+        name.unwrap_or_default()
     }
 
     /// Whether the server has somebody's code answer it, which may report progress.

@@ -100,14 +100,23 @@ impl Client {
     }
 
     /// Calls a tool for its structured result, or for its text if that is JSON. A tool that
-    /// reports an error is [`CallError::Tool`].
+    /// reports an error is [`CallError::Tool`]. Once the tool has been listed, a result that is not
+    /// what its `outputSchema` promises is [`CallError::Schema`].
     pub fn call<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
         arguments: impl Serialize,
     ) -> Call<T> {
         Call::new(self.tool(name.into(), &arguments), |ask| {
-            Box::pin(async move { structured(tasks::call_tool(ask).await?) })
+            Box::pin(async move {
+                let (caller, tool) = (ask.caller.clone(), ask.tool());
+                let result = tasks::call_tool(ask).await?;
+                if let (Some(content), false) = (&result.structured_content, result.is_error()) {
+                    let known = &caller.shared.known;
+                    known.check(&tool, content).map_err(|why| CallError::Schema { tool, why })?;
+                }
+                structured(result)
+            })
         })
     }
 

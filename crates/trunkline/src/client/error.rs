@@ -56,6 +56,14 @@ pub enum CallError {
     },
     /// The tool says that it failed; only from [`Client::call`](super::Client::call).
     Tool(Box<CallToolResult>),
+    /// The structured result is not what the tool's `outputSchema` promises; only from
+    /// [`Client::call`](super::Client::call).
+    Schema {
+        /// The tool.
+        tool: String,
+        /// Everything that is wrong with it.
+        why: String,
+    },
     /// The list is longer than the limits allow.
     TooLong {
         /// The method.
@@ -236,6 +244,9 @@ impl fmt::Display for CallError {
             Self::Tool(result) => {
                 let texts = result.content.iter().filter_map(|block| block.as_text());
                 write!(f, "The tool failed: {}", texts.collect::<Vec<_>>().join("\n"))
+            }
+            Self::Schema { tool, why } => {
+                write!(f, "`{tool}` broke the promise of its own `outputSchema`. {why}")
             }
             Self::TooLong { method, limit } => {
                 write!(

@@ -1,31 +1,67 @@
 //! Lists of tools → what is known of each tool without asking again.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use trunkline_wire::json::Json;
 use trunkline_wire::model::{Tool, ToolAnnotations};
+
+use crate::validate::{self, Schema};
 
 /// What the last lists say about each tool.
 #[derive(Default)]
-pub(super) struct Known(Mutex<BTreeMap<String, ToolAnnotations>>);
+pub(super) struct Known(Mutex<BTreeMap<String, Fact>>);
+
+struct Fact {
+    annotations: ToolAnnotations,
+    output: Option<Output>,
+}
+
+/// A schema, read when it is first needed.
+enum Output {
+    Raw(Json),
+    /// Nothing if it cannot be read: then nothing is promised.
+    Read(Option<Arc<Schema>>),
+}
 
 impl Known {
     /// Takes in what a list says.
     pub(super) fn learn(&self, tools: &[Tool]) {
         let mut known = self.lock();
         for tool in tools {
-            let annotations = tool.annotations.clone().unwrap_or_default();
-            if known.len() < MOST || known.contains_key(&tool.name) {
-                known.insert(tool.name.clone(), annotations);
+            if known.len() >= MOST && !known.contains_key(&tool.name) {
+                continue;
             }
+            let annotations = tool.annotations.clone().unwrap_or_default();
+            let output = tool.output_schema.clone().map(Output::Raw);
+            known.insert(tool.name.clone(), Fact { annotations, output });
         }
     }
 
     pub(super) fn annotations(&self, tool: &str) -> Option<ToolAnnotations> {
-        self.lock().get(tool).cloned()
+        self.lock().get(tool).map(|it| it.annotations.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ToolAnnotations>> {
+    /// Whether a structured result is what the tool's list promises, as far as that is known; or
+    /// else everything that is wrong with it.
+    pub(super) fn check(&self, tool: &str, result: &Json) -> Result<(), String> {
+        let schema = self.output(tool);
+        schema.map_or(Ok(()), |schema| validate::result(&schema, result))
+    }
+
+    fn output(&self, tool: &str) -> Option<Arc<Schema>> {
+        let mut known = self.lock();
+        let output = known.get_mut(tool)?.output.as_mut()?;
+        if let Output::Raw(raw) = output {
+            *output = Output::Read(Schema::compile(raw).ok().map(Arc::new));
+        }
+        match output {
+            Output::Read(schema) => schema.clone(),
+            Output::Raw(_) => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Fact>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,20 @@ use crate::observe::Watch;
 ///
 /// The questions of the server that belong to it are answered further in, so a layer sees one
 /// request and one answer in every revision. A clone is the same request made once more.
+///
+/// ```
+/// use tower::util::MapRequestLayer;
+/// use trunkline::Client;
+/// use trunkline::client::ClientRequest;
+/// use trunkline::serde_json::json;
+///
+/// let layer = MapRequestLayer::new(|mut request: ClientRequest| {
+///     println!("{} {:?} in {}", request.method(), request.tool(), request.revision());
+///     request.set_meta("example.com/tenant", json!("blue"));
+///     request
+/// });
+/// let client = Client::builder("example", "1.0.0").layer(layer);
+/// ```
 #[derive(Clone)]
 pub struct ClientRequest {
     pub(super) caller: Caller,
@@ -241,6 +255,28 @@ pub(super) fn of_layer(error: BoxError) -> CallError {
 
 /// Why a layer of the client did not let a call through or did not wait for it. Its source is the
 /// layer's own error.
+///
+/// ```
+/// use std::time::Duration;
+/// use tower::timeout::{TimeoutLayer, error::Elapsed};
+/// use trunkline::client::CallError;
+/// # use trunkline::{Client, Server, tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let slow = async || -> String { std::future::pending().await };
+/// # let server = Server::builder("slow", "1.0.0").tool(tool("slow", slow).about("Never ends.")).build();
+/// let client = Client::builder("example", "1.0.0")
+///     .layer(TimeoutLayer::new(Duration::from_millis(10)))
+///     .connect_memory(&server)
+///     .await?;
+/// match client.call_tool("slow", ()).await {
+///     Err(CallError::Layer(error)) => assert!(error.downcast_ref::<Elapsed>().is_some()),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct LayerError(Arc<dyn Error + Send + Sync>);
 

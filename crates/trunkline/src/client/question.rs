@@ -37,6 +37,15 @@ impl Question {
     }
 
     /// What to show the user.
+    ///
+    /// ```
+    /// use trunkline::Client;
+    ///
+    /// let client = Client::builder("example", "1.0.0").on_ask(|question| async move {
+    ///     println!("{}: {}", question.server().unwrap_or("The server asks"), question.message());
+    ///     question.accept_defaults()
+    /// });
+    /// ```
     pub fn message(&self) -> &str {
         self.params.message()
     }
@@ -51,7 +60,19 @@ impl Question {
         matches!(self.params, ElicitParams::Url(_))
     }
 
-    /// The URL to visit. Show it in full, and never open or fetch it unasked.
+    /// The URL to visit.
+    ///
+    /// ```
+    /// use trunkline::Client;
+    ///
+    /// let client = Client::builder("example", "1.0.0").on_ask_url(|question| async move {
+    ///     assert!(question.is_url());
+    ///     println!("{} Visit {}", question.message(), question.url().unwrap_or_default());
+    ///     question.accept(())
+    /// });
+    /// ```
+    ///
+    /// Show it in full, and never open or fetch it unasked.
     pub fn url(&self) -> Option<&str> {
         match &self.params {
             ElicitParams::Url(it) => Some(&it.url),
@@ -67,7 +88,20 @@ impl Question {
         }
     }
 
-    /// The fields of the form in order; nothing if it is a URL, or no form that the protocol allows.
+    /// The fields of the form in order.
+    ///
+    /// ```
+    /// use trunkline::Client;
+    ///
+    /// let client = Client::builder("example", "1.0.0").on_ask_form(|question| async move {
+    ///     for (name, _field) in question.form().unwrap_or_default().properties {
+    ///         println!("{name}?");
+    ///     }
+    ///     question.cancel()
+    /// });
+    /// ```
+    ///
+    /// There are none if it is a URL, or no form that the protocol allows.
     pub fn form(&self) -> Option<FormSchema> {
         self.schema().and_then(|schema| schema.to().ok())
     }

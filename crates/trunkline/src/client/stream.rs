@@ -41,7 +41,6 @@ pub struct CallStream<T> {
 
 /// Something that happened to a call.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Event<T> {
     /// It is this far.
     Progress(Progress),

@@ -90,17 +90,17 @@ pub trait FormChoice: Sized + Send + 'static {
     fn from_value(value: &str) -> Option<Self>;
 }
 
-/// The field of a choice.
+/// The field of a choice; see [`FormChoice`] for an example.
 pub fn choice_field<C: FormChoice>() -> EnumSchema {
     C::choice()
 }
 
-/// Chooses beforehand.
+/// Chooses beforehand; see [`FormChoice`] for an example.
 pub fn choice_initial<C: FormChoice>(schema: EnumSchema, value: &C) -> EnumSchema {
     schema.initial([value.value().to_owned()])
 }
 
-/// Reads a choice.
+/// Reads a choice; see [`FormChoice`] for an example.
 pub fn choice_read<C: FormChoice>(value: Option<&Value>) -> Result<C, String> {
     let chosen = value.ok_or(MISSING)?.as_str().and_then(C::from_value);
     chosen.ok_or_else(|| {

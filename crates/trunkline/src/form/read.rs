@@ -84,11 +84,20 @@ impl Check {
 }
 
 /// The form of a single field, which is called `value`.
+///
+/// ```
+/// assert_eq!(trunkline::form::one_field::<bool>().required, ["value"]);
+/// ```
 pub fn one_field<F: FormField>() -> FormSchema {
     with::<F>(FormSchema::new(), VALUE, F::field())
 }
 
 /// Reads the answer to the form of a single field.
+///
+/// ```
+/// let answer = trunkline::RawJson::parse(r#"{"value":2}"#).unwrap();
+/// assert_eq!(trunkline::form::read_one::<u8>(&answer), Ok(2));
+/// ```
 pub fn read_one<F: FormField>(content: &Json) -> Result<F, String> {
     Fields::open(&one_field::<F>(), content)?.read(VALUE)
 }

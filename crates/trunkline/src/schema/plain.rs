@@ -12,6 +12,10 @@ type Members = Map<String, Value>;
 /// `null` is said where it can stand, as one form among two.
 pub(super) fn simplify(schema: &mut Value, is_input: bool) {
     let root = schema.clone();
+    if let Value::Object(schema) = schema {
+        schema.remove("$defs");
+        schema.remove("title");
+    }
     each_schema(schema, &mut |members| {
         write_out_anything(members);
         follow_no_reference(members, &root);
@@ -28,9 +32,6 @@ pub(super) fn simplify(schema: &mut Value, is_input: bool) {
             false => null_where_it_can_be(members),
         }
     });
-    if let Value::Object(root) = schema {
-        root.remove("$defs");
-    }
 }
 
 /// Writes bounds that are nobody's type as floats, where they look like those of a type: only so
@@ -102,7 +103,8 @@ fn write_out_anything(members: &mut Members) {
 fn follow_no_reference(members: &mut Members, root: &Value) {
     let Some(Value::String(reference)) = members.remove("$ref") else { return };
     let target = reference.strip_prefix('#').and_then(|it| root.pointer(it));
-    let kind = target.and_then(|it| it.get("type")).cloned().unwrap_or_else(|| "object".into());
+    let kind = target.and_then(|it| it.get("type")).filter(|it| it.is_string());
+    let kind = kind.cloned().unwrap_or_else(|| "object".into());
     members.entry("type").or_insert(kind);
     let sentence = match reference.rsplit_once('/') {
         Some((_, name)) => format!("Has the same form as the `{name}` it is in."),

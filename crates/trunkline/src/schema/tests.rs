@@ -140,7 +140,6 @@ struct Login {
 #[schemars(rename = "Generic_{T}")]
 struct Generic<T> {
     value: T,
-    nothing: std::marker::PhantomData<T>,
 }
 
 /// What some host or other refuses.

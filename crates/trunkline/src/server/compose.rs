@@ -75,6 +75,22 @@ impl ServerBuilder {
 }
 
 /// What can be mounted: a [`Server`], or one under construction.
+///
+/// ```
+/// use trunkline::server::{BuildError, IntoServer};
+/// use trunkline::{Server, tool};
+///
+/// /// Builds itself when it is mounted.
+/// struct Shop;
+///
+/// impl IntoServer for Shop {
+///     fn into_server(self) -> Result<Server, BuildError> {
+///         Server::builder("shop", "1.0.0").tool(tool("buy", async || "Sold.")).try_build()
+///     }
+/// }
+///
+/// assert!(Server::builder("street", "1.0.0").mount("shop", Shop).try_build().is_ok());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a server",
     note = "mount a `Server`, a `ServerBuilder`, or what `proxy(client).await?` makes of a remote one"

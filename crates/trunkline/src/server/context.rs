@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, CallKey, Change, Peer, Utterance};
 use trunkline_transport::voice::Voice;
@@ -50,9 +51,14 @@ pub(super) struct Facts {
     open: AtomicU32,
     /// The keys of the questions asked so far.
     keys: Mutex<BTreeSet<String>>,
+    /// When progress was last reported to somebody who wants it.
+    reported: Mutex<Option<Instant>>,
     over: AtomicBool,
     ended: Notify,
 }
+
+/// How long a client may take to hear of progress before it hears the answer.
+const BREATH: Duration = Duration::from_millis(5);
 
 tokio::task_local! {
     /// The call whose effect is being polled, by the address of its facts.
@@ -96,6 +102,7 @@ impl Context {
             questions: AtomicU32::new(0),
             open: AtomicU32::new(0),
             keys: Mutex::default(),
+            reported: Mutex::new(None),
             over: AtomicBool::new(false),
             ended: Notify::new(),
         }))
@@ -117,6 +124,18 @@ impl Context {
         // Even unwanted progress is a sign of life that moves the deadline.
         if is_new {
             self.0.voice.say(self.0.key, Utterance::Progress(progress)).await;
+            if self.0.wants_progress {
+                *lock(&self.0.reported) = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Lets the last progress be heard before the answer goes out. The npm SDK stops listening for
+    /// progress with the answer, and forgets what came in the same breath.
+    pub(super) async fn be_heard(&self) {
+        let reported = *lock(&self.0.reported);
+        if let Some(reported) = reported {
+            tokio::time::sleep_until(reported + BREATH).await;
         }
     }
 

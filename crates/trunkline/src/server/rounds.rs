@@ -230,10 +230,12 @@ async fn run(
             Poll::Pending => Poll::Pending,
         }
     });
-    match asked.await {
+    let outcome = asked.await;
+    drop(handler);
+    context.be_heard().await;
+    match outcome {
         Some(outcome) => Run::Done(outcome),
         None => {
-            drop(handler);
             let Asker::Rounds(notebook) = &context.0.asker else {
                 unreachable!("the context was made with a notebook above")
             };

@@ -201,7 +201,15 @@ impl Inner {
         match call.revision.era() {
             Era::Stateful => {
                 let context = Context::new(self, &call, voice, Asker::Wire);
-                Answer::Later(Box::pin(job.start(&context)))
+                let running = job.start(&context);
+                if !call.wants_progress {
+                    return Answer::Later(Box::pin(running));
+                }
+                Answer::later(async move {
+                    let outcome = running.await;
+                    context.be_heard().await;
+                    outcome
+                })
             }
             Era::Stateless => {
                 Answer::later(rounds::answer(Arc::clone(self), call, voice.clone(), job))
@@ -325,9 +333,8 @@ impl Inner {
     pub(super) fn may_hear_of(&self, uri: &str, who: &Call) -> bool {
         let resource = self.resources.find(uri);
         let templates = self.templates.now();
-        let fits = |it: &&Arc<TemplateEntry>| {
-            it.parsed.as_ref().is_ok_and(|it| it.matches(uri).is_some())
-        };
+        let fits =
+            |it: &&Arc<TemplateEntry>| it.parsed.as_ref().is_ok_and(|it| it.matches(uri).is_some());
         let of_templates = templates.iter().filter(fits).map(|it| &it.visible);
         let mut deciding = resource.iter().map(|it| &it.visible).chain(of_templates).peekable();
         deciding.peek().is_none() || deciding.any(|it| may_see(it, who))

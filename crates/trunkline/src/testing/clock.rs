@@ -12,7 +12,26 @@ use tokio::time::{Instant, advance, pause, resume};
 /// The time of a test. It stands still, and goes on when this is dropped.
 ///
 /// Deadlines, pauses and the lifetimes of tasks go by it, in the server and in the client. The
-/// thirty seconds that a test may take do not.
+/// thirty seconds that a test may take do not. State that a server of 2026-07-28 seals into its
+/// questions expires by the machine's clock.
+///
+/// ```
+/// use std::time::Duration;
+/// # use trunkline::testing::{self, Transport};
+/// # use trunkline::{Revision, Server, tool};
+/// # let nap = async || {
+/// #     tokio::time::sleep(Duration::from_secs(30)).await;
+/// #     "slept"
+/// # };
+/// # let server = move || Server::builder("bed", "1.0.0").tool(tool("nap", nap).about("Sleeps.")).build();
+///
+/// testing::run(Revision::V2025_11_25, Transport::Memory, server, async |peer| {
+///     let clock = peer.clock();
+///     // Half a minute, in no time.
+///     clock.until(peer.call_tool("nap", ()).into_future()).await.unwrap();
+///     assert!(clock.elapsed() >= Duration::from_secs(30));
+/// });
+/// ```
 #[derive(Debug)]
 pub struct Clock {
     since: Instant,

@@ -17,6 +17,29 @@ use crate::{Change, Client, Revision, Server};
 
 /// A client that is connected to the server of the test. It derefs to [`Client`], declares
 /// everything a client can, answers from a script and remembers what it saw.
+///
+/// ```
+/// use trunkline::testing::{self, Peer, ScriptedModel, Transport};
+/// # use trunkline::model::{CreateMessageParams, SamplingMessage};
+/// # use trunkline::{Context, Revision, Server, ToolError, tool};
+/// # async fn sum(cx: Context) -> Result<String, ToolError> {
+/// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
+/// #     Ok(cx.sample(params).await?.text())
+/// # }
+/// # let server = || Server::builder("sum", "1.0.0").tool(tool("sum", sum).about("Asks the model.")).build();
+///
+/// async fn the_model_is_asked(peer: Peer) {
+///     let model = ScriptedModel::new(["Four."]);
+///     peer.model(model.clone());
+///     let result = peer.call_tool("sum", ()).await.unwrap();
+///     assert_eq!(result.content[0].as_text(), Some("Four."));
+///     assert_eq!(model.asked().len(), 1);
+///     assert!(peer.questions().is_empty() && peer.logs().is_empty());
+/// }
+///
+/// testing::run(Revision::V2026_07_28, Transport::Memory, server, the_model_is_asked);
+/// testing::run(Revision::V2025_11_25, Transport::Stdio, server, the_model_is_asked);
+/// ```
 #[derive(Debug)]
 pub struct Peer {
     client: Client,
@@ -80,6 +103,19 @@ impl Peer {
     /// Compares the [outline](Transcript::outline) of the transcript with lines such as
     /// `> tools/call book`; indentation does not count.
     ///
+    /// ```
+    /// # use trunkline::testing::{self, Transport};
+    /// # use trunkline::{Revision, Server, tool};
+    /// # let server = || Server::builder("clock", "1.0.0").tool(tool("now", async || "noon").about("The time.")).build();
+    /// testing::run(Revision::V2025_11_25, Transport::Memory, server, async |peer| {
+    ///     peer.call_tool("now", ()).await.unwrap();
+    ///     peer.assert_transcript(
+    ///         "> tools/call now
+    ///          < result",
+    ///     );
+    /// });
+    /// ```
+    ///
     /// # Panics
     ///
     /// If they differ, with the whole transcript.
@@ -123,7 +159,11 @@ impl Peer {
         &self,
         builder: ClientBuilder<H>,
     ) -> Result<Client, ConnectError> {
-        self.place.connect(builder, &Recorder::default()).await
+        // Somewhere else, if there are places: what it says is not part of this transcript.
+        let Place { server, revision, transport, .. } = &self.place;
+        let aside = Recorder::default();
+        let place = Place::open(server.clone(), *revision, *transport, aside.clone()).await;
+        place.expect("there was a port before").connect(builder, &aside).await
     }
 
     pub(super) async fn begin(

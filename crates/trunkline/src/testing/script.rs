@@ -18,6 +18,14 @@ use crate::model::{
 ///
 /// Whatever `From` takes is an acceptance: `true` for a question of yes or no, `json!({ … })` for a
 /// form.
+///
+/// ```
+/// use trunkline::serde_json::json;
+/// use trunkline::testing::Reply;
+///
+/// let replies = [json!({ "name": "Ada" }).into(), true.into(), Reply::decline()];
+/// assert_eq!(replies[1], Reply::accept(true));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply(Kind);
 

@@ -6,6 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 /// What was said between a client and its server, after the handshake.
+///
+/// ```
+/// # use trunkline::testing::{self, Transport};
+/// # use trunkline::{Revision, Server, tool};
+/// # let server = || Server::builder("clock", "1.0.0").tool(tool("now", async || "noon").about("The time.")).build();
+/// testing::run(Revision::V2026_07_28, Transport::Stdio, server, async |peer| {
+///     peer.call_tool("now", ()).await.unwrap();
+///     let transcript = peer.transcript();
+///     assert_eq!(transcript.outline(), "> tools/call now\n< result");
+///     assert!(transcript.lines()[0].by_client);
+///     assert!(transcript.to_string().contains("\"noon\""));
+/// });
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript(Vec<Line>);
 

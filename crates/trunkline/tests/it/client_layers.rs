@@ -154,12 +154,14 @@ async fn a_layer_sees_the_request_and_may_add_to_it() {
     }
 }
 
+type Kind = fn(String) -> CallError;
+
 /// Loses the answers to the first calls of tools, as a bad network would.
 #[derive(Clone)]
 struct Losing {
     inner: Requests,
     times: Arc<AtomicU32>,
-    kind: fn(String) -> CallError,
+    kind: Kind,
 }
 
 impl Service<ClientRequest> for Losing {
@@ -180,14 +182,14 @@ impl Service<ClientRequest> for Losing {
     }
 }
 
-fn losing(times: u32, kind: fn(String) -> CallError) -> impl Layer<Requests, Service = Losing> {
+fn losing(times: u32, kind: Kind) -> impl Layer<Requests, Service = Losing> {
     let times = Arc::new(AtomicU32::new(times));
     layer_fn(move |inner| Losing { inner, times: Arc::clone(&times), kind })
 }
 
 #[tokio::test]
 async fn only_what_does_no_harm_is_called_again() {
-    let cases: [(&str, u32, fn(String) -> CallError, bool); 6] = [
+    let cases: [(&str, u32, Kind, bool); 6] = [
         ("read", 2, CallError::Lost, true),
         ("put", 2, CallError::Lost, true),
         ("post", 1, CallError::Lost, false),

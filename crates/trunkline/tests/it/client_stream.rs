@@ -74,7 +74,7 @@ fn progress_comes_as_a_stream_in_order_and_then_the_result() {
                 transport,
                 || watch.server(),
                 async |peer| {
-                    let mut stream: CallStream<Steps> = peer.call("count", &json!({})).stream();
+                    let mut stream: CallStream<Steps> = peer.call("count", json!({})).stream();
                     for step in 1..=3 {
                         let Some(Event::Progress(it)) = stream.next().await else {
                             panic!("{step}")

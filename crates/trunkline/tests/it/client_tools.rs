@@ -147,3 +147,37 @@ async fn only_tools_and_only_the_newest_revision_have_such_headers() {
     let (result, ()) = tokio::join!(soon(client.read_resource("x").into_future()), serve);
     assert!(matches!(result, Err(CallError::Peer(_))));
 }
+
+#[tokio::test]
+async fn a_result_that_breaks_the_promise_of_its_schema_is_refused() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "total": { "type": "number", "minimum": 1 } },
+        "required": ["total"],
+    });
+    let tool =
+        json!({ "name": "book", "inputSchema": { "type": "object" }, "outputSchema": schema });
+    for revision in ERAS {
+        let (client, mut peer) = open(builder(), revision).await;
+        let book = async |peer: &mut Peer, total: i32| {
+            let serve = async {
+                let request = peer.expect("tools/call").await;
+                let result = json!({ "content": [], "structuredContent": { "total": total } });
+                peer.reply(&request, result).await;
+            };
+            let call = client.call::<serde_json::Value>("book", ()).into_future();
+            tokio::join!(call, serve).0
+        };
+        // Nobody has promised anything yet.
+        assert_eq!(book(&mut peer, 0).await, Ok(json!({ "total": 0 })));
+        let serve = async {
+            let request = peer.expect("tools/list").await;
+            peer.reply(&request, json!({ "tools": [tool] })).await;
+        };
+        tokio::join!(async { client.list_tools().await.unwrap() }, serve);
+        assert_eq!(book(&mut peer, 7).await, Ok(json!({ "total": 7 })));
+        let error = book(&mut peer, 0).await.unwrap_err();
+        assert!(matches!(&error, CallError::Schema { tool, .. } if tool == "book"), "{error}");
+        assert!(error.to_string().contains("/total"), "{error}");
+    }
+}

@@ -265,6 +265,7 @@ async fn what_comes_too_late_for_its_name_does_not_replace_what_has_it() {
     let inner = Server::builder("inner", "1").tools_later().build();
     let outer = Server::builder("outer", "1").tool(tool("a", async || "own")).merge(&inner).build();
     let mut peer = open(&outer, Revision::V2025_11_25).await;
+    assert_eq!(tools(&mut peer).await, ["a"]);
     inner.put_tool(tool("a", async || "other")).unwrap();
     hears(&mut peer, "tools/list_changed").await;
     assert_eq!(text(&peer.tool("a", json!({})).await), "own");
@@ -278,15 +279,13 @@ async fn an_outer_server_that_is_gone_is_forgotten() {
     let inner = Server::builder("inner", "1").tools_later().build();
     for _ in 0..3 {
         let outer = Server::builder("outer", "1").mount("in", &inner).build();
-        let weak = {
-            let mut peer = open(&outer, Revision::V2025_11_25).await;
-            inner.put_tool(tool("t", async || "t")).unwrap();
-            hears(&mut peer, "tools/list_changed").await;
-            assert_eq!(tools(&mut peer).await, ["in.t"]);
-            peer.hang_up().await;
-            outer
-        };
-        drop(weak);
+        let mut peer = open(&outer, Revision::V2025_11_25).await;
+        assert!(tools(&mut peer).await.is_empty());
+        inner.put_tool(tool("t", async || "t")).unwrap();
+        hears(&mut peer, "tools/list_changed").await;
+        assert_eq!(tools(&mut peer).await, ["in.t"]);
+        peer.hang_up().await;
+        drop(outer);
         assert!(inner.remove_tool("t"));
     }
 }

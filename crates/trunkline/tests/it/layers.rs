@@ -330,17 +330,15 @@ async fn handlers_take_what_layers_add() {
         request.insert(Principal::new("ada").scope("admin"));
         Ok::<_, Infallible>(())
     });
-    let rename = before(|request: &mut ServerRequest| {
-        assert_eq!(request.extension::<Tenant>().map(|it| it.0), None, "it was added further out");
-        assert_eq!(request.principal().unwrap().subject, "ada");
-        Ok::<_, Infallible>(())
-    });
     let shout = before(|request: &mut ServerRequest| {
+        // What was added further out is there.
+        assert_eq!(request.extension::<Tenant>().unwrap().0, "Acme");
+        assert_eq!(request.principal().unwrap().subject, "ada");
+        assert_eq!(request.param("arguments").unwrap().get(), r#"{"name":"ada"}"#);
         request.set_param("arguments", json!({ "name": "ADA" }));
         Ok::<_, Infallible>(())
     });
     let echo = async |Args(it): Args<Name>| it.name;
-    let _ = rename;
     let server = server()
         .tool(tool("who", who))
         .tool(for_admins)
@@ -402,10 +400,10 @@ async fn errors_of_layers_tell_what_they_should_and_no_more() {
         assert_eq!(tool["structuredContent"]["until"], 9);
         assert_eq!(prompt.unwrap_err()["message"], "We are closed.");
 
-        let refused = || ErrorObject::new(-32099, "Not today.").into();
+        let refused = || ErrorObject::new(4099, "Not today.").into();
         for answer in failing(refused, is_buffered).await {
             let error = answer.unwrap_err();
-            assert_eq!((&error["code"], &error["message"]), (&json!(-32099), &json!("Not today.")));
+            assert_eq!((&error["code"], &error["message"]), (&json!(4099), &json!("Not today.")));
         }
     }
 }

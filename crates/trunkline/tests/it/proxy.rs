@@ -52,7 +52,7 @@ fn remote() -> ServerBuilder {
             Err(ToolError::new("It failed.").with_data(json!({ "why": "because" })))
         }))
         .tool(tool("refuses", async || -> Result<String, ToolError> {
-            Err(ToolError::rpc(ErrorObject::new(-32050, "Not you.").with_data(json!(1).into())))
+            Err(ToolError::rpc(ErrorObject::new(4050, "Not you.").with_data(json!(1).into())))
         }))
         .prompt(prompt("greet", greet).complete("name", |typed, _| vec![format!("{typed}da")]))
         .resource(resource("far://note", "note", async || "A note.").mime_type("text/plain"))
@@ -89,7 +89,7 @@ async fn everything_is_there_and_comes_back_as_it_is() {
         let failed = peer.expect("tools/call", json!({ "name": "far.fails" })).await;
         assert_eq!((text(&failed), &failed["isError"]), ("It failed.", &json!(true)));
         let error = peer.call("tools/call", json!({ "name": "far.refuses" })).await.unwrap_err();
-        assert_eq!(error, json!({ "code": -32050, "message": "Not you.", "data": 1 }));
+        assert_eq!(error, json!({ "code": 4050, "message": "Not you.", "data": 1 }));
 
         let params = json!({ "name": "far.greet", "arguments": { "name": "Ada" } });
         let got = peer.expect("prompts/get", params).await;
@@ -190,18 +190,13 @@ async fn a_call_that_is_given_up_here_is_given_up_there() {
 #[tokio::test]
 async fn a_remote_server_that_is_gone_is_told_as_such() {
     for revision in ERAS {
-        let (reader, writer) = {
-            let ((reader, writer), (far_reader, far_writer)) = trunkline::transport::memory::pair();
-            let server = remote().build();
-            let serve = async move { server.serve(far_reader, far_writer).await };
-            let serving = tokio::spawn(serve);
-            let client = client(revision).connect_io(reader, writer).await.unwrap();
-            let local = proxy(client).await.unwrap();
-            serving.abort();
-            let _ = serving.await;
-            (local, revision)
-        };
-        let (local, revision) = (reader, writer);
+        let ((reader, writer), (far_reader, far_writer)) = trunkline::transport::memory::pair();
+        let server = remote().build();
+        let serving = tokio::spawn(async move { server.serve(far_reader, far_writer).await });
+        let client = client(revision).connect_io(reader, writer).await.unwrap();
+        let local = proxy(client).await.unwrap();
+        serving.abort();
+        assert!(serving.await.unwrap_err().is_cancelled());
         let mut peer = open(&local, revision).await;
         let result = soon(peer.expect("tools/call", json!({ "name": "trace" }))).await;
         assert_eq!(result["isError"], true);
@@ -221,6 +216,7 @@ async fn lists_follow_those_of_the_remote_server() {
         let local =
             Server::builder("local", "1").mount("far", proxy(client).await.unwrap()).build();
         let mut peer = open(&local, Revision::V2025_11_25).await;
+        peer.expect("tools/list", json!({})).await;
         server.put_tool(tool("new", async || "new")).unwrap();
         assert_eq!(peer.next().await["method"], "notifications/tools/list_changed");
         assert_eq!(text(&peer.tool("far.new", json!({})).await), "new");
@@ -348,7 +344,7 @@ async fn a_question_is_never_put_to_another_caller() {
             Ok::<_, ToolError>(cx.ask::<Who>("Who?").await?.accepted()?.name)
         }
     };
-    let (never, _begun, _rung) = never();
+    let (never, begun, rung) = never();
     let server = Server::builder("remote", "1").tool(tool("ask", ask)).tool(never).build();
     let local =
         relay(client(Revision::V2025_11_25), |it| it.connect_memory(&server)).await.unwrap();
@@ -357,7 +353,7 @@ async fn a_question_is_never_put_to_another_caller() {
     let id = one.request("tools/call", json!({ "name": "ask" })).await;
     soon(begin.notified()).await;
     let never = other.request("tools/call", json!({ "name": "never" })).await;
-    soon(_begun.notified()).await;
+    soon(begun.notified()).await;
     go.notify_one();
     let answer = soon(one.answer_to(&id)).await.unwrap();
     assert_eq!(answer["isError"], true);
@@ -366,7 +362,7 @@ async fn a_question_is_never_put_to_another_caller() {
 
     // Once the other one is gone, there is no doubt any more.
     other.cancel(&never).await;
-    soon(_rung).await.unwrap();
+    soon(rung).await.unwrap();
     let id = one.request("tools/call", json!({ "name": "ask" })).await;
     soon(begin.notified()).await;
     go.notify_one();

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use serde_json::json;
-use trunkline::client::CallError;
-use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage};
+use trunkline::client::{CallError, ToolCall};
+use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage, TaskSupport};
 use trunkline::testing::{Reply, ScriptedModel, Transport, run};
 use trunkline::{Client, Context, Era, Form, Revision, Server, ToolError, tool};
 
@@ -45,6 +45,7 @@ fn server() -> Server {
         .tool(tool("think", think))
         .tool(tool("sleep", sleep))
         .tool(tool("chat", chat))
+        .tool(tool("render", sleep).task(TaskSupport::Required))
         .build()
 }
 
@@ -60,7 +61,7 @@ fn a_body_sees_the_same_in_every_revision_over_every_transport() {
                 assert_eq!((peer.revision(), peer.transport()), (revision, transport));
                 assert_eq!(Client::revision(&peer), revision);
                 let names = peer.list_tools().await.unwrap();
-                assert_eq!(names.len(), 4);
+                assert_eq!(names.len(), 5);
             });
         }
     }
@@ -198,6 +199,42 @@ fn a_clock_moves_the_deadlines_of_both_sides() {
                 let before = clock.elapsed();
                 clock.advance(Duration::from_secs(3600)).await;
                 assert_eq!(clock.elapsed() - before, Duration::from_secs(3600));
+            });
+        }
+    }
+}
+
+#[test]
+fn a_clock_moves_the_lifetimes_of_tasks() {
+    for revision in ERAS {
+        for transport in TRANSPORTS {
+            run(revision, transport, server, async |peer| {
+                let clock = peer.clock();
+                let started = peer.call_tool_task("render", ()).await.unwrap();
+                let ToolCall::Task(task) = started else { panic!("{started:?}") };
+                let lives = Duration::from_millis(task.ttl_ms.unwrap());
+                assert!(lives > Duration::from_secs(60), "{lives:?}");
+                clock.advance(lives - Duration::from_secs(1)).await;
+                peer.get_task(&task.task_id).await.unwrap();
+                clock.advance(Duration::from_secs(2)).await;
+                let gone = peer.get_task(&task.task_id).await.unwrap_err();
+                assert!(matches!(gone, CallError::Peer(_)), "{revision} {transport}: {gone}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_test_may_connect_other_clients_in_the_same_way() {
+    for revision in ERAS {
+        for transport in TRANSPORTS {
+            run(revision, transport, server, async |peer| {
+                let bare = peer.connect(Client::builder("bare", "1")).await.unwrap();
+                assert_eq!(bare.revision(), revision);
+                // It cannot be asked, so it is told so.
+                let outcome = bare.call_tool("book", ()).await;
+                assert!(outcome.is_err() || outcome.unwrap().is_error(), "{revision} {transport}");
+                assert_eq!(peer.transcript().lines(), []);
             });
         }
     }

@@ -81,14 +81,17 @@ impl fmt::Display for Wish {
 type Rule = Arc<dyn Fn(&Wish) -> Consent + Send + Sync>;
 type AskUser = Arc<dyn Fn(Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
+type HeardLog = Arc<dyn Fn(&str, LogMessage) + Send + Sync>;
+type HeardChange = Arc<dyn Fn(&str, &Change) + Send + Sync>;
+
 /// What a host answers with, for all of its servers.
 #[derive(Clone, Default)]
 pub(super) struct Guard {
     pub(super) hooks: Hooks,
     pub(super) rule: Option<Rule>,
     pub(super) ask: Option<AskUser>,
-    pub(super) log: Option<Arc<dyn Fn(&str, LogMessage) + Send + Sync>>,
-    pub(super) change: Option<Arc<dyn Fn(&str, &Change) + Send + Sync>>,
+    pub(super) log: Option<HeardLog>,
+    pub(super) change: Option<HeardChange>,
 }
 
 impl Guard {

@@ -19,10 +19,7 @@ struct List {
 
 impl Spread {
     pub(super) fn of(form: &FormSchema) -> Self {
-        let mut spread = Self {
-            form: FormSchema::new(),
-            lists: Vec::new(),
-        };
+        let mut spread = Self { form: FormSchema::new(), lists: Vec::new() };
         spread.form.required.clone_from(&form.required);
         let is_taken = |name: &str| form.properties.iter().any(|(it, _)| it == name);
         for (name, field) in &form.properties {
@@ -55,10 +52,7 @@ impl Spread {
             self.form.properties.push((field.clone(), schema.into()));
             fields.push((field, option.value.clone()));
         }
-        List {
-            name: name.to_owned(),
-            fields,
-        }
+        List { name: name.to_owned(), fields }
     }
 
     /// The answer to the form as it was meant. What is no object is left for others to refuse.
@@ -93,10 +87,7 @@ mod tests {
     fn a_list_is_spread_and_gathered() {
         let choice = EnumSchema::titled([("a", "Ham"), ("b", "Brie")])
             .title("Toppings")
-            .many(Many {
-                min_items: Some(1),
-                max_items: None,
-            })
+            .many(Many { min_items: Some(1), max_items: None })
             .initial(["b".to_owned()]);
         let form = FormSchema::new()
             .required("name", StringSchema::new())

@@ -88,18 +88,13 @@ impl Context {
                 }
             }
         };
-        answer
-            .to()
-            .map_err(|err| AskError::Answer(format!("{err}.")))
+        answer.to().map_err(|err| AskError::Answer(format!("{err}.")))
     }
 
     async fn ask_on_the_wire(&self, request: InputRequest) -> Result<Json, AskError> {
         let method = request.method();
         let params = question_params(&self.0.server, request, self.0.revision);
-        let request = Request {
-            during: Some(self.0.key),
-            ..Request::new(method, params)
-        };
+        let request = Request { during: Some(self.0.key), ..Request::new(method, params) };
         self.0.voice.ask(request).await.map_err(AskError::from)
     }
 }
@@ -115,8 +110,5 @@ pub(in crate::server) fn question_params(
         url.elicitation_id = Some(server.sealer.random_name());
     }
     request.fit(revision.profile());
-    request
-        .params()
-        .and_then(|it| Object::parse(it.get()).ok())
-        .unwrap_or_default()
+    request.params().and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default()
 }

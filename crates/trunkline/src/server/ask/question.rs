@@ -40,12 +40,7 @@ pub struct Ask<T> {
 impl<T> Ask<T> {
     pub(in crate::server) fn new(context: Context, message: String) -> Self {
         let key = context.next_question();
-        Self {
-            context,
-            key,
-            message,
-            answer: PhantomData,
-        }
+        Self { context, key, message, answer: PhantomData }
     }
 }
 
@@ -56,14 +51,10 @@ impl<T: Form> IntoFuture for Ask<T> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let form = T::form();
-            match self
-                .context
-                .form(self.key, self.message, form.to_json(), &form)
-                .await?
-            {
-                Answer::Accept(content) => T::read(&content)
-                    .map(Answer::Accept)
-                    .map_err(AskError::Answer),
+            match self.context.form(self.key, self.message, form.to_json(), &form).await? {
+                Answer::Accept(content) => {
+                    T::read(&content).map(Answer::Accept).map_err(AskError::Answer)
+                }
                 Answer::Decline => Ok(Answer::Decline),
                 Answer::Cancel => Ok(Answer::Cancel),
             }
@@ -100,11 +91,7 @@ impl IntoFuture for AskForm {
         Box::pin(async move {
             let form = self.form;
             let check = crate::form::Check::new(&form).map_err(AskError::Invalid)?;
-            match self
-                .context
-                .form(self.key, self.message, form, check.form())
-                .await?
-            {
+            match self.context.form(self.key, self.message, form, check.form()).await? {
                 Answer::Accept(content) => {
                     let content = check.filled_in(&content).map_err(AskError::Answer)?;
                     Ok(Answer::Accept(Json::of(&content)))
@@ -137,12 +124,7 @@ pub struct AskUrl {
 impl AskUrl {
     pub(in crate::server) fn new(context: Context, message: String, url: String) -> Self {
         let key = context.next_question();
-        Self {
-            context,
-            key,
-            message,
-            url,
-        }
+        Self { context, key, message, url }
     }
 }
 
@@ -185,11 +167,7 @@ pub struct AskModel {
 impl AskModel {
     pub(in crate::server) fn new(context: Context, params: CreateMessageParams) -> Self {
         let key = context.next_question();
-        Self {
-            context,
-            key,
-            params,
-        }
+        Self { context, key, params }
     }
 }
 
@@ -199,12 +177,8 @@ impl IntoFuture for AskModel {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            self.params
-                .check()
-                .map_err(|fault| AskError::Invalid(fault.to_string()))?;
-            self.context
-                .question(self.key, InputRequest::Sample(Box::new(self.params)))
-                .await
+            self.params.check().map_err(|fault| AskError::Invalid(fault.to_string()))?;
+            self.context.question(self.key, InputRequest::Sample(Box::new(self.params))).await
         })
     }
 }
@@ -264,13 +238,21 @@ named! { Ask<T>, AskForm, AskUrl, AskModel, AskRoots }
 impl Context {
     /// Asks the user to fill in a form that is only known at run time: the JSON of a
     /// [`FormSchema`](trunkline_wire::model::FormSchema), or one written by hand. The answer fits it.
+    ///
+    /// ```
+    /// use trunkline::{Context, ToolError, serde_json::json};
+    ///
+    /// async fn pick(cx: Context) -> Result<String, ToolError> {
+    ///     let form = json!({
+    ///         "type": "object",
+    ///         "properties": { "colour": { "type": "string", "enum": ["red", "blue"] } },
+    ///     });
+    ///     Ok(cx.ask_form("Which colour?", form).await?.accepted()?.get().to_owned())
+    /// }
+    /// # let _ = trunkline::tool("pick", pick);
+    /// ```
     pub fn ask_form(&self, message: impl Into<String>, form: impl Into<Json>) -> AskForm {
         let key = self.next_question();
-        AskForm {
-            context: self.clone(),
-            key,
-            message: message.into(),
-            form: form.into(),
-        }
+        AskForm { context: self.clone(), key, message: message.into(), form: form.into() }
     }
 }

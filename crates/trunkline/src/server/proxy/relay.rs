@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use trunkline_transport::voice::Voice;
@@ -29,7 +30,16 @@ use crate::server::ask::AskError;
 use crate::server::context::{Asker, Context, lock};
 
 /// Answers what a remote server asks by asking the caller of the local one. Made by
-/// [`relay`](super::relay).
+/// [`relay`](super::relay), which hands it over in a builder.
+///
+/// ```
+/// use trunkline::client::{Client, ClientBuilder, Command, ConnectError};
+/// use trunkline::server::Relay;
+///
+/// async fn connect(builder: ClientBuilder<Relay>) -> Result<Client, ConnectError> {
+///     builder.connect(Command::new("crm")).await
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Relay(Weak<Switchboard>);
 
@@ -288,11 +298,11 @@ struct Attending<'a> {
 
 impl Drop for Attending<'_> {
     fn drop(&mut self) {
-        if !self.stays {
+        let Some(runtime) = Handle::try_current().ok().filter(|_| self.stays) else {
             return self.board.close(&self.name);
-        }
+        };
         let (board, name) = (Arc::downgrade(self.board), self.name.clone());
-        let patience = tokio::spawn(async move {
+        let patience = runtime.spawn(async move {
             tokio::time::sleep(PATIENCE).await;
             if let Some(board) = board.upgrade() {
                 board.close(&name);

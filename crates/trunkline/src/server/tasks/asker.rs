@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::oneshot;
-use trunkline_transport::clock::now;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -50,15 +49,9 @@ impl TaskAsker {
         &self.notebook
     }
 
-    /// The answer to a question, if it was given before: to the call, or to the task before a fall.
+    /// The answer to a question, if it was given before the call became a task.
     pub(in crate::server) fn known(&self, key: &Key, request: &InputRequest) -> Option<Json> {
-        if let Some(answer) = lock(&self.notebook).known(key, request) {
-            return Some(answer);
-        }
-        let server = self.server.upgrade()?;
-        let mut register = lock(&server.tasks.register);
-        let record = register.get(&self.task, now()).ok()?;
-        record.answer(&key.text, &Json::of(request)).cloned()
+        lock(&self.notebook).known(key, request)
     }
 
     /// Keeps what the task has done so far where it outlives the process.
@@ -100,7 +93,9 @@ impl TaskAsker {
                 told.await.map_err(|_| AskError::Closed)
             }
             Some((voice, revision)) => {
-                self.note(&server, key, &request)?;
+                if let Some(answer) = self.note(&server, key, &request)? {
+                    return Ok(answer);
+                }
                 server.announce(&self.task);
                 let params = question_params(&server, request.clone(), *revision);
                 let answer = ask_for_task(voice, &self.task, &request, params).await;
@@ -112,7 +107,13 @@ impl TaskAsker {
         }
     }
 
-    fn note(&self, server: &Inner, key: &Key, request: &InputRequest) -> Result<(), AskError> {
+    /// Makes a question part of the task's state, unless it has been answered already.
+    fn note(
+        &self,
+        server: &Inner,
+        key: &Key,
+        request: &InputRequest,
+    ) -> Result<Option<Json>, AskError> {
         lock(&server.tasks.register)
             .ask(&self.task, &key.text, request.clone(), stamp())
             .map_err(|_| AskError::Closed)
@@ -132,7 +133,7 @@ impl TaskAsker {
         };
     }
 
-    /// Makes a question part of the task's state. Whoever sees it there may answer at once, so the
+    /// Asks, and makes the place for the answer. Whoever sees the question may answer at once, so the
     /// place for the answer is made under the same lock that answers are delivered under.
     fn wait_for_answer(
         &self,
@@ -142,7 +143,10 @@ impl TaskAsker {
     ) -> Result<oneshot::Receiver<Json>, AskError> {
         let (tell, told) = oneshot::channel();
         let mut working = lock(&server.tasks.working);
-        self.note(server, key, &request)?;
+        if let Some(answer) = self.note(server, key, &request)? {
+            let _ = tell.send(answer);
+            return Ok(told);
+        }
         working.answers.insert((self.task.clone(), key.text.clone()), tell);
         Ok(told)
     }

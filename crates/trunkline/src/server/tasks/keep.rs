@@ -198,6 +198,7 @@ impl Inner {
             Swap::Conflict(_) => {
                 // Somebody took this process for gone and goes on with the task.
                 drop(version);
+                lock(&self.tasks.register).lend(id);
                 self.tasks.stop(id);
                 Err(ErrorObject::internal("taken_over", "Another process goes on with the task."))
             }
@@ -274,7 +275,8 @@ impl Inner {
         };
         // Only one of those who found it gets past this.
         if self.keep_task(id).await.is_err() {
-            return;
+            lock(&self.tasks.register).lend(id);
+            return self.tasks.forget(id);
         }
         tracing::info!(task = id, tool = &*tool.tool.name, "a task goes on");
         let asker = TaskAsker::new(self, id, &notebook);
