@@ -230,7 +230,7 @@ fn read_receiver(input: ParseStream) -> Result<Receiver> {
 
 fn read_param(attrs: Vec<Attribute>, input: ParseStream) -> Result<Param> {
     let mut pattern = TokenStream::new();
-    while !(input.peek(Token![:]) && !input.peek(Token![::])) {
+    while !input.peek(Token![:]) || input.peek(Token![::]) {
         if input.is_empty() {
             let span = pattern.span();
             return Err(Error::new(span, "This parameter needs a type: write `name: Type`."));

@@ -89,10 +89,8 @@ fn revisions(options: &Options) -> Result<Vec<String>> {
     let Some(revisions) = options.tokens("revisions")? else {
         return Ok(ERAS.map(|it| it.1.to_owned()).to_vec());
     };
-    if let Ok(all) = syn::parse2::<LitStr>(revisions.clone()) {
-        if all.value() == "all" {
-            return Ok(REVISIONS.map(str::to_owned).to_vec());
-        }
+    if syn::parse2::<LitStr>(revisions.clone()).is_ok_and(|it| it.value() == "all") {
+        return Ok(REVISIONS.map(str::to_owned).to_vec());
     }
     let revisions = list::<LitStr>("revisions", REVISIONS.map(|it| it), revisions)?;
     let known = |revision: &LitStr| {

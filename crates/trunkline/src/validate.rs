@@ -55,8 +55,13 @@ impl Schema {
         compile::compile(schema, true)
     }
 
+    /// The same, written by hand: whatever it says, the type that is read may know nothing of it.
+    pub(crate) fn by_hand(self) -> Self {
+        Self { says_more: true, ..self }
+    }
+
     /// Whether it has conditions that reading a value as the Rust type it was made of does not
-    /// check already. Says nothing about a schema that was written by hand.
+    /// check already.
     pub(crate) fn says_more_than_serde(&self) -> bool {
         self.says_more
     }
@@ -81,10 +86,10 @@ pub(crate) fn read<T: DeserializeOwned>(
     arguments: Option<&Json>,
 ) -> Result<T, String> {
     let text = arguments.map_or("{}", Json::get);
-    let read = serde_json::from_str(text);
-    if read.is_ok() && !schema.is_some_and(Schema::says_more_than_serde) {
-        return Ok(read.expect("it was just seen to be there"));
-    }
+    let read = match serde_json::from_str(text) {
+        Ok(read) if !schema.is_some_and(Schema::says_more_than_serde) => return Ok(read),
+        read => read,
+    };
     let value = strict::read(text).map_err(|why| format!("The arguments do not fit: {why}"))?;
     if let Some(schema) = schema {
         // Models send `null` for what they leave out, and so do programs.

@@ -233,7 +233,10 @@ impl ToolEntry {
             Err(why) => fault(&format!("is one that clients must not use: {why}")),
         }
         match validate::Schema::compile(&self.tool.input_schema) {
-            Ok(schema) => self.schemas.input_check = Some(Arc::new(schema)),
+            Ok(schema) => {
+                let schema = if self.schemas.own_input { schema.by_hand() } else { schema };
+                self.schemas.input_check = Some(Arc::new(schema));
+            }
             Err(why) => fault(&format!("has a schema for its arguments that is wrong: {why}")),
         }
         let output = self.tool.output_schema.as_ref().map(validate::Schema::compile);
@@ -511,12 +514,13 @@ mod tests {
         assert_eq!(*region, expected);
         let server = Server::builder("test", "1").tool(entry).tool(tool("plain", async || {}));
         let server = server.build();
-        let params = server.0.0.param_headers("find").expect("it is annotated");
+        let headers_of = |tool| server.0.0.param_headers(tool, None, &Attached::default());
+        let params = headers_of("find").expect("it is annotated");
         let mut names: Vec<_> = params.names().collect();
         names.sort_unstable();
         assert_eq!(names, ["mcp-param-exact", "mcp-param-limit", "mcp-param-region"]);
-        assert_eq!(server.0.0.param_headers("plain"), None);
-        assert_eq!(server.0.0.param_headers("unknown"), None);
+        assert_eq!(headers_of("plain"), None);
+        assert_eq!(headers_of("unknown"), None);
     }
 
     #[test]

@@ -285,14 +285,9 @@ impl<'a> Part<'_, 'a> {
     }
 
     fn combinations(&mut self) -> Found<()> {
-        let makers: [(&str, fn(Vec<Id>) -> Rule); 3] =
-            [("allOf", Rule::AllOf), ("anyOf", Rule::AnyOf), ("oneOf", Rule::OneOf)];
-        for (name, rule) in makers {
-            let schemas = self.schema_list(name)?;
-            if !schemas.is_empty() {
-                self.rules.push(rule(schemas));
-            }
-        }
+        self.several("allOf", Rule::AllOf)?;
+        self.several("anyOf", Rule::AnyOf)?;
+        self.several("oneOf", Rule::OneOf)?;
         let not = self.schema("not")?;
         self.rules.extend(not.map(Rule::Not));
         if let Some(condition) = self.schema("if")? {
@@ -367,6 +362,12 @@ impl<'a> Part<'_, 'a> {
         let float = || number.as_f64().filter(|it| *it >= 0.0 && it.fract() == 0.0);
         let whole = number.as_u64().or_else(|| float().map(|it| it as u64));
         whole.map(Some).ok_or_else(|| self.wrong(name, "a whole number that is not negative"))
+    }
+
+    fn several(&mut self, name: &str, rule: fn(Vec<Id>) -> Rule) -> Found<()> {
+        let schemas = self.schema_list(name)?;
+        self.rules.extend(Some(schemas).filter(|it| !it.is_empty()).map(rule));
+        Ok(())
     }
 
     fn count(&mut self, name: &str, rule: fn(u64) -> Rule) -> Found<()> {

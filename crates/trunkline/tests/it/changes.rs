@@ -25,7 +25,8 @@ const RESOURCES: &str = "notifications/resources/list_changed";
 /// Somebody who listens, each in its revision's way.
 enum Ear {
     Pipes(Box<Peer>),
-    Http(Box<Guest>, Line, House),
+    /// With the server that it listens to.
+    Http(Box<Guest>, Line, #[allow(dead_code)] House),
 }
 
 impl Ear {

@@ -86,13 +86,20 @@ async fn a_schema_by_hand_is_held_to() {
         "required": ["a"],
         "$defs": { "even": { "type": "integer", "multipleOf": 2 } },
     });
-    let server = builder().tool(tool("echo", echo).input_schema(schema)).build();
+    // The type takes anything, so even what types are wont to check is checked here.
+    let plain = json!({ "type": "object", "properties": {}, "required": ["b"] });
+    let server = builder()
+        .tool(tool("echo", echo).input_schema(schema))
+        .tool(tool("plain", echo).input_schema(plain))
+        .build();
     for revision in ERAS {
         let mut peer = open(&server, revision).await;
         assert_eq!(text(&peer.tool("echo", json!({ "a": 4 })).await), r#"{"a":4}"#);
         let odd = peer.tool("echo", json!({ "a": 3 })).await;
         let told = "The arguments do not fit: `/a` must be a multiple of 2, but is the number 3.";
         assert_eq!(text(&odd), told, "{revision}");
+        let none = peer.tool("plain", json!({})).await;
+        assert_eq!(text(&none), "The arguments do not fit: `/b` is missing.", "{revision}");
         let none = peer.tool("echo", json!({})).await;
         assert_eq!(text(&none), "The arguments do not fit: `/a` is missing.", "{revision}");
     }

@@ -81,7 +81,7 @@ mod made {
     }
 }
 
-mod by_hand {
+mod plain {
     use super::*;
     use trunkline::{prompt, resource, template, tool};
 
@@ -162,8 +162,8 @@ mod by_hand {
 
 /// The same as methods.
 mod boxed {
+    use super::made::Booking;
     use super::*;
-    use crate::by_hand::made::Booking;
     use trunkline::toolbox;
 
     pub(super) struct Hotel {
@@ -256,7 +256,7 @@ async fn connect(builder: ServerBuilder, revision: Revision) -> Client {
 #[tokio::test]
 async fn what_macros_make_is_listed_like_what_is_written_by_hand() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let expected = connect(by_hand::builder(), revision).await;
+        let expected = connect(plain::builder(), revision).await;
         let toolbox = Server::builder("hotel", "1").toolbox(boxed::Hotel { price: 10.0 });
         for made in [made::builder(), toolbox] {
             let made = connect(made, revision).await;
@@ -277,7 +277,7 @@ async fn what_macros_make_is_listed_like_what_is_written_by_hand() {
 #[tokio::test]
 async fn what_macros_make_answers_like_what_is_written_by_hand() {
     let boxed = Server::builder("hotel", "1").toolbox(boxed::Hotel { price: 10.0 });
-    for builder in [by_hand::builder(), made::builder(), boxed] {
+    for builder in [plain::builder(), made::builder(), boxed] {
         let client = connect(builder, Revision::V2026_07_28).await;
         let arguments = serde_json::json!({ "city": "Oslo", "nights": 3, "note": "!" });
         let booking: serde_json::Value = client.call("book", &arguments).await.unwrap();

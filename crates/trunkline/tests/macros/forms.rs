@@ -10,8 +10,8 @@ use trunkline::{Form, RawJson};
 enum Class {
     /// Economy
     Economy,
-    #[form(title = "Business class", default)]
-    BusinessClass,
+    #[form(title = "More legroom", default)]
+    PremiumEconomy,
     #[form(rename = "1st")]
     First,
 }
@@ -63,7 +63,7 @@ fn read<F: Form>(content: Value) -> Result<F, String> {
 fn a_struct_is_a_form_of_its_fields() {
     let class = json!([
         { "const": "economy", "title": "Economy" },
-        { "const": "business-class", "title": "Business class" },
+        { "const": "premium-economy", "title": "More legroom" },
         { "const": "1st", "title": "1st" },
     ]);
     let expected = json!({
@@ -75,7 +75,7 @@ fn a_struct_is_a_form_of_its_fields() {
             "e-mail": { "type": "string", "format": "email" },
             "note": { "type": "string", "default": "none" },
             "window": { "type": "boolean", "default": true },
-            "class": { "type": "string", "description": "How to fly.", "oneOf": class, "default": "business-class" },
+            "class": { "type": "string", "description": "How to fly.", "oneOf": class, "default": "premium-economy" },
             "meals": {
                 "type": "array",
                 "description": "What to eat",

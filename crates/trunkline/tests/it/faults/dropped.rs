@@ -57,7 +57,7 @@ async fn a_dropped_call_is_cancelled_all_the_way() {
         let (client, _house) = client(&server(&gate), way, revision).await;
         for _ in 0..3 {
             {
-                let call = client.call_tool("watched", &json!({}));
+                let call = client.call_tool("watched", json!({}));
                 tokio::select! {
                     answer = call => panic!("nobody opened the gate: {answer:?}"),
                     () = gate.pass(&gate.entered) => {}
@@ -65,7 +65,7 @@ async fn a_dropped_call_is_cancelled_all_the_way() {
             }
             gate.pass(&gate.dropped).await;
             gate.pass(&gate.told).await;
-            let answer = soon(client.call_tool("hi", &json!({})).into_future()).await.unwrap();
+            let answer = soon(client.call_tool("hi", json!({})).into_future()).await.unwrap();
             assert_eq!(answer.content[0].as_text(), Some("hi"), "{way:?} {revision}");
         }
     }
@@ -77,7 +77,7 @@ async fn a_client_that_hangs_up_takes_its_calls_along() {
         let gate = Gate::new();
         let (client, house) = client(&server(&gate), way, revision).await;
         {
-            let call = client.call_tool("watched", &json!({}));
+            let call = client.call_tool("watched", json!({}));
             tokio::select! {
                 answer = call => panic!("nobody opened the gate: {answer:?}"),
                 () = gate.pass(&gate.entered) => drop(client),
