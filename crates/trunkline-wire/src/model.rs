@@ -5,12 +5,36 @@
 //! that is carried rather than understood is [`Json`](crate::json::Json), so these types are read
 //! from JSON text only. [`crate::era`] says how each revision spells them.
 
-// Chainable setters for what people build by hand; macros only save typing.
+// What every example below stands on; readers know it already.
+macro_rules! example {
+    ($($line:expr),+) => {
+        concat!(
+            "\n```\n# use std::collections::BTreeMap;\n",
+            "# use trunkline_wire::{json::Json, jsonrpc::*, model::*};\n",
+            $($line, "\n",)+
+            "```"
+        )
+    };
+}
+
+// Chainable setters for what people build by hand; macros only save typing. Each says what it is
+// tried on (and, where that is no JSON by itself, what it is put into), a value, and what then
+// stands in the JSON: that is its example.
 macro_rules! setters {
-    ($Type:ident: $($(#[$doc:meta])* $name:ident($ty:ty);)*) => {
+    ($Type:ident = $new:expr; $($rest:tt)*) => { setters! { $Type = $new => it; $($rest)* } };
+    (
+        $Type:ident = $new:expr => $whole:expr;
+        $($(#[$doc:meta])* $name:ident($ty:ty) = $value:expr => $json:literal;)*
+    ) => {
         impl $Type {
             $(
                 $(#[$doc])*
+                #[doc = example!(
+                    concat!("let it = ", stringify!($new)),
+                    concat!("    .", stringify!($name), "(", stringify!($value), ");"),
+                    concat!("let json = Json::of(&", stringify!($whole), ");"),
+                    concat!("assert!(json.get().contains(", stringify!($json), "));")
+                )]
                 #[must_use]
                 pub fn $name(mut self, $name: impl Into<$ty>) -> Self {
                     self.$name = <_ as Into<$ty>>::into($name).into();

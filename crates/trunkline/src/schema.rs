@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
 
 /// How schemas are written.
 ///
@@ -57,6 +58,33 @@ pub(crate) fn members(schema: &Json) -> Vec<(String, Option<String>, bool)> {
             (name.clone(), it["description"].as_str().map(str::to_owned), required(name))
         })
         .collect()
+}
+
+/// The members of an object schema that are numbers, or yes or no.
+pub(crate) fn typed_members(schema: &Json) -> Vec<String> {
+    let schema: Value = schema.to().unwrap_or_default();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let is_typed =
+        |it: &Value| matches!(it["type"].as_str(), Some("integer" | "number" | "boolean"));
+    properties.filter(|(_, it)| is_typed(it)).map(|(name, _)| name.clone()).collect()
+}
+
+/// The same arguments with the `typed` ones out of their texts: the protocol has nothing but texts
+/// for prompts and templates. A text that is not what it should be stays, and is complained of.
+pub(crate) fn out_of_texts(arguments: &Json, typed: &[String]) -> Option<Json> {
+    let mut object = Object::parse(arguments.get()).ok()?;
+    for name in typed {
+        let text: Option<String> = object.get(name).and_then(|it| it.to().ok());
+        let value = text.and_then(|it| Json::parse(it.trim()).ok());
+        if let Some(value) = value.filter(|it| it.to::<Value>().is_ok_and(|it| is_scalar(&it))) {
+            object.set(name.clone(), value);
+        }
+    }
+    Some(object.to_json())
+}
+
+fn is_scalar(value: &Value) -> bool {
+    value.is_number() || value.is_boolean()
 }
 
 fn written<T: JsonSchema>(

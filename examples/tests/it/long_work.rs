@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use trunkline::Revision;
 use trunkline::client::{Client, ToolCall};
@@ -64,7 +65,8 @@ async fn a_task_goes_on_where_its_process_left_it() {
         assert!((3..40).contains(&left), "{left} frames were drawn");
 
         let client = place.client(revision).await;
-        let result = client.task_result(&task.task_id).await.unwrap();
+        let result = client.task_result(&task.task_id).deadline(Duration::from_secs(60));
+        let result = result.await.unwrap();
         assert_eq!(text(&result), "A film of 40 frames.");
         let frames = place.frames();
         let distinct: BTreeSet<_> = frames.iter().collect();

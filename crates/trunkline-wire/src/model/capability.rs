@@ -17,6 +17,8 @@ pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 pub const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
 /// A client or server, by name.
+#[doc = example!(r##"let me: Implementation = Json::parse(r#"{"name":"a","version":"1"}"#).unwrap().to().unwrap();"##,
+    r#"assert_eq!(me, Implementation::new("a", "1"));"#)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -40,6 +42,8 @@ pub struct Implementation {
 }
 
 /// A picture of something.
+#[doc = example!(r#"let icon = Icon::new("https://example.com/a.png").theme(IconTheme::Dark);"#,
+    r##"assert_eq!(Json::of(&icon).get(), r#"{"src":"https://example.com/a.png","theme":"dark"}"#);"##)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -58,6 +62,7 @@ pub struct Icon {
 }
 
 /// The background an icon is drawn for.
+#[doc = example!(r##"assert_eq!(Json::of(&IconTheme::Light).get(), r#""light""#);"##)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -67,6 +72,11 @@ pub enum IconTheme {
 }
 
 /// What a client can do for a server.
+#[doc = example!(r##"let raw = Json::parse(r#"{"sampling":{"tools":{}},"elicitation":{}}"#).unwrap();"##,
+    "let client: ClientCapabilities = raw.to().unwrap();",
+    "assert!(client.sampling.is_some_and(|sampling| sampling.tools));",
+    "// Read and written again it is the same, down to the empty object.",
+    "assert_eq!(Json::of(&client), raw);")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -92,6 +102,7 @@ pub struct ClientCapabilities {
 }
 
 /// How a client tells its roots.
+#[doc = example!(r#"assert_eq!(Json::of(&RootsCapability::default()).get(), "{}");"#)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -102,6 +113,8 @@ pub struct RootsCapability {
 }
 
 /// What a client's model may be asked with.
+#[doc = example!(r##"let sampling: SamplingCapability = Json::parse(r#"{"tools":{}}"#).unwrap().to().unwrap();"##,
+    "assert!(sampling.tools && !sampling.context);")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -115,6 +128,9 @@ pub struct SamplingCapability {
 }
 
 /// How a client's user may be asked. An empty object on the wire means forms.
+#[doc = example!("let bare: ElicitationCapability = Json::empty_object().to().unwrap();",
+    "assert!(bare.form && !bare.url);",
+    r##"assert_eq!(Json::of(&ElicitationCapability::FORM).get(), r#"{"form":{}}"#);"##)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Modes")]
 #[non_exhaustive]
@@ -128,6 +144,8 @@ pub struct ElicitationCapability {
 }
 
 /// Which requests a client turns into tasks.
+#[doc = example!("let tasks: ClientTasks = Json::of(&ClientTasks::ALL).to().unwrap();",
+    "assert!(tasks.sampling && tasks.elicitation);")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "TasksOnWire", into = "TasksOnWire")]
 #[non_exhaustive]
@@ -143,6 +161,8 @@ pub struct ClientTasks {
 }
 
 /// What a server can do for a client.
+#[doc = example!("let server = ServerCapabilities::new().tools(ListChanged::new(true)).logging(true);",
+    r##"assert_eq!(Json::of(&server).get(), r#"{"logging":{},"tools":{"listChanged":true}}"#);"##)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -174,6 +194,8 @@ pub struct ServerCapabilities {
 }
 
 /// A list that may change.
+#[doc = example!("let quiet: ListChanged = Json::empty_object().to().unwrap();",
+    "assert!(!quiet.list_changed);")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -184,6 +206,8 @@ pub struct ListChanged {
 }
 
 /// What a server tells about its resources.
+#[doc = example!("let told = ResourcesCapability::new().subscribe(true).list_changed(true);",
+    r##"assert_eq!(Json::of(&told).get(), r#"{"subscribe":true,"listChanged":true}"#);"##)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -197,6 +221,8 @@ pub struct ResourcesCapability {
 }
 
 /// Which requests a server turns into tasks.
+#[doc = example!(r##"let json = r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;"##,
+    "assert_eq!(Json::of(&ServerTasks::ALL).get(), json);")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "TasksOnWire", into = "TasksOnWire")]
 #[non_exhaustive]
@@ -211,45 +237,53 @@ pub struct ServerTasks {
 
 impl Implementation {
     /// A name and a version.
+    #[doc = example!(r#"let json = Json::of(&Implementation::new("travel", "1.2.0"));"#,
+        r##"assert_eq!(json.get(), r#"{"name":"travel","version":"1.2.0"}"#);"##)]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..Self::default() }
     }
 }
 
-setters! { Implementation:
+setters! { Implementation = Implementation::new("travel", "1.2.0");
     /// Names it for people.
-    title(String);
+    title(String) = "Travel desk" => r#""title":"Travel desk""#;
     /// Says what it does.
-    description(String);
+    description(String) = "Books trips" => r#""description":"Books trips""#;
     /// Says where to read more.
-    website_url(String);
+    website_url(String) = "https://example.com" => r#""websiteUrl":"https://example.com""#;
     /// Says how to draw it.
-    icons(Vec<Icon>);
+    icons(Vec<Icon>) = [Icon::new("data:image/png;base64,AA==")] => r#""icons":[{"src":"data:"#;
 }
 
 impl Icon {
     /// A picture at a URI.
+    #[doc = example!(r#"assert_eq!(Icon::new("https://example.com/a.png").sizes, [""; 0]);"#)]
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), ..Self::default() }
     }
 }
 
-setters! { Icon:
+setters! { Icon = Icon::new("https://example.com/logo.svg");
     /// Says its type.
-    mime_type(String);
+    mime_type(String) = "image/svg+xml" => r#""mimeType":"image/svg+xml""#;
     /// Says its sizes.
-    sizes(Vec<String>);
+    sizes(Vec<String>) = ["48x48".to_owned(), "any".to_owned()] => r#""sizes":["48x48","any"]"#;
     /// Says its background.
-    theme(IconTheme);
+    theme(IconTheme) = IconTheme::Dark => r#""theme":"dark""#;
 }
 
 impl ClientCapabilities {
     /// None.
+    #[doc = example!(r#"assert_eq!(Json::of(&ClientCapabilities::new()).get(), "{}");"#)]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Whether the client serves methods behind `gate`.
+    #[doc = example!("use trunkline_wire::method::Gate;",
+        "let client = ClientCapabilities::new().roots(RootsCapability::new(false));",
+        "assert!(client.supports(Gate::Roots) && client.supports(Gate::None));",
+        r#"assert!(!client.supports(Gate::Tools), "tools are what servers have");"#)]
     pub fn supports(&self, gate: Gate) -> bool {
         match gate {
             Gate::None => true,
@@ -272,23 +306,27 @@ impl ClientCapabilities {
     }
 }
 
-setters! { ClientCapabilities:
+setters! { ClientCapabilities = ClientCapabilities::new();
     /// Answers `roots/list`.
-    roots(RootsCapability);
+    roots(RootsCapability) = RootsCapability::new(true) => r#"{"roots":{"listChanged":true}}"#;
     /// Lets the model be asked.
-    sampling(SamplingCapability);
+    sampling(SamplingCapability) = SamplingCapability::new() => r#"{"sampling":{}}"#;
     /// Lets the user be asked.
-    elicitation(ElicitationCapability);
+    elicitation(ElicitationCapability) = ElicitationCapability::BOTH
+        => r#"{"elicitation":{"form":{},"url":{}}}"#;
     /// Runs tasks of its own.
-    tasks(ClientTasks);
+    tasks(ClientTasks) = ClientTasks::ALL => r#"{"tasks":{"list":{},"cancel":{},"requests":"#;
     /// Speaks these extensions.
-    extensions(BTreeMap<String, Json>);
+    extensions(BTreeMap<String, Json>) = BTreeMap::from([(TASKS_EXTENSION.to_owned(), Json::empty_object())])
+        => r#""io.modelcontextprotocol/tasks":{}"#;
     /// Things outside the specification.
-    experimental(BTreeMap<String, Json>);
+    experimental(BTreeMap<String, Json>) = BTreeMap::from([("echo".to_owned(), Json::empty_object())])
+        => r#"{"experimental":{"echo":{}}}"#;
 }
 
 impl RootsCapability {
     /// Roots that may change, or not.
+    #[doc = example!(r##"assert_eq!(Json::of(&RootsCapability::new(true)).get(), r#"{"listChanged":true}"#);"##)]
     pub fn new(list_changed: bool) -> Self {
         Self { list_changed }
     }
@@ -296,16 +334,17 @@ impl RootsCapability {
 
 impl SamplingCapability {
     /// Plain sampling.
+    #[doc = example!("assert_eq!(SamplingCapability::new(), SamplingCapability::default());")]
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-setters! { SamplingCapability:
+setters! { SamplingCapability = SamplingCapability::new();
     /// Takes context of servers.
-    context(bool);
+    context(bool) = true => r#"{"context":{}}"#;
     /// Takes tools.
-    tools(bool);
+    tools(bool) = true => r#"{"tools":{}}"#;
 }
 
 impl ElicitationCapability {
@@ -319,11 +358,15 @@ impl ElicitationCapability {
 
 impl ServerCapabilities {
     /// None.
+    #[doc = example!(r#"assert_eq!(Json::of(&ServerCapabilities::new()).get(), "{}");"#)]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Whether the server serves methods behind `gate`.
+    #[doc = example!("use trunkline_wire::method::Gate;",
+        "let server = ServerCapabilities::new().resources(ResourcesCapability::new());",
+        "assert!(server.supports(Gate::Resources) && !server.supports(Gate::Subscribe));")]
     pub fn supports(&self, gate: Gate) -> bool {
         match gate {
             Gate::None => true,
@@ -346,27 +389,31 @@ impl ServerCapabilities {
     }
 }
 
-setters! { ServerCapabilities:
+setters! { ServerCapabilities = ServerCapabilities::new();
     /// Sends log messages.
-    logging(bool);
+    logging(bool) = true => r#"{"logging":{}}"#;
     /// Completes arguments.
-    completions(bool);
+    completions(bool) = true => r#"{"completions":{}}"#;
     /// Has prompts.
-    prompts(ListChanged);
+    prompts(ListChanged) = ListChanged::new(false) => r#"{"prompts":{}}"#;
     /// Has resources.
-    resources(ResourcesCapability);
+    resources(ResourcesCapability) = ResourcesCapability::new().subscribe(true)
+        => r#"{"resources":{"subscribe":true}}"#;
     /// Has tools.
-    tools(ListChanged);
+    tools(ListChanged) = ListChanged::new(true) => r#"{"tools":{"listChanged":true}}"#;
     /// Runs tasks.
-    tasks(ServerTasks);
+    tasks(ServerTasks) = ServerTasks::ALL => r#""requests":{"tools":{"call":{}}}"#;
     /// Speaks these extensions.
-    extensions(BTreeMap<String, Json>);
+    extensions(BTreeMap<String, Json>) = BTreeMap::from([(SKILLS_EXTENSION.to_owned(), Json::empty_object())])
+        => r#""io.modelcontextprotocol/skills":{}"#;
     /// Things outside the specification.
-    experimental(BTreeMap<String, Json>);
+    experimental(BTreeMap<String, Json>) = BTreeMap::from([("echo".to_owned(), Json::empty_object())])
+        => r#"{"experimental":{"echo":{}}}"#;
 }
 
 impl ListChanged {
     /// A list whose changes are told, or not.
+    #[doc = example!(r##"assert_eq!(Json::of(&ListChanged::new(true)).get(), r#"{"listChanged":true}"#);"##)]
     pub fn new(list_changed: bool) -> Self {
         Self { list_changed }
     }
@@ -374,16 +421,17 @@ impl ListChanged {
 
 impl ResourcesCapability {
     /// Resources whose changes are not told.
+    #[doc = example!(r#"assert_eq!(Json::of(&ResourcesCapability::new()).get(), "{}");"#)]
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-setters! { ResourcesCapability:
+setters! { ResourcesCapability = ResourcesCapability::new();
     /// Tells when one changes.
-    subscribe(bool);
+    subscribe(bool) = true => r#"{"subscribe":true}"#;
     /// Tells when the list changes.
-    list_changed(bool);
+    list_changed(bool) = true => r#"{"listChanged":true}"#;
 }
 
 impl ServerTasks {

@@ -8,6 +8,8 @@ use super::{Icon, Resource};
 use crate::json::Json;
 
 /// One block of content.
+#[doc = example!(r##"let raw: Content = Json::parse(r#"{"type":"hologram","x":1}"#).unwrap().to().unwrap();"##,
+    "assert!(matches!(raw, Content::Other(_)));")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
@@ -30,6 +32,8 @@ pub enum Content {
 }
 
 /// Text.
+#[doc = example!(r#"let json = Json::of(&TextContent::new("Sunny"));"#,
+    r##"assert_eq!(json.get(), r#"{"type":"text","text":"Sunny"}"#);"##)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TextContent {
@@ -46,6 +50,8 @@ pub struct TextContent {
 }
 
 /// A picture.
+#[doc = example!(r#"let json = Json::of(&ImageContent::new("iVBORw0=", "image/png"));"#,
+    r##"assert_eq!(json.get(), r#"{"type":"image","data":"iVBORw0=","mimeType":"image/png"}"#);"##)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -65,6 +71,8 @@ pub struct ImageContent {
 }
 
 /// Sound.
+#[doc = example!(r#"let json = Json::of(&AudioContent::new("UklGRg==", "audio/wav"));"#,
+    r##"assert_eq!(json.get(), r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#);"##)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -84,6 +92,8 @@ pub struct AudioContent {
 }
 
 /// A resource, by its URI. It need not be in the server's list.
+#[doc = example!(r#"let link = ResourceLink::from(Resource::new("file:///a.md", "a").size(3_u64));"#,
+    "assert_eq!(link.size, Some(3));")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -118,6 +128,9 @@ pub struct ResourceLink {
 }
 
 /// A resource, contents and all.
+#[doc = example!(r#"let block = Content::from(EmbeddedResource::new(ResourceContents::text("file:///a", "A")));"#,
+    r##"let json = r#"{"type":"resource","resource":{"uri":"file:///a","text":"A"}}"#;"##,
+    "assert_eq!(Json::of(&block).get(), json);")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
@@ -134,6 +147,8 @@ pub struct EmbeddedResource {
 }
 
 /// A model wants to use a tool.
+#[doc = example!(r#"let json = Json::of(&ToolUseContent::new("call-1", "add", Json::empty_object()));"#,
+    r##"assert_eq!(json.get(), r#"{"type":"tool_use","id":"call-1","name":"add","input":{}}"#);"##)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolUseContent {
@@ -151,6 +166,8 @@ pub struct ToolUseContent {
 }
 
 /// What a tool said to a model.
+#[doc = example!(r#"let json = Json::of(&ToolResultContent::new("call-1", vec![]).is_error(true));"#,
+    r##"assert!(json.get().starts_with(r#"{"type":"tool_result","toolUseId":"call-1""#));"##)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -173,6 +190,8 @@ pub struct ToolResultContent {
 }
 
 /// Hints for who shows something.
+#[doc = example!("let hints = Annotations::new().audience([Role::User]).priority(1.0);",
+    r##"assert_eq!(Json::of(&hints).get(), r#"{"audience":["user"],"priority":1}"#);"##)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -189,6 +208,7 @@ pub struct Annotations {
 }
 
 /// Who speaks.
+#[doc = example!(r##"assert_eq!(Json::of(&Role::Assistant).get(), r#""assistant""#);"##)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -198,6 +218,8 @@ pub enum Role {
 }
 
 /// What is in a resource, or in a part of one.
+#[doc = example!(r##"let raw = Json::parse(r#"{"uri":"file:///a"}"#).unwrap();"##,
+    r#"assert!(raw.to::<ResourceContents>().is_err(), "neither `text` nor `blob` is there");"#)]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceContents {
@@ -212,6 +234,8 @@ pub struct ResourceContents {
 }
 
 /// What a resource holds.
+#[doc = example!(r##"let raw = Json::parse(r#"{"uri":"file:///a","blob":"AA=="}"#).unwrap();"##,
+    r#"assert_eq!(raw.to::<ResourceContents>().unwrap().data, ResourceData::Blob("AA==".into()));"#)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceData {
     /// Text.
@@ -222,21 +246,27 @@ pub enum ResourceData {
 
 impl Content {
     /// A block of text.
+    #[doc = example!(r#"assert_eq!(Content::text("Sunny"), "Sunny".into());"#)]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
     }
 
     /// A picture, its bytes in base64.
+    #[doc = example!(r#"assert!(matches!(Content::image("iVBORw0=", "image/png"), Content::Image(_)));"#)]
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(data, mime_type))
     }
 
     /// Sound, its bytes in base64.
+    #[doc = example!(r#"let json = Json::of(&Content::audio("UklGRg==", "audio/wav"));"#,
+        r##"assert!(json.get().starts_with(r#"{"type":"audio""#));"##)]
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(data, mime_type))
     }
 
     /// The text, if it is a block of text.
+    #[doc = example!(r#"assert_eq!(Content::text("Sunny").as_text(), Some("Sunny"));"#,
+        r#"assert_eq!(Content::image("iVBORw0=", "image/png").as_text(), None);"#)]
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(block) => Some(&block.text),
@@ -247,6 +277,7 @@ impl Content {
 
 impl TextContent {
     /// Some text.
+    #[doc = example!(r#"assert_eq!(TextContent::new("Sunny").text, "Sunny");"#)]
     pub fn new(text: impl Into<String>) -> Self {
         Self { tag: tag::Text, text: text.into(), annotations: None, meta: None }
     }
@@ -254,6 +285,7 @@ impl TextContent {
 
 impl ImageContent {
     /// A picture, its bytes in base64.
+    #[doc = example!(r#"assert_eq!(ImageContent::new("iVBORw0=", "image/png").mime_type, "image/png");"#)]
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         let (data, mime_type) = (data.into(), mime_type.into());
         Self { tag: tag::Image, data, mime_type, annotations: None, meta: None }
@@ -262,6 +294,7 @@ impl ImageContent {
 
 impl AudioContent {
     /// Sound, its bytes in base64.
+    #[doc = example!(r#"assert_eq!(AudioContent::new("UklGRg==", "audio/wav").data, "UklGRg==");"#)]
     pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         let (data, mime_type) = (data.into(), mime_type.into());
         Self { tag: tag::Audio, data, mime_type, annotations: None, meta: None }
@@ -270,6 +303,8 @@ impl AudioContent {
 
 impl ResourceLink {
     /// A link to a resource.
+    #[doc = example!(r#"let json = Json::of(&ResourceLink::new("file:///a.md", "a"));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"resource_link","uri":"file:///a.md","name":"a"}"#);"##)]
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Resource::new(uri, name).into()
     }
@@ -294,6 +329,8 @@ impl From<Resource> for ResourceLink {
 
 impl EmbeddedResource {
     /// A resource, contents and all.
+    #[doc = example!(r#"let block = EmbeddedResource::new(ResourceContents::blob("file:///a", "AA=="));"#,
+        r#"assert_eq!(block.resource.uri, "file:///a");"#)]
     pub fn new(resource: ResourceContents) -> Self {
         Self { tag: tag::Resource, resource, annotations: None, meta: None }
     }
@@ -301,6 +338,7 @@ impl EmbeddedResource {
 
 impl ToolUseContent {
     /// A model wants to use a tool.
+    #[doc = example!(r#"assert_eq!(ToolUseContent::new("call-1", "add", Json::empty_object()).name, "add");"#)]
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Json) -> Self {
         Self { tag: tag::ToolUse, id: id.into(), name: name.into(), input, meta: None }
     }
@@ -308,6 +346,7 @@ impl ToolUseContent {
 
 impl ToolResultContent {
     /// What a tool said.
+    #[doc = example!(r#"assert_eq!(ToolResultContent::new("call-1", vec!["3".into()]).is_error, None);"#)]
     pub fn new(tool_use_id: impl Into<String>, content: Vec<Content>) -> Self {
         Self {
             tag: tag::ToolResult,
@@ -320,91 +359,102 @@ impl ToolResultContent {
     }
 }
 
-setters! { TextContent:
+setters! { TextContent = TextContent::new("Sunny");
     /// Adds hints for who shows it.
-    annotations(Annotations);
+    annotations(Annotations) = Annotations::new().priority(1.0)
+        => r#""annotations":{"priority":1}"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
-setters! { ImageContent:
+setters! { ImageContent = ImageContent::new("iVBORw0=", "image/png");
     /// Adds hints for who shows it.
-    annotations(Annotations);
+    annotations(Annotations) = Annotations::new().audience([Role::User])
+        => r#""audience":["user"]"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
-setters! { AudioContent:
+setters! { AudioContent = AudioContent::new("UklGRg==", "audio/wav");
     /// Adds hints for who plays it.
-    annotations(Annotations);
+    annotations(Annotations) = Annotations::new().priority(0.5) => r#""priority":0.5"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
-setters! { ResourceLink:
+setters! { ResourceLink = ResourceLink::new("file:///notes.md", "notes");
     /// Names it for people.
-    title(String);
+    title(String) = "My notes" => r#""title":"My notes""#;
     /// Says what it is.
-    description(String);
+    description(String) = "What I wrote down" => r#""description":"What I wrote down""#;
     /// Says its type.
-    mime_type(String);
+    mime_type(String) = "text/markdown" => r#""mimeType":"text/markdown""#;
     /// Says its size in bytes.
-    size(u64);
+    size(u64) = 120_u64 => r#""size":120"#;
     /// Says how to draw it.
-    icons(Vec<Icon>);
+    icons(Vec<Icon>) = [Icon::new("https://example.com/n.png")] => r#""icons":[{"src":"#;
     /// Adds hints for who shows it.
-    annotations(Annotations);
+    annotations(Annotations) = Annotations::new().priority(0.0)
+        => r#""annotations":{"priority":0}"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
-setters! { EmbeddedResource:
+setters! { EmbeddedResource = EmbeddedResource::new(ResourceContents::text("file:///a", "A"));
     /// Adds hints for who shows it.
-    annotations(Annotations);
+    annotations(Annotations) = Annotations::new().audience([Role::Assistant])
+        => r#""audience":["assistant"]"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
-setters! { ToolResultContent:
+setters! { ToolResultContent = ToolResultContent::new("call-1", vec!["7".into()]);
     /// Adds the same for programs.
-    structured_content(Json);
+    structured_content(Json) = Json::null() => r#""structuredContent":null"#;
     /// Says whether the tool failed.
-    is_error(bool);
+    is_error(bool) = true => r#""isError":true"#;
 }
 
 impl Annotations {
     /// No hints.
+    #[doc = example!(r#"assert_eq!(Json::of(&Annotations::new()).get(), "{}");"#)]
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-setters! { Annotations:
+setters! { Annotations = Annotations::new();
     /// Says who it is meant for.
-    audience(Vec<Role>);
+    audience(Vec<Role>) = [Role::User, Role::Assistant] => r#""audience":["user","assistant"]"#;
     /// Says how much it matters, from 0 to 1.
-    priority(f64);
+    priority(f64) = 0.75 => r#""priority":0.75"#;
     /// Says when it last changed.
-    last_modified(String);
+    last_modified(String) = "2026-07-28T12:00:00Z" => r#""lastModified":"2026-07-28T12:00:00Z""#;
 }
 
 impl ResourceContents {
     /// Text.
+    #[doc = example!(r#"let json = Json::of(&ResourceContents::text("file:///a", "A"));"#,
+        r##"assert_eq!(json.get(), r#"{"uri":"file:///a","text":"A"}"#);"##)]
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(uri, ResourceData::Text(text.into()))
     }
 
     /// Bytes, in base64.
+    #[doc = example!(r#"let json = Json::of(&ResourceContents::blob("file:///a", "AA=="));"#,
+        r##"assert_eq!(json.get(), r#"{"uri":"file:///a","blob":"AA=="}"#);"##)]
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::new(uri, ResourceData::Blob(blob.into()))
     }
 
     /// Either.
+    #[doc = example!(r#"let contents = ResourceContents::new("file:///a", ResourceData::Text("A".into()));"#,
+        r#"assert_eq!(contents, ResourceContents::text("file:///a", "A"));"#)]
     pub fn new(uri: impl Into<String>, data: ResourceData) -> Self {
         Self { uri: uri.into(), mime_type: None, data, meta: None }
     }
 }
 
-setters! { ResourceContents:
+setters! { ResourceContents = ResourceContents::text("file:///a.md", "# A");
     /// Says its type.
-    mime_type(String);
+    mime_type(String) = "text/markdown" => r#""mimeType":"text/markdown""#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 macro_rules! content_from {

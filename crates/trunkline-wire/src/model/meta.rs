@@ -1,4 +1,16 @@
 //! The names that MCP has reserved inside `_meta`.
+//!
+//! ```
+//! # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::meta::*};
+//! use trunkline_wire::era::stateless::Envelope;
+//! use trunkline_wire::model::{ClientCapabilities, meta};
+//! use trunkline_wire::{jsonrpc::Object, revision::Revision};
+//!
+//! let envelope = Envelope::new(Revision::V2026_07_28, ClientCapabilities::new());
+//! let sent = Object::parse(envelope.to_json().get()).unwrap();
+//! assert_eq!(sent.get(meta::PROTOCOL_VERSION).unwrap().get(), r#""2026-07-28""#);
+//! assert_eq!(sent.get(meta::CLIENT_INFO), None);
+//! ```
 
 /// The revision a request speaks; required on every request from 2026-07-28.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -26,6 +38,13 @@ pub const TRACESTATE: &str = "tracestate";
 pub const BAGGAGE: &str = "baggage";
 
 /// What can be wrong with a request's `_meta`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::meta::*};
+/// let fault = MetaFault::Missing(PROTOCOL_VERSION);
+/// assert_eq!(fault.to_string(), "`_meta` must hold `io.modelcontextprotocol/protocolVersion`.");
+/// assert_eq!(ErrorObject::from(fault).code, trunkline_wire::code::INVALID_PARAMS);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaFault {
     /// It is not an object.

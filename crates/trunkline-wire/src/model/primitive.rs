@@ -7,6 +7,12 @@ use super::spelling::{null_is_default, number, ordered};
 use crate::json::Json;
 
 /// A form: its fields in order, and which of them must be filled in.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let form = FormSchema::new().required("city", StringSchema::new());
+/// let json = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+/// assert_eq!(Json::of(&form).get(), json);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "FormOnWire", into = "FormOnWire")]
 #[non_exhaustive]
@@ -18,6 +24,12 @@ pub struct FormSchema {
 }
 
 /// One field.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let field: PrimitiveSchema = Json::parse(r#"{"type":"integer"}"#).unwrap().to().unwrap();
+/// assert_eq!(field, NumberSchema::new().integer(true).into());
+/// assert!(Json::parse(r#"{"type":"object"}"#).unwrap().to::<PrimitiveSchema>().is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PrimitiveSchema {
@@ -32,6 +44,12 @@ pub enum PrimitiveSchema {
 }
 
 /// Text.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let field = PrimitiveSchema::from(StringSchema::new().format("date").initial("2026-07-28"));
+/// let json = r#"{"type":"string","format":"date","default":"2026-07-28"}"#;
+/// assert_eq!(Json::of(&field).get(), json);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -47,6 +65,11 @@ pub struct StringSchema {
 }
 
 /// A number.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let field = PrimitiveSchema::from(NumberSchema::new().minimum(1.0).maximum(2.5));
+/// assert_eq!(Json::of(&field).get(), r#"{"type":"number","minimum":1,"maximum":2.5}"#);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -62,6 +85,11 @@ pub struct NumberSchema {
 }
 
 /// Yes or no.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let field = PrimitiveSchema::from(BooleanSchema::new().initial(true));
+/// assert_eq!(Json::of(&field).get(), r#"{"type":"boolean","default":true}"#);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -73,6 +101,13 @@ pub struct BooleanSchema {
 }
 
 /// A choice.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// // Older spellings are read as well.
+/// let text = r#"{"type":"string","enum":["r","g"],"enumNames":["Red","Green"]}"#;
+/// let field: PrimitiveSchema = Json::parse(text).unwrap().to().unwrap();
+/// assert_eq!(field, EnumSchema::titled([("r", "Red"), ("g", "Green")]).into());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -88,6 +123,11 @@ pub struct EnumSchema {
 }
 
 /// One thing to choose.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let choice = EnumSchema::titled([("r", "Red")]);
+/// assert_eq!(choice.options, [EnumOption { value: "r".into(), title: Some("Red".into()) }]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnumOption {
     /// What the server gets.
@@ -97,6 +137,12 @@ pub struct EnumOption {
 }
 
 /// How many may be chosen.
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let field = PrimitiveSchema::from(EnumSchema::new(["a", "b"]).many(Many::default()));
+/// let json = r#"{"type":"array","items":{"type":"string","enum":["a","b"]}}"#;
+/// assert_eq!(Json::of(&field).get(), json);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Many {
@@ -106,11 +152,20 @@ pub struct Many {
 
 impl FormSchema {
     /// A form without fields.
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(FormSchema::new().to_json().get(), r#"{"type":"object","properties":{}}"#);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a field that must be filled in.
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let form = FormSchema::new().required("sure", BooleanSchema::new());
+    /// assert_eq!(form.required, ["sure"]);
+    /// ```
     #[must_use]
     pub fn required(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         let name = name.into();
@@ -120,6 +175,11 @@ impl FormSchema {
     }
 
     /// Adds a field that may stay empty.
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let form = FormSchema::new().optional("note", StringSchema::new());
+    /// assert!(form.required.is_empty() && form.properties[0].0 == "note");
+    /// ```
     #[must_use]
     pub fn optional(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         self.properties.push((name.into(), schema.into()));
@@ -127,15 +187,24 @@ impl FormSchema {
     }
 
     /// The schema as JSON.
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let form = FormSchema::new().optional("note", StringSchema::new());
+    /// assert_eq!(form.to_json().to::<FormSchema>().unwrap(), form);
+    /// ```
     pub fn to_json(&self) -> Json {
         Json::of(self)
     }
 }
 
 macro_rules! plain_new {
-    ($($Type:ident),*) => { $(
+    ($($Type:ident = $kind:literal),*) => { $(
         impl $Type {
             /// Without any condition.
+            #[doc = example!(
+                concat!("let field = PrimitiveSchema::from(", stringify!($Type), "::new());"),
+                concat!("assert_eq!(Json::of(&field).get(), r#\"{\"type\":\"", $kind, "\"}\"#);")
+            )]
             pub fn new() -> Self {
                 Self::default()
             }
@@ -143,47 +212,52 @@ macro_rules! plain_new {
     )* };
 }
 
-plain_new! { StringSchema, NumberSchema, BooleanSchema }
+plain_new! { StringSchema = "string", NumberSchema = "number", BooleanSchema = "boolean" }
 
-setters! { StringSchema:
+setters! { StringSchema = StringSchema::new() => PrimitiveSchema::from(it);
     /// Names the field.
-    title(String);
+    title(String) = "Your name" => r#"{"type":"string","title":"Your name"}"#;
     /// Explains it.
-    description(String);
+    description(String) = "As in the passport" => r#""description":"As in the passport""#;
     /// Sets the fewest characters.
-    min_length(u64);
+    min_length(u64) = 2_u64 => r#""minLength":2"#;
     /// Sets the most characters.
-    max_length(u64);
+    max_length(u64) = 80_u64 => r#""maxLength":80"#;
     /// Asks for `email`, `uri`, `date` or `date-time`.
-    format(String);
+    format(String) = "email" => r#"{"type":"string","format":"email"}"#;
     /// Fills it in beforehand.
-    initial(String);
+    initial(String) = "Paris" => r#""default":"Paris""#;
 }
-setters! { NumberSchema:
+setters! { NumberSchema = NumberSchema::new() => PrimitiveSchema::from(it);
     /// Takes whole numbers only.
-    integer(bool);
+    integer(bool) = true => r#"{"type":"integer"}"#;
     /// Names the field.
-    title(String);
+    title(String) = "Nights" => r#"{"type":"number","title":"Nights"}"#;
     /// Explains it.
-    description(String);
+    description(String) = "How long you stay" => r#""description":"How long you stay""#;
     /// Sets the least.
-    minimum(f64);
+    minimum(f64) = 1.0 => r#""minimum":1"#;
     /// Sets the most.
-    maximum(f64);
+    maximum(f64) = 99.5 => r#""maximum":99.5"#;
     /// Fills it in beforehand.
-    initial(f64);
+    initial(f64) = 3.0 => r#""default":3"#;
 }
-setters! { BooleanSchema:
+setters! { BooleanSchema = BooleanSchema::new() => PrimitiveSchema::from(it);
     /// Names the field.
-    title(String);
+    title(String) = "Breakfast" => r#"{"type":"boolean","title":"Breakfast"}"#;
     /// Explains it.
-    description(String);
+    description(String) = "Costs extra" => r#""description":"Costs extra""#;
     /// Fills it in beforehand.
-    initial(bool);
+    initial(bool) = false => r#""default":false"#;
 }
 
 impl EnumSchema {
     /// A choice of one among `values`.
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let field = PrimitiveSchema::from(EnumSchema::new(["red", "green"]));
+    /// assert_eq!(Json::of(&field).get(), r#"{"type":"string","enum":["red","green"]}"#);
+    /// ```
     pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let option = |value: String| EnumOption { value, title: None };
         let options = values.into_iter().map(|it| option(it.into())).collect();
@@ -191,6 +265,11 @@ impl EnumSchema {
     }
 
     /// A choice of one among values with titles.
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let field = PrimitiveSchema::from(EnumSchema::titled([("r", "Red")]));
+    /// assert_eq!(Json::of(&field).get(), r#"{"type":"string","oneOf":[{"const":"r","title":"Red"}]}"#);
+    /// ```
     pub fn titled<V: Into<String>, T: Into<String>>(
         options: impl IntoIterator<Item = (V, T)>,
     ) -> Self {
@@ -204,15 +283,16 @@ impl EnumSchema {
     }
 }
 
-setters! { EnumSchema:
+setters! { EnumSchema = EnumSchema::new(["red", "green"]) => PrimitiveSchema::from(it);
     /// Names the field.
-    title(String);
+    title(String) = "Colour" => r#"{"type":"string","title":"Colour","enum":["red","green"]}"#;
     /// Explains it.
-    description(String);
+    description(String) = "Of the car" => r#""description":"Of the car""#;
     /// Lets several be chosen.
-    many(Many);
+    many(Many) = Many { min_items: Some(1), max_items: None }
+        => r#"{"type":"array","minItems":1,"items":"#;
     /// Chooses beforehand.
-    initial(Vec<String>);
+    initial(Vec<String>) = ["green".to_owned()] => r#""default":"green""#;
 }
 
 macro_rules! primitive_from {

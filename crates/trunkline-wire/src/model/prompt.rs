@@ -9,6 +9,14 @@ use super::{Content, Icon, Role};
 use crate::json::Json;
 
 /// A prompt in a server's list.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"name":"review","arguments":[{"name":"code","required":true}]}"#;
+/// let prompt: Prompt = Json::parse(text).unwrap().to().unwrap();
+/// assert!(prompt.arguments[0].required);
+/// assert_eq!(prompt.title, None);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
@@ -32,6 +40,13 @@ pub struct Prompt {
 }
 
 /// One thing a prompt takes, always a string.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// // What is not said to be required may be left out.
+/// let argument: PromptArgument = Json::parse(r#"{"name":"code"}"#).unwrap().to().unwrap();
+/// assert!(!argument.required);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
@@ -49,6 +64,13 @@ pub struct PromptArgument {
 }
 
 /// The parameters of `prompts/get`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"name":"review","arguments":{"code":"1 + 1"}}"#;
+/// let params: GetPromptParams = Json::parse(text).unwrap().to().unwrap();
+/// assert_eq!(params.arguments["code"], "1 + 1");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetPromptParams {
@@ -64,6 +86,13 @@ pub struct GetPromptParams {
 }
 
 /// The answer to `prompts/get`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}]}"#;
+/// let result: GetPromptResult = Json::parse(text).unwrap().to().unwrap();
+/// assert_eq!(result.messages, [PromptMessage::user("Hi")]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetPromptResult {
@@ -78,6 +107,12 @@ pub struct GetPromptResult {
 }
 
 /// One message of a prompt.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let message = PromptMessage::new(Role::User, ImageContent::new("AA==", "image/png"));
+/// assert!(matches!(message.content, Content::Image(_)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
@@ -89,78 +124,124 @@ pub struct PromptMessage {
 
 impl Prompt {
     /// A prompt that takes nothing.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(Json::of(&Prompt::new("review")).get(), r#"{"name":"review"}"#);
+    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-setters! { Prompt:
+setters! { Prompt = Prompt::new("review");
     /// Names it for people.
-    title(String);
+    title(String) = "Review code" => r#"{"name":"review","title":"Review code"}"#;
     /// Says what it is for.
-    description(String);
+    description(String) = "Looks for mistakes" => r#""description":"Looks for mistakes""#;
     /// Says what it takes.
-    arguments(Vec<PromptArgument>);
+    arguments(Vec<PromptArgument>) = [PromptArgument::new("code").required(true)]
+        => r#""arguments":[{"name":"code","required":true}]"#;
     /// Says how to draw it.
-    icons(Vec<Icon>);
+    icons(Vec<Icon>) = [Icon::new("https://example.com/eye.png")]
+        => r#""icons":[{"src":"https://example.com/eye.png"}]"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl PromptArgument {
     /// Something that may be left out.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(Json::of(&PromptArgument::new("code")).get(), r#"{"name":"code"}"#);
+    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-setters! { PromptArgument:
+setters! { PromptArgument = PromptArgument::new("code");
     /// Names it for people.
-    title(String);
+    title(String) = "The code" => r#"{"name":"code","title":"The code"}"#;
     /// Says what it means.
-    description(String);
+    description(String) = "What to look at" => r#""description":"What to look at""#;
     /// Says whether it must be given.
-    required(bool);
+    required(bool) = true => r#"{"name":"code","required":true}"#;
 }
 
 impl GetPromptParams {
     /// Asks for a prompt.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(Json::of(&GetPromptParams::new("review")).get(), r#"{"name":"review"}"#);
+    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), arguments: BTreeMap::new() }
     }
 }
 
-setters! { GetPromptParams:
+setters! { GetPromptParams = GetPromptParams::new("review");
     /// Gives it what it takes.
-    arguments(BTreeMap<String, String>);
+    arguments(BTreeMap<String, String>) = BTreeMap::from([("code".to_owned(), "1 + 1".to_owned())])
+        => r#""arguments":{"code":"1 + 1"}"#;
 }
 
 impl GetPromptResult {
     /// What to tell the model.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let result = GetPromptResult::new(vec![
+    ///     PromptMessage::user("Is 7 prime?"),
+    ///     PromptMessage::assistant("Yes."),
+    /// ]);
+    /// assert_eq!((result.messages.len(), result.description), (2, None));
+    /// ```
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { description: None, messages, meta: None }
     }
 }
 
-setters! { GetPromptResult:
+setters! { GetPromptResult = GetPromptResult::new(vec![PromptMessage::user("Review this.")]);
     /// Says what the prompt is for.
-    description(String);
+    description(String) = "Looks for mistakes"
+        => r#"{"description":"Looks for mistakes","messages":"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl PromptMessage {
     /// Someone says something.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let message = PromptMessage::new(Role::Assistant, "Yes.");
+    /// let json = r#"{"role":"assistant","content":{"type":"text","text":"Yes."}}"#;
+    /// assert_eq!(Json::of(&message).get(), json);
+    /// ```
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self { role, content: content.into() }
     }
 
     /// The user says something.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(PromptMessage::user("Hi").role, Role::User);
+    /// ```
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
     /// The model says something.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let message = PromptMessage::assistant("Yes.");
+    /// assert_eq!((message.role, message.content.as_text()), (Role::Assistant, Some("Yes.")));
+    /// ```
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

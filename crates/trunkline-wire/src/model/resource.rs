@@ -7,6 +7,13 @@ use super::{Annotations, Icon, ResourceContents};
 use crate::json::Json;
 
 /// A resource in a server's list.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"uri":"file:///a.md","name":"a","size":12,"icons":null}"#;
+/// let resource: Resource = Json::parse(text).unwrap().to().unwrap();
+/// assert_eq!(resource, Resource::new("file:///a.md", "a").size(12_u64));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -39,6 +46,14 @@ pub struct Resource {
 }
 
 /// A family of resources.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// # use trunkline_wire::text::UriTemplate;
+/// let family = ResourceTemplate::new("city://{name}/weather", "weather");
+/// let template = UriTemplate::parse(&family.uri_template).unwrap();
+/// assert!(template.matches("city://Paris/weather").is_some());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -68,6 +83,12 @@ pub struct ResourceTemplate {
 }
 
 /// The parameters of `resources/read`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let params: ReadResourceParams = Json::parse(r#"{"uri":"file:///a"}"#).unwrap().to().unwrap();
+/// assert_eq!(params.uri, "file:///a");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResourceParams {
@@ -76,6 +97,13 @@ pub struct ReadResourceParams {
 }
 
 /// The answer to `resources/read`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"contents":[{"uri":"file:///a","text":"A"},{"uri":"file:///b","blob":"Qg=="}]}"#;
+/// let result: ReadResourceResult = Json::parse(text).unwrap().to().unwrap();
+/// assert_eq!(result.contents[1].data, ResourceData::Blob("Qg==".into()));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResourceResult {
@@ -87,6 +115,12 @@ pub struct ReadResourceResult {
 }
 
 /// The parameters of `resources/subscribe` and `resources/unsubscribe`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let params: SubscribeParams = Json::parse(r#"{"uri":"file:///a"}"#).unwrap().to().unwrap();
+/// assert_eq!(params, SubscribeParams::new("file:///a"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscribeParams {
@@ -95,6 +129,13 @@ pub struct SubscribeParams {
 }
 
 /// The parameters of `notifications/resources/updated`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"uri":"file:///a/b"}"#;
+/// let params: ResourceUpdatedParams = Json::parse(text).unwrap().to().unwrap();
+/// assert!(params.uri.starts_with("file:///a"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdatedParams {
@@ -104,6 +145,12 @@ pub struct ResourceUpdatedParams {
 
 impl Resource {
     /// A resource at a URI.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let resource = Resource::new("file:///a.md", "a");
+    /// assert_eq!(Json::of(&resource).get(), r#"{"uri":"file:///a.md","name":"a"}"#);
+    /// ```
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -119,25 +166,33 @@ impl Resource {
     }
 }
 
-setters! { Resource:
+setters! { Resource = Resource::new("file:///trip.json", "trip");
     /// Names it for people.
-    title(String);
+    title(String) = "The trip" => r#""title":"The trip""#;
     /// Says what it is.
-    description(String);
+    description(String) = "Where we go and when" => r#""description":"Where we go and when""#;
     /// Says its type.
-    mime_type(String);
+    mime_type(String) = "application/json" => r#""mimeType":"application/json""#;
     /// Says its size in bytes.
-    size(u64);
+    size(u64) = 2048_u64 => r#""size":2048"#;
     /// Says how to draw it.
-    icons(Vec<Icon>);
+    icons(Vec<Icon>) = [Icon::new("https://example.com/trip.png")]
+        => r#""icons":[{"src":"https://example.com/trip.png"}]"#;
     /// Adds hints for who shows it.
-    annotations(Annotations);
+    annotations(Annotations) = Annotations::new().audience([Role::User])
+        => r#""annotations":{"audience":["user"]}"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl ResourceTemplate {
     /// A family of resources.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let family = ResourceTemplate::new("file:///{path}", "files");
+    /// assert_eq!(Json::of(&family).get(), r#"{"uriTemplate":"file:///{path}","name":"files"}"#);
+    /// ```
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri_template: uri_template.into(),
@@ -152,23 +207,32 @@ impl ResourceTemplate {
     }
 }
 
-setters! { ResourceTemplate:
+setters! { ResourceTemplate = ResourceTemplate::new("file:///{path}", "files");
     /// Names the family for people.
-    title(String);
+    title(String) = "Files" => r#""title":"Files""#;
     /// Says what they are.
-    description(String);
+    description(String) = "Every file of the project"
+        => r#""description":"Every file of the project""#;
     /// Says their type.
-    mime_type(String);
+    mime_type(String) = "text/plain" => r#""mimeType":"text/plain""#;
     /// Says how to draw them.
-    icons(Vec<Icon>);
+    icons(Vec<Icon>) = [Icon::new("https://example.com/file.png")]
+        => r#""icons":[{"src":"https://example.com/file.png"}]"#;
     /// Adds hints for who shows them.
-    annotations(Annotations);
+    annotations(Annotations) = Annotations::new().priority(0.1)
+        => r#""annotations":{"priority":0.1}"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl ReadResourceParams {
     /// Reads one URI.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let params = ReadResourceParams::new("file:///a");
+    /// assert_eq!(Json::of(&params).get(), r#"{"uri":"file:///a"}"#);
+    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }
@@ -176,18 +240,29 @@ impl ReadResourceParams {
 
 impl ReadResourceResult {
     /// One or several parts.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let result = ReadResourceResult::new(vec![ResourceContents::text("file:///a", "A")]);
+    /// assert_eq!(Json::of(&result).get(), r#"{"contents":[{"uri":"file:///a","text":"A"}]}"#);
+    /// ```
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, meta: None }
     }
 }
 
-setters! { ReadResourceResult:
+setters! { ReadResourceResult = ReadResourceResult::new(vec![ResourceContents::text("file:///a", "A")]);
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl SubscribeParams {
     /// Watches one URI.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(Json::of(&SubscribeParams::new("file:///a")).get(), r#"{"uri":"file:///a"}"#);
+    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }
@@ -195,6 +270,12 @@ impl SubscribeParams {
 
 impl ResourceUpdatedParams {
     /// One URI changed.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let params = ResourceUpdatedParams::new("file:///a");
+    /// assert_eq!(Json::of(&params).get(), r#"{"uri":"file:///a"}"#);
+    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }

@@ -5,6 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::spelling::is_false;
 
 /// The changes a listener wants, or those that a server agrees to tell.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"toolsListChanged":true,"resourceSubscriptions":["file:///a.md"]}"#;
+/// let filter: SubscriptionFilter = Json::parse(text).unwrap().to().unwrap();
+/// assert!(filter.tools_list_changed && !filter.prompts_list_changed);
+/// assert_eq!(filter.resource_subscriptions, ["file:///a.md"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -27,6 +35,13 @@ pub struct SubscriptionFilter {
 }
 
 /// The parameters of `subscriptions/listen`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"notifications":{"taskIds":["t-1"]}}"#;
+/// let params: ListenParams = Json::parse(text).unwrap().to().unwrap();
+/// assert_eq!(params.notifications.task_ids, ["t-1"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListenParams {
@@ -35,6 +50,13 @@ pub struct ListenParams {
 }
 
 /// The parameters of `notifications/subscriptions/acknowledged`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// // A server that tells nothing of what was asked for says so.
+/// let agreed: AcknowledgedParams = Json::parse(r#"{"notifications":{}}"#).unwrap().to().unwrap();
+/// assert!(agreed.notifications.is_empty());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AcknowledgedParams {
@@ -44,31 +66,49 @@ pub struct AcknowledgedParams {
 
 impl SubscriptionFilter {
     /// Nothing.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(Json::of(&SubscriptionFilter::new()).get(), "{}");
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Whether it asks for nothing.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert!(SubscriptionFilter::new().is_empty());
+    /// assert!(!SubscriptionFilter::new().tools_list_changed(true).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-setters! { SubscriptionFilter:
+setters! { SubscriptionFilter = SubscriptionFilter::new();
     /// Hear about the list of tools.
-    tools_list_changed(bool);
+    tools_list_changed(bool) = true => r#"{"toolsListChanged":true}"#;
     /// Hear about the list of prompts.
-    prompts_list_changed(bool);
+    prompts_list_changed(bool) = true => r#"{"promptsListChanged":true}"#;
     /// Hear about the list of resources.
-    resources_list_changed(bool);
+    resources_list_changed(bool) = true => r#"{"resourcesListChanged":true}"#;
     /// Hear about these resources.
-    resource_subscriptions(Vec<String>);
+    resource_subscriptions(Vec<String>) = ["file:///a.md".to_owned()]
+        => r#"{"resourceSubscriptions":["file:///a.md"]}"#;
     /// Hear about these tasks.
-    task_ids(Vec<String>);
+    task_ids(Vec<String>) = ["t-1".to_owned()] => r#"{"taskIds":["t-1"]}"#;
 }
 
 impl ListenParams {
     /// Asks for `notifications`.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let params = ListenParams::new(SubscriptionFilter::new().tools_list_changed(true));
+    /// assert_eq!(Json::of(&params).get(), r#"{"notifications":{"toolsListChanged":true}}"#);
+    /// ```
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications }
     }
@@ -76,6 +116,12 @@ impl ListenParams {
 
 impl AcknowledgedParams {
     /// Agrees to `notifications`.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let params = AcknowledgedParams::new(SubscriptionFilter::new().prompts_list_changed(true));
+    /// assert_eq!(Json::of(&params).get(), r#"{"notifications":{"promptsListChanged":true}}"#);
+    /// ```
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications }
     }

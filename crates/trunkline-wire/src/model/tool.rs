@@ -8,6 +8,14 @@ use crate::json::Json;
 use crate::jsonrpc::Object;
 
 /// A tool in a server's list.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"name":"add","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}"#;
+/// let tool: Tool = Json::parse(text).unwrap().to().unwrap();
+/// assert_eq!(tool.task_support, TaskSupport::Required);
+/// assert_eq!(Json::of(&tool).get(), text);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -45,6 +53,12 @@ pub struct Tool {
 }
 
 /// How a tool says it behaves.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let hints = ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
+/// assert_eq!(Json::of(&hints).get(), r#"{"readOnlyHint":true,"openWorldHint":false}"#);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -67,6 +81,12 @@ pub struct ToolAnnotations {
 }
 
 /// Whether a tool can be called as a task.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// assert_eq!(Json::of(&TaskSupport::Optional).get(), r#""optional""#);
+/// assert_eq!(TaskSupport::default(), TaskSupport::Forbidden);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskSupport {
@@ -80,6 +100,14 @@ pub enum TaskSupport {
 }
 
 /// The parameters of `tools/call`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let text = r#"{"name":"add","arguments":{"a":1.50}}"#;
+/// let params: CallToolParams = Json::parse(text).unwrap().to().unwrap();
+/// // Arguments are kept as they came.
+/// assert_eq!(params.arguments.unwrap().get(), r#"{"a":1.50}"#);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallToolParams {
@@ -94,6 +122,14 @@ pub struct CallToolParams {
 }
 
 /// The answer to `tools/call`.
+///
+/// ```
+/// # use trunkline_wire::{json::Json, model::*};
+/// let silent: CallToolResult = Json::parse(r#"{"content":[]}"#).unwrap().to().unwrap();
+/// let null: CallToolResult = Json::parse(r#"{"structuredContent":null}"#).unwrap().to().unwrap();
+/// assert_eq!(silent.structured_content, None);
+/// assert_eq!(null.structured_content, Some(Json::null()));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -114,6 +150,12 @@ pub struct CallToolResult {
 
 impl Tool {
     /// A tool that takes what `input_schema` says.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let tool = Tool::new("now", Json::of(&serde_json::json!({ "type": "object" })));
+    /// assert_eq!(Json::of(&tool).get(), r#"{"name":"now","inputSchema":{"type":"object"}}"#);
+    /// ```
     pub fn new(name: impl Into<String>, input_schema: Json) -> Self {
         Self {
             name: name.into(),
@@ -129,45 +171,60 @@ impl Tool {
     }
 }
 
-setters! { Tool:
+setters! { Tool = Tool::new("add", Json::of(&serde_json::json!({ "type": "object" })));
     /// Names it for people.
-    title(String);
+    title(String) = "Add numbers" => r#""title":"Add numbers""#;
     /// Says what it does.
-    description(String);
+    description(String) = "Adds two numbers." => r#""description":"Adds two numbers.""#;
     /// Says what its structured result looks like.
-    output_schema(Json);
+    output_schema(Json) = Json::of(&serde_json::json!({ "type": "number" }))
+        => r#""outputSchema":{"type":"number"}"#;
     /// Says how it behaves.
-    annotations(ToolAnnotations);
+    annotations(ToolAnnotations) = ToolAnnotations::new().read_only_hint(true)
+        => r#""annotations":{"readOnlyHint":true}"#;
     /// Says how to draw it.
-    icons(Vec<Icon>);
+    icons(Vec<Icon>) = [Icon::new("https://example.com/plus.png")]
+        => r#""icons":[{"src":"https://example.com/plus.png"}]"#;
     /// Says whether it can be called as a task.
-    task_support(TaskSupport);
+    task_support(TaskSupport) = TaskSupport::Optional
+        => r#""execution":{"taskSupport":"optional"}"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl ToolAnnotations {
     /// Nothing said.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(Json::of(&ToolAnnotations::new()).get(), "{}");
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-setters! { ToolAnnotations:
+setters! { ToolAnnotations = ToolAnnotations::new();
     /// Names it for people.
-    title(String);
+    title(String) = "Delete a file" => r#"{"title":"Delete a file"}"#;
     /// It changes nothing, or something.
-    read_only_hint(bool);
+    read_only_hint(bool) = true => r#"{"readOnlyHint":true}"#;
     /// It may destroy, or not.
-    destructive_hint(bool);
+    destructive_hint(bool) = false => r#"{"destructiveHint":false}"#;
     /// Calling it twice is like once, or not.
-    idempotent_hint(bool);
+    idempotent_hint(bool) = true => r#"{"idempotentHint":true}"#;
     /// It reaches beyond a closed world, or not.
-    open_world_hint(bool);
+    open_world_hint(bool) = false => r#"{"openWorldHint":false}"#;
 }
 
 impl TaskSupport {
     /// Whether it cannot be called as a task.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert!(Tool::new("now", Json::empty_object()).task_support.is_forbidden());
+    /// assert!(!TaskSupport::Optional.is_forbidden());
+    /// ```
     pub fn is_forbidden(&self) -> bool {
         *self == Self::Forbidden
     }
@@ -175,11 +232,25 @@ impl TaskSupport {
 
 impl CallToolParams {
     /// Calls a tool without arguments.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert_eq!(Json::of(&CallToolParams::new("now")).get(), r#"{"name":"now"}"#);
+    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), arguments: None, task: None }
     }
 
     /// Reads the parameters out of their members without copying the arguments.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// # use trunkline_wire::jsonrpc::Object;
+    /// let object = Object::parse(r#"{"name":"add","arguments":null}"#).unwrap();
+    /// let params = CallToolParams::from_object(object).unwrap();
+    /// assert_eq!((&*params.name, params.arguments), ("add", None));
+    /// assert!(CallToolParams::from_object(Object::default()).is_err());
+    /// ```
     pub fn from_object(mut object: Object) -> Result<Self, serde_json::Error> {
         use serde::de::Error as _;
         let name = object.take("name").ok_or_else(|| serde_json::Error::missing_field("name"))?;
@@ -189,6 +260,12 @@ impl CallToolParams {
     }
 
     /// The parameters as members, without copying the arguments.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let params = CallToolParams::new("add").arguments(Json::empty_object());
+    /// assert_eq!(params.into_object().to_json().get(), r#"{"name":"add","arguments":{}}"#);
+    /// ```
     pub fn into_object(self) -> Object {
         let mut object = Object::default();
         object.set("name", Json::string(&self.name));
@@ -202,45 +279,79 @@ impl CallToolParams {
     }
 }
 
-setters! { CallToolParams:
+setters! { CallToolParams = CallToolParams::new("add");
     /// Gives it arguments.
-    arguments(Json);
+    arguments(Json) = Json::of(&serde_json::json!({ "a": 1 }))
+        => r#"{"name":"add","arguments":{"a":1}}"#;
     /// Asks for a task.
-    task(TaskRequest);
+    task(TaskRequest) = TaskRequest::new().ttl_ms(60_000_u64)
+        => r#"{"name":"add","task":{"ttl":60000}}"#;
 }
 
 impl CallToolResult {
     /// What the tool says, in blocks.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let result = CallToolResult::new(vec![Content::text("3"), Content::text("4")]);
+    /// assert_eq!((result.content.len(), result.is_error()), (2, false));
+    /// ```
     pub fn new(content: Vec<Content>) -> Self {
         Self { content, ..Self::default() }
     }
 
     /// The tool says one text.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let result = CallToolResult::text("Sunny");
+    /// assert_eq!(Json::of(&result).get(), r#"{"content":[{"type":"text","text":"Sunny"}]}"#);
+    /// ```
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Content::text(text)])
     }
 
     /// The tool failed, and says so to the model.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let result = CallToolResult::error("There is no such city.");
+    /// assert!(Json::of(&result).get().ends_with(r#""isError":true}"#));
+    /// ```
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: Some(true), ..Self::text(text) }
     }
 
     /// A value for programs, and the same as text for the model.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// let result = CallToolResult::structured(Json::of(&serde_json::json!({ "sum": 3 })));
+    /// assert_eq!(result.content[0].as_text(), Some(r#"{"sum":3}"#));
+    /// assert_eq!(result.structured_content.unwrap().get(), r#"{"sum":3}"#);
+    /// ```
     pub fn structured(value: Json) -> Self {
         Self { structured_content: Some(value.clone()), ..Self::text(value.get()) }
     }
 
     /// Whether the tool failed.
+    ///
+    /// ```
+    /// # use trunkline_wire::{json::Json, model::*};
+    /// assert!(CallToolResult::error("No.").is_error());
+    /// assert!(!CallToolResult::text("Yes.").is_error());
+    /// ```
     pub fn is_error(&self) -> bool {
         self.is_error == Some(true)
     }
 }
 
-setters! { CallToolResult:
+setters! { CallToolResult = CallToolResult::text("3");
     /// Adds a value for programs.
-    structured_content(Json);
+    structured_content(Json) = Json::of(&serde_json::json!({ "sum": 3 }))
+        => r#""structuredContent":{"sum":3}"#;
     /// Adds anything else.
-    meta(Json);
+    meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 /// `task_support` stands inside `execution`.

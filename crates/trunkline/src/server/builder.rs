@@ -125,8 +125,8 @@ impl ServerBuilder {
     }
 
     /// Adds all that a value offers: its methods with `#[tool]`, `#[prompt]` and `#[resource]`.
-    pub fn toolbox<T: Toolbox>(self, toolbox: impl Into<Arc<T>>) -> Self {
-        toolbox.into().register(self)
+    pub fn toolbox(self, toolbox: impl Toolbox) -> Self {
+        Arc::new(toolbox).register(self)
     }
 
     /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read.
@@ -149,8 +149,23 @@ impl ServerBuilder {
     ///     Server::builder("counter", "1.0.0").state(AtomicU64::new(0)).tool(tool("count", count));
     /// assert!(server.try_build().is_ok());
     /// ```
-    pub fn state<T: Send + Sync + 'static>(mut self, state: impl Into<Arc<T>>) -> Self {
-        self.states.insert(TypeId::of::<T>(), state.into());
+    pub fn state<T: Send + Sync + 'static>(self, state: T) -> Self {
+        self.shared_state(Arc::new(state))
+    }
+
+    /// The same for something that is shared with others already.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use trunkline::{Server, State, tool};
+    ///
+    /// let names = Arc::new(Mutex::new(vec!["Ada"]));
+    /// let first = async |State(names): State<Mutex<Vec<&'static str>>>| names.lock().unwrap()[0];
+    /// let server = Server::builder("names", "1.0.0").shared_state(Arc::clone(&names));
+    /// assert!(server.tool(tool("first", first)).try_build().is_ok());
+    /// ```
+    pub fn shared_state<T: Send + Sync + 'static>(mut self, state: Arc<T>) -> Self {
+        self.states.insert(TypeId::of::<T>(), state);
         self
     }
 
@@ -393,6 +408,13 @@ impl ServerBuilder {
 pub trait Toolbox: Send + Sync + 'static {
     /// Registers everything.
     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder;
+}
+
+/// One that is shared with others.
+impl<T: Toolbox> Toolbox for Arc<T> {
+    fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder {
+        T::register(Arc::clone(&self), builder)
+    }
 }
 
 /// Everything that is wrong with what was registered.

@@ -27,6 +27,8 @@ pub struct PromptEntry {
     /// Completes arguments elsewhere.
     pub(crate) completer: Option<Completer>,
     check: Option<Arc<validate::Schema>>,
+    /// The arguments that are no texts.
+    typed: Vec<String>,
     run: Run,
 }
 
@@ -68,6 +70,7 @@ where
         origin: None,
         completer: None,
         check: None,
+        typed: Vec::new(),
         run: Arc::new(run),
     }
 }
@@ -129,7 +132,10 @@ impl PromptEntry {
     }
 
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<GetPromptResult>, Rejection> {
-        (self.run)(&Input { schema: self.check.as_deref(), ..input })
+        let typed = input.arguments.filter(|_| !self.typed.is_empty());
+        let typed = typed.and_then(|it| schema::out_of_texts(it, &self.typed));
+        let arguments = typed.as_ref().or(input.arguments);
+        (self.run)(&Input { schema: self.check.as_deref(), arguments, ..input })
     }
 
     /// Makes it ready to be called, and notes what is wrong with it.
@@ -142,6 +148,7 @@ impl PromptEntry {
             faults.push(format!("The prompt `{name}` reads its arguments twice; keep one `Args`."));
         }
         let schema = self.signature.schema(SchemaProfile::Plain);
+        self.typed = schema.as_ref().map(schema::typed_members).unwrap_or_default();
         self.check = schema.and_then(|it| validate::Schema::compile(&it).ok()).map(Arc::new);
     }
 }

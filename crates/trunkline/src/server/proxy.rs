@@ -163,8 +163,7 @@ impl Remote {
         let remote = Arc::new(self);
         let watch = Arc::new(Watch::default());
         let info = remote.client.server_info().cloned().unwrap_or_default();
-        let mut builder =
-            Server::builder(info.name, info.version).state::<Watch>(Arc::clone(&watch));
+        let mut builder = Server::builder(info.name, info.version).shared_state(Arc::clone(&watch));
         builder.also = remote.capabilities();
         if let Some(title) = info.title {
             builder = builder.title(title);

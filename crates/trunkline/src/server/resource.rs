@@ -18,7 +18,7 @@ use super::lists::Entry;
 use super::prompt::Completions;
 use super::proxy::Completer;
 use crate::extract::{Caller, Visible};
-use crate::schema::SchemaProfile;
+use crate::schema::{self, SchemaProfile};
 use crate::{ToolError, validate};
 
 /// A resource, ready to be registered.
@@ -45,6 +45,8 @@ pub struct TemplateEntry {
     /// Completes variables elsewhere.
     pub(crate) completer: Option<Completer>,
     check: Option<Arc<validate::Schema>>,
+    /// The arguments that are no texts.
+    typed: Vec<String>,
     run: Run,
 }
 
@@ -93,6 +95,7 @@ where
         origin: None,
         completer: None,
         check: None,
+        typed: Vec::new(),
         run,
     }
 }
@@ -252,7 +255,11 @@ impl TemplateEntry {
 
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {
         let (uri, mime_type) = (input.uri.unwrap_or_default(), self.template.mime_type.as_deref());
-        (self.run)(&Input { schema: self.check.as_deref(), ..input }, &About { uri, mime_type })
+        let typed = input.arguments.filter(|_| !self.typed.is_empty());
+        let typed = typed.and_then(|it| schema::out_of_texts(it, &self.typed));
+        let arguments = typed.as_ref().or(input.arguments);
+        let input = Input { schema: self.check.as_deref(), arguments, ..input };
+        (self.run)(&input, &About { uri, mime_type })
     }
 
     /// Makes it ready to be read, and notes what is wrong with it.
@@ -266,6 +273,7 @@ impl TemplateEntry {
                 .push(format!("The template `{uri}` reads its variables twice; keep one `Args`."));
         }
         let schema = self.signature.schema(SchemaProfile::Plain);
+        self.typed = schema.as_ref().map(schema::typed_members).unwrap_or_default();
         self.check = schema.and_then(|it| validate::Schema::compile(&it).ok()).map(Arc::new);
     }
 }

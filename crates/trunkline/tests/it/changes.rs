@@ -235,7 +235,7 @@ async fn a_call_under_way_outlives_its_tool() {
     for (way, revision) in ways_of(&ERAS) {
         let gate = Gate::new();
         let server = builder()
-            .state::<Gate>(Arc::clone(&gate))
+            .shared_state(Arc::clone(&gate))
             .tool(tool("wait", wait))
             .prompt(prompt("wait", async |gate: State<Gate>| wait(gate).await.to_owned()))
             .resource(resource("test://wait", "wait", wait))
@@ -301,7 +301,7 @@ async fn a_handler_changes_its_own_server_and_its_caller_hears_of_it() {
     for (way, revision) in ways_of(&Revision::ALL) {
         let own = Arc::new(std::sync::OnceLock::new());
         let server = builder()
-            .state::<std::sync::OnceLock<Server>>(Arc::clone(&own))
+            .shared_state(Arc::clone(&own))
             .tool(tool("grow", grow))
             .build();
         own.set(server.clone()).unwrap();

@@ -232,7 +232,7 @@ fn a_state_that_is_missing_is_found_when_the_server_is_built() {
         assert!(fault.ends_with("but the server has none; add `.state(..)` with one."), "{fault}");
     }
     assert!(all().state(Hotel).try_build().is_ok());
-    assert!(all().state::<Hotel>(Arc::new(Hotel)).try_build().is_ok());
+    assert!(all().shared_state(Arc::new(Hotel)).try_build().is_ok());
     let built = std::panic::catch_unwind(|| all().build());
     let said = *built.unwrap_err().downcast::<String>().unwrap();
     assert!(said.starts_with("The server cannot be built, for 4 reasons:\n- `t` takes"), "{said}");

@@ -27,7 +27,7 @@ fn server(gate: &Arc<Gate>) -> Server {
     let limits = Limits::default().drain(std::time::Duration::from_millis(50));
     builder()
         .limits(limits)
-        .state::<Gate>(Arc::clone(gate))
+        .shared_state(Arc::clone(gate))
         .tool(tool("watched", watched))
         .tool(tool("hi", async || "hi"))
         .build()
@@ -118,7 +118,7 @@ async fn a_question_of_a_cancelled_call_is_withdrawn() {
     for revision in ERAS {
         let gate = Gate::new();
         let server = builder()
-            .state::<Gate>(Arc::clone(&gate))
+            .shared_state(Arc::clone(&gate))
             .tool(tool("ask", ask))
             .tool(tool("hi", async || "hi"))
             .build();

@@ -68,7 +68,7 @@ fn broken(gate: &Arc<Gate>) -> Server {
     let completed = prompt("greet", async |Args(_): Args<Name>| "Hello".to_owned())
         .complete("name", |_, _| panic!("{SECRET}"));
     builder()
-        .state::<Gate>(Arc::clone(gate))
+        .shared_state(Arc::clone(gate))
         .tool(tool("wait", super::wait))
         .tool(tool("at_once", at_once))
         .tool(tool("later", later))
@@ -160,7 +160,7 @@ async fn what_a_cancelled_handler_holds_may_panic_too() {
     for (way, revision) in ways_of(&ERAS) {
         let gate = Gate::new();
         let server = builder()
-            .state::<Gate>(Arc::clone(&gate))
+            .shared_state(Arc::clone(&gate))
             .tool(tool("grudging", grudging))
             .tool(tool("hi", async || "hi"))
             .build();

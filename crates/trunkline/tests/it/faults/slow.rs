@@ -27,7 +27,7 @@ async fn wait_for_text(gate: State<Gate>) -> String {
 
 fn slow(gate: &Arc<Gate>) -> Server {
     builder()
-        .state::<Gate>(Arc::clone(gate))
+        .shared_state(Arc::clone(gate))
         .tool(tool("wait", wait).timeout(LIMIT))
         .tool(tool("busy", busy).timeout(LIMIT))
         .tool(tool("quick", async || "quick").timeout(LIMIT))
@@ -94,7 +94,7 @@ async fn the_time_of_a_tool_stands_still_while_somebody_is_asked() {
     }
     let gate = Gate::new();
     let server =
-        builder().state::<Gate>(Arc::clone(&gate)).tool(tool("ask", ask).timeout(LIMIT)).build();
+        builder().shared_state(Arc::clone(&gate)).tool(tool("ask", ask).timeout(LIMIT)).build();
     for revision in ERAS {
         let mut side = Side::of(&server, Way::Pipes, revision).await;
         let Side::Pipes(peer) = &mut side else { unreachable!() };
