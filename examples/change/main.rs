@@ -1,44 +1,23 @@
 //! How do tools come and go while the server runs? Whoever listens is told.
 
 use std::process::ExitCode;
-use std::sync::mpsc::{Sender, channel};
-use trunkline::{Server, State, ToolError, tool};
-
-/// What is to change.
-enum Wish {
-    Learn(String),
-    Forget(String),
-}
+use trunkline::{Context, Server, ToolError, tool};
 
 /// Learns a word, which becomes a tool.
 #[tool]
-async fn learn(State(wishes): State<Sender<Wish>>, word: String) -> Result<(), ToolError> {
-    Ok(wishes.send(Wish::Learn(word))?)
+async fn learn(cx: Context, word: String) -> Result<(), ToolError> {
+    let server = cx.server().ok_or(ToolError::new("The server is about to end."))?;
+    let said = format!("{word}!");
+    Ok(server.put_tool(tool(word, move || std::future::ready(said.clone())))?)
 }
 
 /// Forgets a word.
 #[tool]
-async fn forget(State(wishes): State<Sender<Wish>>, word: String) -> Result<(), ToolError> {
-    Ok(wishes.send(Wish::Forget(word))?)
+async fn forget(cx: Context, word: String) -> Result<(), ToolError> {
+    let known = cx.server().is_some_and(|it| it.remove_tool(&word));
+    known.then_some(()).ok_or(ToolError::new("That is not a word I know."))
 }
 
 fn main() -> ExitCode {
-    let (sender, wishes) = channel();
-    let server = Server::builder("change", "1.0.0").state(sender).tool(learn).tool(forget).build();
-    let changing = server.clone();
-    std::thread::spawn(move || {
-        for wish in wishes {
-            match wish {
-                Wish::Learn(word) => {
-                    let said = format!("{word}!");
-                    let tool = tool(word, move || std::future::ready(said.clone()));
-                    if let Err(error) = changing.put_tool(tool) {
-                        eprintln!("{error}");
-                    }
-                }
-                Wish::Forget(word) => drop(changing.remove_tool(&word)),
-            }
-        }
-    });
-    server.run()
+    Server::builder("change", "1.0.0").tool(learn).tool(forget).build().run()
 }

@@ -16,6 +16,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut wrong = edges::compare(&crates, &architecture);
 
     for krate in &crates {
+        // Examples are for people to read: their manifest closes the door for all of them.
+        if krate.name == EXAMPLES {
+            let manifest = run::file("examples/Cargo.toml")?;
+            let is_closed = manifest.lines().any(|line| line.trim() == CLOSED);
+            wrong.extend((!is_closed).then(|| format!("examples/Cargo.toml lacks `{CLOSED}`.")));
+            continue;
+        }
         for root in &krate.roots {
             wrong.extend(root_attribute(&krate.name, root, &run::file(root)?));
         }
@@ -175,6 +182,8 @@ const MOST_LINES: usize = 600;
 const WEIGHTS: [(&str, &str, usize); 2] = [("stdio", "", 45), ("HTTP", "http", 75)];
 const TABLE_MARK: &str = "// tidy: table";
 const SLEEP_EXCUSE: &str = "// the sleep is the subject";
+const EXAMPLES: &str = "trunkline-examples";
+const CLOSED: &str = concat!("un", "safe_code = \"forbid\"");
 const SPAWNER: &str = "trunkline-transport";
 const SPAWN_MODULE: &str = "crates/trunkline-transport/src/child/spawn.rs";
 const CRATES_IO: &str = "\"registry+https://github.com/rust-lang/crates.io-index\"";

@@ -1,10 +1,24 @@
 //! Bytes → the digest that names them.
+//!
+//! ```
+//! use trunkline_auth::digest::sha256;
+//!
+//! let promised = sha256(b"SKILL.md, as it was reviewed");
+//! assert_ne!(sha256(b"SKILL.md, as it was served"), promised);
+//! ```
 
 use std::fmt::Write;
 
 use ring::digest::{SHA256, digest};
 
 /// `sha256:` and 64 lowercase hexadecimal digits.
+///
+/// ```
+/// use trunkline_auth::digest::sha256;
+///
+/// assert!(sha256(b"abc").starts_with("sha256:ba7816bf8f01cfea"));
+/// assert_eq!(sha256(b"").len(), "sha256:".len() + 64);
+/// ```
 pub fn sha256(bytes: &[u8]) -> String {
     let mut out = "sha256:".to_owned();
     for byte in digest(&SHA256, bytes).as_ref() {

@@ -3,6 +3,17 @@
 //! So far it holds [`seal`]: strings that a peer carries for us and can neither read nor change;
 //! [`digest`]: what proves that bytes are the ones that were promised; and [`Principal`]: who was let
 //! in.
+//!
+//! ```
+//! use std::time::{Duration, SystemTime};
+//! use trunkline_auth::{Principal, seal::Sealer};
+//!
+//! let (sealer, now) = (Sealer::random(), SystemTime::now());
+//! let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
+//! let sealed = sealer.seal(b"page 2", alice.id().as_bytes(), now + Duration::from_secs(60));
+//! assert!(sealer.open(&sealed, alice.id().as_bytes(), now).is_ok());
+//! assert!(sealer.open(&sealed, bob.id().as_bytes(), now).is_err());
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -22,11 +22,23 @@ pub struct Principal {
 
 impl Principal {
     /// A principal by name, without an issuer and without scopes.
+    ///
+    /// ```
+    /// # use trunkline_auth::Principal;
+    /// let alice = Principal::new("alice");
+    /// assert_eq!((&*alice.subject, alice.issuer), ("alice", None));
+    /// ```
     pub fn new(subject: impl Into<String>) -> Self {
         Self { issuer: None, subject: subject.into(), scopes: Vec::new() }
     }
 
     /// Says who vouches for it.
+    ///
+    /// ```
+    /// # use trunkline_auth::Principal;
+    /// let alice = Principal::new("alice").issued_by("https://id.example");
+    /// assert_eq!(alice.issuer.as_deref(), Some("https://id.example"));
+    /// ```
     #[must_use]
     pub fn issued_by(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
@@ -34,6 +46,12 @@ impl Principal {
     }
 
     /// Lets it do one thing more.
+    ///
+    /// ```
+    /// # use trunkline_auth::Principal;
+    /// let alice = Principal::new("alice").scope("files:read").scope("files:write");
+    /// assert_eq!(alice.scopes, ["files:read", "files:write"]);
+    /// ```
     #[must_use]
     pub fn scope(mut self, scope: impl Into<String>) -> Self {
         self.scopes.push(scope.into());
@@ -41,11 +59,24 @@ impl Principal {
     }
 
     /// Whether it may do this.
+    ///
+    /// ```
+    /// # use trunkline_auth::Principal;
+    /// let alice = Principal::new("alice").scope("files:read");
+    /// assert!(alice.may("files:read") && !alice.may("files"));
+    /// ```
     pub fn may(&self, scope: &str) -> bool {
         self.scopes.iter().any(|it| it == scope)
     }
 
     /// One text for issuer and subject, to bind things to. No two principals share it.
+    ///
+    /// ```
+    /// # use trunkline_auth::Principal;
+    /// let id = Principal::new("b").issued_by("a").id();
+    /// assert_eq!(id, Principal::new("b").issued_by("a").scope("files:read").id());
+    /// assert_ne!(id, Principal::new("ab").id());
+    /// ```
     pub fn id(&self) -> String {
         // The length keeps the two apart, whatever characters they have.
         let issuer = self.issuer.as_deref().unwrap_or_default();

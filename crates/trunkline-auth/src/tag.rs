@@ -1,4 +1,13 @@
 //! Names that nobody can guess, and short proofs that a name was given out by us.
+//!
+//! ```
+//! use trunkline_auth::tag::{Tagger, random_name};
+//!
+//! let tagger = Tagger::random();
+//! let session = random_name();
+//! let proof = tagger.scope(&session).tag(b"event 7");
+//! assert_eq!(tagger.scope(&session).tag(b"event 7"), proof);
+//! ```
 
 use std::hash::Hasher;
 
@@ -6,21 +15,45 @@ use ring::hmac::{HMAC_SHA256, Key, sign};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Makes keys for proofs, each good for one scope.
+///
+/// ```
+/// # use trunkline_auth::tag::*;
+/// let tagger = Tagger::random();
+/// assert_ne!(tagger.scope("one").tag(b"x"), tagger.scope("two").tag(b"x"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Tagger(Key);
 
 /// Computes proofs within one scope: SipHash-2-4, which is made for short texts, with a key that
 /// is an HMAC of the scope's name.
+///
+/// ```
+/// # use trunkline_auth::tag::*;
+/// let tags = Tagger::random().scope("session");
+/// assert_eq!(tags.tag(&[1, 2]), tags.tag(&[1, 2]));
+/// ```
 #[derive(Clone, Copy)]
 pub struct Tags(u64, u64);
 
 impl Tagger {
     /// A tagger whose key lives as long as this process.
+    ///
+    /// ```
+    /// # use trunkline_auth::tag::*;
+    /// // No two processes, and no two taggers, agree.
+    /// assert_ne!(Tagger::random().scope("a").tag(b"x"), Tagger::random().scope("a").tag(b"x"));
+    /// ```
     pub fn random() -> Self {
         Self(Key::generate(HMAC_SHA256, &SystemRandom::new()).expect(RANDOM))
     }
 
     /// The proofs of `scope`.
+    ///
+    /// ```
+    /// # use trunkline_auth::tag::*;
+    /// let tagger = Tagger::random();
+    /// assert_eq!(tagger.scope("a").tag(b"x"), tagger.clone().scope("a").tag(b"x"));
+    /// ```
     pub fn scope(&self, scope: &str) -> Tags {
         let key = sign(&self.0, scope.as_bytes());
         let half = |from: usize| {
@@ -33,6 +66,12 @@ impl Tagger {
 
 impl Tags {
     /// The proof for `place`.
+    ///
+    /// ```
+    /// # use trunkline_auth::tag::*;
+    /// let tags = Tagger::random().scope("session");
+    /// assert_ne!(tags.tag(b"event 7"), tags.tag(b"event 8"));
+    /// ```
     pub fn tag(self, place: &[u8]) -> u64 {
         #[allow(deprecated, reason = "its successor for hash maps leaves the function open")]
         let mut hasher = std::hash::SipHasher::new_with_keys(self.0, self.1);
@@ -42,6 +81,13 @@ impl Tags {
 }
 
 /// 128 random bits, as 32 letters and digits.
+///
+/// ```
+/// # use trunkline_auth::tag::*;
+/// let name = random_name();
+/// assert_eq!(name.len(), 32);
+/// assert!(name.bytes().all(|byte| byte.is_ascii_hexdigit()));
+/// ```
 pub fn random_name() -> String {
     let mut bytes = [0; 16];
     SystemRandom::new().fill(&mut bytes).expect(RANDOM);

@@ -1,5 +1,14 @@
 //! What a message says in its body → what HTTP repeats in its head, so that whoever stands between
 //! can route without reading the body; and the checks that both say the same.
+//!
+//! ```
+//! use trunkline_wire::header;
+//!
+//! // What a POST of `tools/call` says in its head, so that a proxy need not read the body.
+//! assert_eq!(header::name_member("tools/call"), Some("name"));
+//! assert_eq!(header::encode_value("book"), "book");
+//! assert_eq!(header::encode_value("réserver"), "=?base64?csOpc2VydmVy?=");
+//! ```
 
 mod param;
 mod registry;
@@ -23,6 +32,12 @@ pub const NAME: &str = "mcp-name";
 pub const PARAM_PREFIX: &str = "mcp-param-";
 
 /// The member of the parameters that `Mcp-Name` repeats, for the methods that have that header.
+///
+/// ```
+/// # use trunkline_wire::header::*;
+/// assert_eq!(name_member("resources/read"), Some("uri"));
+/// assert_eq!(name_member("tools/list"), None);
+/// ```
 pub fn name_member(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),

@@ -2,10 +2,25 @@
 //!
 //! Absence from this table is the version gate: a method that a revision lacks is answered with
 //! "method not found", in one place, for every transport.
+//!
+//! ```
+//! use trunkline_wire::method::{Kind, Sender, find};
+//! use trunkline_wire::revision::Revision;
+//!
+//! let row = find("tools/list", Sender::Client, Revision::V2024_11_05).unwrap();
+//! assert_eq!(row.kind, Kind::Request);
+//! assert_eq!(find("initialize", Sender::Client, Revision::V2026_07_28), None);
+//! ```
 
 use crate::revision::Revision::{self, *};
 
 /// Who may send a message.
+///
+/// ```
+/// # use trunkline_wire::{method::*, revision::Revision};
+/// let row = find("notifications/cancelled", Sender::Server, Revision::LATEST).unwrap();
+/// assert_eq!(row.sender, Sender::Either);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Sender {
@@ -15,6 +30,12 @@ pub enum Sender {
 }
 
 /// Whether an answer is owed.
+///
+/// ```
+/// # use trunkline_wire::{method::*, revision::Revision};
+/// let notifications = TABLE.iter().filter(|row| row.kind == Kind::Notification);
+/// assert!(notifications.into_iter().all(|row| row.name.starts_with("notifications/")));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -24,6 +45,15 @@ pub enum Kind {
 
 /// The capability without which a method is not served: the receiver's for requests, the
 /// sender's for notifications.
+///
+/// ```
+/// # use trunkline_wire::{method::*, revision::Revision};
+/// # use trunkline_wire::model::{ListChanged, ServerCapabilities};
+/// let server = ServerCapabilities::new().tools(ListChanged::new(false));
+/// let open = TABLE.iter().filter(|row| server.supports(row.gate) && row.gate != Gate::None);
+/// assert!(open.clone().any(|row| row.name == "tools/call"));
+/// assert!(open.clone().all(|row| row.gate == Gate::Tools));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Gate {
@@ -46,6 +76,13 @@ pub enum Gate {
 }
 
 /// One row of the table.
+///
+/// ```
+/// # use trunkline_wire::{method::*, revision::Revision};
+/// let row = TABLE.iter().find(|row| row.name == "elicitation/create").unwrap();
+/// assert_eq!((row.since, row.until), (Revision::V2025_06_18, Revision::V2025_11_25));
+/// assert_eq!((row.sender, row.gate), (Sender::Server, Gate::Elicitation));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The method's name on the wire.
@@ -64,6 +101,12 @@ pub struct Row {
 
 impl Row {
     /// Whether `revision` has this method.
+    ///
+    /// ```
+    /// # use trunkline_wire::{method::*, revision::Revision};
+    /// let row = find("initialize", Sender::Client, Revision::V2025_11_25).unwrap();
+    /// assert!(row.exists_in(Revision::V2024_11_05) && !row.exists_in(Revision::V2026_07_28));
+    /// ```
     pub fn exists_in(&self, revision: Revision) -> bool {
         self.since <= revision && revision <= self.until
     }
@@ -125,6 +168,13 @@ pub const EMBEDDED: [&str; 3] = ["elicitation/create", "sampling/createMessage",
 pub const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// Finds a method as `revision` knows it and `sender` may send it.
+///
+/// ```
+/// # use trunkline_wire::{method::*, revision::Revision};
+/// assert!(find("roots/list", Sender::Server, Revision::V2025_11_25).is_some());
+/// assert!(find("roots/list", Sender::Client, Revision::V2025_11_25).is_none());
+/// assert!(find("roots/list", Sender::Server, Revision::V2026_07_28).is_none());
+/// ```
 pub fn find(name: &str, sender: Sender, revision: Revision) -> Option<&'static Row> {
     TABLE.iter().find(|row| {
         row.name == name
@@ -134,6 +184,13 @@ pub fn find(name: &str, sender: Sender, revision: Revision) -> Option<&'static R
 }
 
 /// The table's own copy of a name.
+///
+/// ```
+/// # use trunkline_wire::{method::*, revision::Revision};
+/// let name = String::from("tools/call");
+/// assert_eq!(static_name(&name), Some("tools/call"));
+/// assert_eq!(static_name("tools/cal"), None);
+/// ```
 pub fn static_name(name: &str) -> Option<&'static str> {
     TABLE.iter().find(|row| row.name == name).map(|row| row.name)
 }

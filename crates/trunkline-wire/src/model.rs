@@ -4,6 +4,16 @@
 //! Reading is permissive: unknown members are ignored and optional ones may be missing. Anything
 //! that is carried rather than understood is [`Json`](crate::json::Json), so these types are read
 //! from JSON text only. [`crate::era`] says how each revision spells them.
+//!
+//! ```
+//! use trunkline_wire::json::Json;
+//! use trunkline_wire::model::{ListChanged, ServerCapabilities};
+//!
+//! let server = ServerCapabilities::new().tools(ListChanged::new(true));
+//! assert_eq!(Json::of(&server).get(), r#"{"tools":{"listChanged":true}}"#);
+//! let newer = Json::parse(r#"{"tools":{"listChanged":true},"new":1}"#).unwrap();
+//! assert_eq!(newer.to::<ServerCapabilities>().unwrap(), server);
+//! ```
 
 // What every example below stands on; readers know it already.
 macro_rules! example {

@@ -1,4 +1,12 @@
 //! Names and URIs: what a tool may be called, percent coding, URI templates.
+//!
+//! ```
+//! use trunkline_wire::text::{UriTemplate, is_tool_name};
+//!
+//! assert!(is_tool_name("files.read"));
+//! let template = UriTemplate::parse("city://{name}/weather").unwrap();
+//! assert_eq!(template.matches("city://S%C3%A3o/weather").unwrap()["name"], "São".into());
+//! ```
 
 mod template;
 
@@ -10,17 +18,38 @@ pub use template::{
 pub const MAX_TOOL_NAME: usize = 128;
 
 /// Whether `name` is 1 to 128 of `A–Z a–z 0–9 _ . -`.
+///
+/// ```
+/// # use trunkline_wire::text::*;
+/// assert!(is_tool_name("admin.tools-list_2"));
+/// assert!(!is_tool_name("two words") && !is_tool_name(""));
+/// assert!(!is_tool_name(&"x".repeat(MAX_TOOL_NAME + 1)));
+/// ```
 pub fn is_tool_name(name: &str) -> bool {
     (1..=MAX_TOOL_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
 /// Appends `text` with everything but unreserved characters as `%XX`.
+///
+/// ```
+/// # use trunkline_wire::text::*;
+/// let mut uri = "city://".to_owned();
+/// percent_encode("São/1", &mut uri);
+/// assert_eq!(uri, "city://S%C3%A3o%2F1");
+/// ```
 pub fn percent_encode(text: &str, out: &mut String) {
     encode(text, is_unreserved, out);
 }
 
 /// Appends `text`, leaving reserved characters and what is encoded already as they are.
+///
+/// ```
+/// # use trunkline_wire::text::*;
+/// let mut uri = String::new();
+/// percent_encode_reserved("/a b?c=%20%", &mut uri);
+/// assert_eq!(uri, "/a%20b?c=%20%25");
+/// ```
 pub fn percent_encode_reserved(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.find('%') {
@@ -33,6 +62,13 @@ pub fn percent_encode_reserved(text: &str, out: &mut String) {
 }
 
 /// Undoes percent coding; `None` if a `%` has no two digits or the bytes are not UTF-8.
+///
+/// ```
+/// # use trunkline_wire::text::*;
+/// assert_eq!(percent_decode("S%c3%A3o").as_deref(), Some("São"));
+/// assert_eq!(percent_decode("100%"), None);
+/// assert_eq!(percent_decode("%ff"), None, "this is not UTF-8");
+/// ```
 pub fn percent_decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());

@@ -46,7 +46,9 @@ pub use extract::{Args, Caller, Cancelled, Capabilities, ClientInfo, Extension, 
 pub use form::Form;
 pub use schema::SchemaProfile;
 pub use secret::Secret;
-pub use server::{Answer, Context, Json, Server, prompt, resource, skill, template, tool};
+pub use server::{
+    Answer, Context, IntoTool, Json, Server, Task, prompt, resource, skill, template, tool,
+};
 pub use trace::TraceContext;
 pub use trunkline_auth::Principal;
 #[cfg(feature = "macros")]

@@ -28,7 +28,7 @@ mod terms;
 mod tool;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use trunkline_auth::seal::Sealer;
@@ -64,6 +64,15 @@ pub use trunkline_proto::task::TaskBounds;
 
 /// A server, ready to be served any number of times. Cheap to clone. The work of its tasks ends with
 /// the last clone.
+///
+/// ```
+/// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let clones = (server.clone(), server);
+/// let client = Client::in_memory(&clones.0).await?;
+/// assert_eq!(client.call_tool("now", ()).await?.content[0].as_text(), Some("noon"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Server(Arc<Owner>);
 
@@ -77,6 +86,8 @@ impl Drop for Owner {
 }
 
 pub(crate) struct Inner {
+    /// Those who keep the server, to be handed out to handlers.
+    owner: OnceLock<Weak<Owner>>,
     pub(crate) core: Arc<core::Config>,
     pub(crate) limits: Limits,
     pub(crate) tools: Registry<ToolEntry>,
@@ -100,11 +111,31 @@ pub(crate) struct Inner {
 
 impl Server {
     /// A server under construction.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("clock", "1.0.0").title("The clock").build();
+    /// let client = Client::in_memory(&server).await?;
+    /// assert_eq!(client.server_info().unwrap().version, "1.0.0");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name, version)
     }
 
     /// Serves one peer over a byte stream until it hangs up.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, transport::memory};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("empty", "1.0.0").build();
+    /// let ((reader, writer), (server_reader, server_writer)) = memory::pair();
+    /// let serving = tokio::spawn(async move { server.serve(server_reader, server_writer).await });
+    /// let client = Client::builder("example", "1.0.0").connect_io(reader, writer).await?;
+    /// client.close().await;
+    /// assert!(serving.await?.is_ok(), "it ends when the peer hangs up");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn serve(
         &self,
         reader: impl AsyncRead + Unpin,
@@ -128,6 +159,13 @@ impl Server {
     }
 
     /// Serves the process that started this one, over stdin and stdout.
+    ///
+    /// ```no_run
+    /// #[tokio::main(flavor = "current_thread")]
+    /// async fn main() -> Result<(), trunkline::server::ServeError> {
+    ///     trunkline::Server::builder("empty", "1.0.0").build().serve_stdio().await
+    /// }
+    /// ```
     pub async fn serve_stdio(&self) -> Result<(), ServeError> {
         let reader = stdio::stdin().map_err(ServeError::Stdio)?;
         let writer = stdio::stdout().map_err(ServeError::Stdio)?;
@@ -135,6 +173,12 @@ impl Server {
     }
 
     /// [`Self::serve_stdio`] for a `main` without a runtime.
+    ///
+    /// ```no_run
+    /// fn main() -> Result<(), trunkline::server::ServeError> {
+    ///     trunkline::Server::builder("empty", "1.0.0").build().run_stdio()
+    /// }
+    /// ```
     pub fn run_stdio(&self) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(ServeError::Stdio)?;
@@ -146,6 +190,20 @@ impl Server {
 
     /// Tells every listening client that something changed, each in its revision's way. A client
     /// that does not read is told later, and holds up nobody.
+    ///
+    /// ```
+    /// # use trunkline::{Change, Client, Server, model::SubscriptionFilter, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let menu = resource("menu://today", "menu", async || "Soup.");
+    /// let server = Server::builder("inn", "1.0.0").resource(menu).build();
+    /// let client = Client::in_memory(&server).await?;
+    /// let filter = SubscriptionFilter::new().resource_subscriptions(["menu://today".to_owned()]);
+    /// let mut listener = client.listen(filter).await?;
+    /// let change = Change::Resource("menu://today".to_owned());
+    /// server.changed(change.clone()).await;
+    /// assert_eq!(listener.next().await, Some(change));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn changed(&self, change: Change) {
         self.0.0.tell(&change);
     }
@@ -155,7 +213,9 @@ impl Server {
     }
 
     fn new(inner: Inner) -> Self {
-        Self(Arc::new(Owner(Arc::new(inner))))
+        let owner = Arc::new(Owner(Arc::new(inner)));
+        let _ = owner.0.owner.set(Arc::downgrade(&owner));
+        Self(owner)
     }
 }
 
@@ -169,6 +229,11 @@ impl fmt::Debug for Server {
 }
 
 /// Why a server stopped serving.
+///
+/// ```
+/// let error = trunkline::server::ServeError::Stdio(std::io::Error::other("closed"));
+/// assert_eq!(error.to_string(), "stdin and stdout cannot be used: closed.");
+/// ```
 #[derive(Debug)]
 pub enum ServeError {
     /// stdin or stdout could not be used.

@@ -281,9 +281,8 @@ fn a_revision_the_server_lacks() {
 
 #[test]
 fn errors_of_the_server() {
-    let cases: [(&[&str], &[&str]); 4] = [
+    let cases: [(&[&str], &[&str]); 3] = [
         (&["call", "nope"], &["tools/call failed", "`nope`", "-32602", "trunkline list"]),
-        (&["call", "boom"], &["tools/call failed", "-32603"]),
         (&["read", "demo://nope"], &["resources/read failed", "demo://nope"]),
         (&["prompt", "nope"], &["prompts/get failed", "nope"]),
     ];
@@ -294,6 +293,13 @@ fn errors_of_the_server() {
             assert!(found.stderr.contains(part), "`{part}` is not in: {}", found.stderr);
         }
     }
+}
+
+#[test]
+fn a_tool_that_panics() {
+    let found = against_demo(&["call", "boom"]);
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    assert!(found.stdout.contains("`boom` failed unexpectedly."), "{}", found.stdout);
 }
 
 #[test]

@@ -43,6 +43,14 @@ pub(super) fn template(raw: &Json) -> Result<Json, serde_json::Error> {
 }
 
 /// Reads the answer to `mcp/listTools`. The schema may be called `parameters`.
+///
+/// ```
+/// # use trunkline_wire::{dialect::*, json::Json};
+/// let raw = Json::parse(r#"[{"toolId":"add","parameters":{"type":"object"}},{"name":"now"}]"#);
+/// let tools = read_tools(&raw.unwrap()).unwrap();
+/// assert_eq!((&*tools[0].name, &*tools[1].name), ("add", "now"));
+/// assert_eq!(tools[1].input_schema.get(), r#"{"type":"object"}"#);
+/// ```
 pub fn read_tools(raw: &Json) -> Result<Vec<Tool>, serde_json::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -72,6 +80,14 @@ pub fn read_tools(raw: &Json) -> Result<Vec<Tool>, serde_json::Error> {
 }
 
 /// Reads the answer to `mcp/listResources`; what takes a query is a template.
+///
+/// ```
+/// # use trunkline_wire::{dialect::*, json::Json};
+/// let raw = Json::parse(r#"[{"resourceId":"file:///a"},{"resourceId":"city://{name}"}]"#);
+/// let (resources, templates) = read_resources(&raw.unwrap()).unwrap();
+/// assert_eq!(resources[0].uri, "file:///a");
+/// assert_eq!(templates[0].uri_template, "city://{name}");
+/// ```
 pub fn read_resources(
     raw: &Json,
 ) -> Result<(Vec<Resource>, Vec<ResourceTemplate>), serde_json::Error> {

@@ -1,5 +1,14 @@
 //! The model ⇄ JSON for the revisions that begin with `initialize`: drop or reshape what the
 //! revision lacks, then write. Reading needs no codec, since the model reads every spelling.
+//!
+//! ```
+//! use trunkline_wire::era::stateful;
+//! use trunkline_wire::{json::Json, model::CallToolResult, revision::Revision};
+//!
+//! let result = CallToolResult::structured(Json::of(&serde_json::json!({ "sum": 3 })));
+//! let old = stateful::encode_result(result, Revision::V2024_11_05.profile());
+//! assert_eq!(old.get(), r#"{"content":[{"type":"text","text":"{\"sum\":3}"}]}"#);
+//! ```
 
 mod fit;
 mod schema;
@@ -20,26 +29,72 @@ use crate::model::{
 use crate::revision::{Era, Revision};
 
 /// Something that older revisions know less of.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let mut prompt = Prompt::new("review").title("Review code");
+/// prompt.fit(Revision::V2025_06_18.profile());
+/// assert!(prompt.title.is_some());
+/// prompt.fit(Revision::V2025_03_26.profile());
+/// assert!(prompt.title.is_none());
+/// ```
 pub trait Fit {
     /// Drops or reshapes whatever the revision lacks.
+    ///
+    /// ```
+    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+    /// let mut me = Implementation::new("a", "1").icons([Icon::new("https://example.com/a.png")]);
+    /// me.fit(Revision::V2025_06_18.profile());
+    /// assert!(me.icons.is_empty());
+    /// ```
     fn fit(&mut self, profile: &Profile);
 }
 
 /// Something that can be the result of a request.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// fn cacheable<T: ResultBody>(_: &T) -> bool {
+///     T::CACHEABLE
+/// }
+/// assert!(cacheable(&ListToolsResult::new(Vec::new())));
+/// assert!(!cacheable(&CallToolResult::text("Sunny")));
+/// ```
 pub trait ResultBody: Fit + Serialize {
     /// Whether 2026-07-28 requires a cache hint with it.
     const CACHEABLE: bool = false;
 
     /// Takes the `_meta` out.
+    ///
+    /// ```
+    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+    /// let mut result = CallToolResult::text("Sunny").meta(Json::empty_object());
+    /// assert_eq!(result.take_meta(), Some(Json::empty_object()));
+    /// assert_eq!(result.take_meta(), None);
+    /// ```
     fn take_meta(&mut self) -> Option<Json>;
 
     /// Appends the value as a JSON object.
+    ///
+    /// ```
+    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+    /// let mut out = Vec::new();
+    /// EmptyResult::new().write(&mut out);
+    /// assert_eq!(out, b"{}");
+    /// ```
     fn write(&self, out: &mut Vec<u8>) {
         serde_json::to_writer(out, self).expect("the protocol's own types are always writable");
     }
 }
 
 /// Writes a result as the revision has it.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let list = ListPromptsResult::new(vec![Prompt::new("review").title("Review code")]);
+/// let json = encode_result(list, Revision::V2024_11_05.profile());
+/// assert_eq!(json.get(), r#"{"prompts":[{"name":"review"}]}"#);
+/// ```
 pub fn encode_result<T: ResultBody>(mut value: T, profile: &Profile) -> Json {
     value.fit(profile);
     let mut out = Vec::new();
@@ -48,6 +103,12 @@ pub fn encode_result<T: ResultBody>(mut value: T, profile: &Profile) -> Json {
 }
 
 /// Writes parameters as the revision has them.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let params = encode_params(SetLevelParams::new(LogLevel::Error), Revision::V2025_11_25.profile());
+/// assert_eq!(params.to_json().get(), r#"{"level":"error"}"#);
+/// ```
 pub fn encode_params<T: Fit + Serialize>(mut value: T, profile: &Profile) -> Object {
     value.fit(profile);
     Object::of(&value)
@@ -57,6 +118,14 @@ pub fn encode_params<T: Fit + Serialize>(mut value: T, profile: &Profile) -> Obj
 /// where structured results must be objects, the value goes inside `result` exactly if the schema
 /// does. Call it before encoding whenever the schema is at hand; without it only values that are
 /// no objects are wrapped.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let schema = Json::parse(r#"{"type":"array"}"#).unwrap();
+/// let mut result = CallToolResult::structured(Json::of(&[1, 2]));
+/// fit_output(&mut result, Some(&schema), Revision::V2025_11_25.profile());
+/// assert_eq!(result.structured_content.unwrap().get(), r#"{"result":[1,2]}"#);
+/// ```
 pub fn fit_output(result: &mut CallToolResult, schema: Option<&Json>, profile: &Profile) {
     if profile.structured == Structured::Object
         && schema.is_some_and(|schema| !schema::is_object_schema(schema))
@@ -67,6 +136,14 @@ pub fn fit_output(result: &mut CallToolResult, schema: Option<&Json>, profile: &
 }
 
 /// Appends a tool's result as the revision has it. Blocks of plain text are written in one pass.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let (result, mut out) = (CallToolResult::text("Sunny"), Vec::new());
+/// write_call_tool_result(&result, Revision::LATEST.profile(), &Extras::default(), &mut out);
+/// let json = br#"{"resultType":"complete","content":[{"type":"text","text":"Sunny"}]}"#;
+/// assert_eq!(out, json);
+/// ```
 pub fn write_call_tool_result(
     result: &CallToolResult,
     profile: &Profile,
@@ -150,11 +227,23 @@ pub(super) fn write_body(result: &CallToolResult, meta: Option<&Json>, out: &mut
 
 /// A task as 2025-11-25 spells it: the answer to `tasks/get` and `tasks/cancel`, and the
 /// parameters of `notifications/tasks/status`.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let json = encode_task(&Task::new("t-1", "2025-11-25T12:00:00Z").ttl_ms(9_u64));
+/// assert!(json.get().ends_with(r#""ttl":9}"#), "2025-11-25 does not say `ttlMs`");
+/// ```
 pub fn encode_task(task: &Task) -> Json {
     Json::of(&TaskOnWire::of(task))
 }
 
 /// The answer to a request that became a task.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let json = encode_task_created(&Task::new("t-1", "2025-11-25T12:00:00Z"));
+/// assert!(json.get().starts_with(r#"{"task":{"taskId":"t-1""#));
+/// ```
 pub fn encode_task_created(task: &Task) -> Json {
     #[derive(Serialize)]
     struct Created<'a> {
@@ -164,6 +253,12 @@ pub fn encode_task_created(task: &Task) -> Json {
 }
 
 /// The answer to `tasks/list`.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let json = encode_task_list(&ListTasksResult::new(Vec::new()).next_cursor("page-2"));
+/// assert_eq!(json.get(), r#"{"tasks":[],"nextCursor":"page-2"}"#);
+/// ```
 pub fn encode_task_list(list: &ListTasksResult) -> Json {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -208,6 +303,15 @@ impl<'a> TaskOnWire<'a> {
 }
 
 /// The `_meta` of a request or notification.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// # use trunkline_wire::jsonrpc::Id;
+/// let raw = Json::parse(r#"{"progressToken":7,"traceparent":"00-0-0-00"}"#).unwrap();
+/// let meta = RequestMeta::read(Some(&raw)).unwrap();
+/// assert_eq!(meta.progress_token, Some(Id::Number(7)));
+/// assert!(meta.rest.get("traceparent").is_some());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestMeta {
     /// Asks for progress notifications.
@@ -220,6 +324,14 @@ pub struct RequestMeta {
 
 impl RequestMeta {
     /// Reads `params._meta`.
+    ///
+    /// ```
+    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+    /// # use trunkline_wire::model::meta::MetaFault;
+    /// assert_eq!(RequestMeta::read(None), Ok(RequestMeta::default()));
+    /// let raw = Json::parse(r#"{"progressToken":1.5}"#).unwrap();
+    /// assert_eq!(RequestMeta::read(Some(&raw)), Err(MetaFault::Wrong("progressToken")));
+    /// ```
     pub fn read(meta: Option<&Json>) -> Result<Self, MetaFault> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -240,6 +352,14 @@ impl RequestMeta {
     }
 
     /// The `_meta` to send, unless it would be empty.
+    ///
+    /// ```
+    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+    /// let meta = RequestMeta { related_task: Some("t-1".into()), ..RequestMeta::default() };
+    /// let json = r#"{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}"#;
+    /// assert_eq!(meta.to_json().unwrap().get(), json);
+    /// assert_eq!(RequestMeta::default().to_json(), None);
+    /// ```
     pub fn to_json(&self) -> Option<Json> {
         let mut meta = self.rest.clone();
         if let Some(token) = &self.progress_token {
@@ -262,6 +382,12 @@ pub(super) fn take_token(meta: &mut Object) -> Result<Option<Id>, MetaFault> {
 }
 
 /// Why a question cannot be put in a revision.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let sentence = "In this revision the field `colours` cannot hold several choices.";
+/// assert_eq!(Unfit::Many("colours".into()).to_string(), sentence);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// The revision has no elicitation.
@@ -275,6 +401,14 @@ pub enum Unfit {
 }
 
 /// Whether the revision has a way to ask this. What passes is reshaped by [`Fit`].
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let ask = InputRequest::Elicit(ElicitParams::url("Please pay.", "https://example.com/pay"));
+/// assert_eq!(can_ask(&ask, Revision::V2025_03_26.profile()), Err(Unfit::Elicitation));
+/// assert_eq!(can_ask(&ask, Revision::V2025_06_18.profile()), Err(Unfit::Url));
+/// assert_eq!(can_ask(&ask, Revision::V2025_11_25.profile()), Ok(()));
+/// ```
 pub fn can_ask(request: &InputRequest, profile: &Profile) -> Result<(), Unfit> {
     match request {
         InputRequest::Elicit(_) if !profile.titles => Err(Unfit::Elicitation),
@@ -309,6 +443,13 @@ impl fmt::Display for Unfit {
 impl std::error::Error for Unfit {}
 
 /// Writes a result as any revision has it.
+///
+/// ```
+/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
+/// let told = |revision| encode(EmptyResult::new(), revision, &Extras::default());
+/// assert_eq!(told(Revision::V2025_11_25).get(), "{}");
+/// assert_eq!(told(Revision::V2026_07_28).get(), r#"{"resultType":"complete"}"#);
+/// ```
 pub fn encode<T: ResultBody>(value: T, revision: Revision, extras: &Extras<'_>) -> Json {
     match revision.era() {
         Era::Stateful => encode_result(value, revision.profile()),

@@ -1,5 +1,16 @@
 //! The model ⇄ JSON for 2026-07-28: every request carries its [`Envelope`] in `_meta`, every
 //! result says its `resultType`, and what can be kept says for how long.
+//!
+//! ```
+//! use trunkline_wire::era::stateless::{Decoded, Extras, decode_result, encode_result};
+//! use trunkline_wire::model::{CacheHint, ListToolsResult};
+//!
+//! let extras = Extras { cache: Some(CacheHint::public(5_000)), ..Extras::default() };
+//! let json = encode_result(ListToolsResult::new(Vec::new()), &extras);
+//! let text = r#"{"resultType":"complete","ttlMs":5000,"cacheScope":"public","tools":[]}"#;
+//! assert_eq!(json.get(), text);
+//! assert!(matches!(decode_result(json), Ok(Decoded::Complete(_))));
+//! ```
 
 mod envelope;
 
@@ -16,6 +27,14 @@ use crate::revision::Revision;
 pub use envelope::Envelope;
 
 /// What goes on a result besides its body.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let me = Json::of(&Implementation::new("travel", "1.0"));
+/// let extras = Extras { server_info: Some(&me), ..Extras::default() };
+/// let json = encode_result(EmptyResult::new(), &extras);
+/// assert_eq!(decode_server_info(&json).unwrap().name, "travel");
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
     /// How long the result stays fresh; [`CacheHint::NONE`] where a hint is required and not given.
@@ -25,6 +44,12 @@ pub struct Extras<'a> {
 }
 
 /// What a result turned out to be.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let raw = Json::parse(r#"{"resultType":"surprise"}"#).unwrap();
+/// assert_eq!(decode_result(raw).unwrap(), Decoded::Unknown("surprise".into()));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
     /// The answer, unchanged.
@@ -38,6 +63,14 @@ pub enum Decoded {
 }
 
 /// Writes a result.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// // Nobody said how long a list stays fresh, so it does not.
+/// let json = encode_result(ListPromptsResult::new(Vec::new()), &Extras::default());
+/// assert_eq!(decode_cache(&json), CacheHint::NONE);
+/// assert!(json.get().contains(r#""ttlMs":0"#));
+/// ```
 pub fn encode_result<T: ResultBody>(mut value: T, extras: &Extras<'_>) -> Json {
     value.fit(Revision::LATEST.profile());
     let meta = value.take_meta();
@@ -49,6 +82,13 @@ pub fn encode_result<T: ResultBody>(mut value: T, extras: &Extras<'_>) -> Json {
 }
 
 /// Makes a result of members that are already spelled as this revision has them.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let body = Object::parse(r#"{"resultType":"task","prompts":[]}"#).unwrap();
+/// let json = stamp(body, false, &Extras::default());
+/// assert_eq!(json.get(), r#"{"resultType":"complete","prompts":[]}"#);
+/// ```
 pub fn stamp(mut body: Object, is_cacheable: bool, extras: &Extras<'_>) -> Json {
     body.take("resultType");
     if is_cacheable {
@@ -64,6 +104,13 @@ pub fn stamp(mut body: Object, is_cacheable: bool, extras: &Extras<'_>) -> Json 
 }
 
 /// Writes a result that asks before it answers. It is never kept.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let input = InputRequired::new(vec![("where".to_owned(), InputRequest::Roots)]);
+/// let json = encode_input_required(&input, &Extras::default());
+/// assert_eq!(decode_result(json).unwrap(), Decoded::InputRequired(input));
+/// ```
 pub fn encode_input_required(input: &InputRequired, extras: &Extras<'_>) -> Json {
     let mut input = input.clone();
     input.fit(Revision::LATEST.profile());
@@ -71,16 +118,36 @@ pub fn encode_input_required(input: &InputRequired, extras: &Extras<'_>) -> Json
 }
 
 /// Writes the answer to a request that became a task.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let task = Task::new("t-1", "2026-07-28T12:00:00Z");
+/// let json = encode_task_created(&task, &Extras::default());
+/// assert_eq!(decode_result(json).unwrap(), Decoded::Task(task));
+/// ```
 pub fn encode_task_created(task: &Task, extras: &Extras<'_>) -> Json {
     encode_as("task", &Json::of(task), extras)
 }
 
 /// Writes the answer to `tasks/get`.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let task = DetailedTask::new(Task::new("t-1", "2026-07-28T12:00:00Z"));
+/// let json = encode_task_detail(&task, &Extras::default());
+/// assert!(json.get().starts_with(r#"{"resultType":"complete","taskId":"t-1""#));
+/// ```
 pub fn encode_task_detail(task: &DetailedTask, extras: &Extras<'_>) -> Json {
     encode_as("complete", &encode_task_params(task), extras)
 }
 
 /// The parameters of `notifications/tasks`.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let task = DetailedTask::new(Task::new("t-1", "2026-07-28T12:00:00Z"));
+/// assert_eq!(encode_task_params(&task).to::<DetailedTask>().unwrap(), task);
+/// ```
 pub fn encode_task_params(task: &DetailedTask) -> Json {
     let mut task = task.clone();
     for (_, request) in &mut task.input_requests {
@@ -90,6 +157,13 @@ pub fn encode_task_params(task: &DetailedTask) -> Json {
 }
 
 /// The answer that ends `subscriptions/listen`.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let json = encode_listen_result(&Id::Number(7), &Extras::default());
+/// let text = r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#;
+/// assert_eq!(json.get(), text);
+/// ```
 pub fn encode_listen_result(subscription: &Id, extras: &Extras<'_>) -> Json {
     let mut meta = Object::default();
     meta.set(SUBSCRIPTION_ID, subscription.to_json());
@@ -100,17 +174,39 @@ pub fn encode_listen_result(subscription: &Id, extras: &Extras<'_>) -> Json {
 }
 
 /// Says in a notification's parameters which subscription they belong to.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let mut params = Object::default();
+/// tag_subscription(&mut params, &Id::Text("s".into()));
+/// assert_eq!(subscription_id(params.get("_meta").unwrap()), Some(Id::Text("s".into())));
+/// ```
 pub fn tag_subscription(params: &mut Object, subscription: &Id) {
     let meta = params.take("_meta");
     params.set("_meta", with_meta(meta, SUBSCRIPTION_ID, &subscription.to_json()));
 }
 
 /// Reads which subscription a notification or listen result belongs to from its `_meta`.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let meta = Json::parse(r#"{"io.modelcontextprotocol/subscriptionId":7}"#).unwrap();
+/// assert_eq!(subscription_id(&meta), Some(Id::Number(7)));
+/// assert_eq!(subscription_id(&Json::empty_object()), None);
+/// ```
 pub fn subscription_id(meta: &Json) -> Option<Id> {
     Id::from_json(Object::parse(meta.get()).ok()?.get(SUBSCRIPTION_ID)?.get())
 }
 
 /// Tells an answer from questions and tasks. An absent `resultType` means an answer.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let plain = Json::parse(r#"{"tools":[]}"#).unwrap();
+/// assert_eq!(decode_result(plain.clone()).unwrap(), Decoded::Complete(plain));
+/// let empty = Json::parse(r#"{"resultType":"input_required"}"#).unwrap();
+/// assert!(decode_result(empty).is_err(), "it asks nothing");
+/// ```
 pub fn decode_result(raw: Json) -> Result<Decoded, serde_json::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -140,6 +236,14 @@ pub fn decode_result(raw: Json) -> Result<Decoded, serde_json::Error> {
 
 /// Reads how long a result stays fresh. A missing or negative time means not at all, a missing
 /// or unknown scope means private.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let raw = Json::parse(r#"{"ttlMs":5000,"cacheScope":"public"}"#).unwrap();
+/// assert_eq!(decode_cache(&raw), CacheHint::public(5000));
+/// let odd = Json::parse(r#"{"ttlMs":-1,"cacheScope":"family"}"#).unwrap();
+/// assert_eq!(decode_cache(&odd), CacheHint::NONE);
+/// ```
 pub fn decode_cache(raw: &Json) -> CacheHint {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
@@ -155,6 +259,12 @@ pub fn decode_cache(raw: &Json) -> CacheHint {
 
 /// The same result, stale at once whatever it said: for one that came of questions, which must not
 /// be kept.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let raw = Json::parse(r#"{"ttlMs":5000,"cacheScope":"public","contents":[]}"#).unwrap();
+/// assert_eq!(decode_cache(&never_kept(raw)).ttl_ms, 0);
+/// ```
 pub fn never_kept(raw: Json) -> Json {
     let Ok(mut object) = Object::parse(raw.get()) else { return raw };
     match object.take("ttlMs") {
@@ -164,6 +274,14 @@ pub fn never_kept(raw: Json) -> Json {
 }
 
 /// Reads who answered from a result's `_meta`.
+///
+/// ```
+/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
+/// let info = r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"a","version":"1"}}}"#;
+/// let raw = Json::parse(info).unwrap();
+/// assert_eq!(decode_server_info(&raw), Some(Implementation::new("a", "1")));
+/// assert_eq!(decode_server_info(&Json::empty_object()), None);
+/// ```
 pub fn decode_server_info(raw: &Json) -> Option<Implementation> {
     let meta = Object::parse(raw.get()).ok()?.take("_meta")?;
     Object::parse(meta.get()).ok()?.get(SERVER_INFO)?.to().ok()

@@ -1,4 +1,12 @@
 //! What makes a skill a skill (SEP-2640): its name, where its files are, and its frontmatter.
+//!
+//! ```
+//! use trunkline_wire::ext::skills::{is_skill_name, name_of, read_frontmatter};
+//!
+//! let front = read_frontmatter("---\nname: pdf\n---\n# How to read PDFs\n").unwrap();
+//! assert_eq!(front["name"], name_of("skill://pdf/SKILL.md").unwrap());
+//! assert!(is_skill_name("pdf"));
+//! ```
 
 use serde_json::{Map, Value};
 
@@ -17,6 +25,12 @@ pub const MAX_FILES: usize = 512;
 pub const MAX_BYTES: u64 = 16 << 20;
 
 /// Whether `name` is 1 to 64 of `a–z 0–9 -`, without a hyphen at either end or two in a row.
+///
+/// ```
+/// # use trunkline_wire::ext::skills::*;
+/// assert!(is_skill_name("pdf-forms2"));
+/// assert!(!is_skill_name("PDF") && !is_skill_name("pdf--forms") && !is_skill_name("pdf-"));
+/// ```
 pub fn is_skill_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
@@ -26,11 +40,23 @@ pub fn is_skill_name(name: &str) -> bool {
 }
 
 /// The directory of a skill, by the URI of its `SKILL.md`.
+///
+/// ```
+/// # use trunkline_wire::ext::skills::*;
+/// assert_eq!(directory("skill://acme/pdf/SKILL.md"), Some("skill://acme/pdf"));
+/// assert_eq!(directory("skill://acme/pdf/notes.md"), None);
+/// ```
 pub fn directory(uri: &str) -> Option<&str> {
     uri.strip_suffix(SKILL_FILE)?.strip_suffix('/').filter(|it| !it.ends_with('/'))
 }
 
 /// The name that the URI of a `SKILL.md` gives the skill.
+///
+/// ```
+/// # use trunkline_wire::ext::skills::*;
+/// assert_eq!(name_of("skill://acme/pdf/SKILL.md"), Some("pdf"));
+/// assert_eq!(name_of("skill:///SKILL.md"), None);
+/// ```
 pub fn name_of(uri: &str) -> Option<&str> {
     let directory = directory(uri)?;
     let (_, path) = directory.split_once("://")?;
@@ -38,12 +64,26 @@ pub fn name_of(uri: &str) -> Option<&str> {
 }
 
 /// Whether `uri` is a file within `directory`: below it, and by no detour.
+///
+/// ```
+/// # use trunkline_wire::ext::skills::*;
+/// assert!(is_within("skill://pdf/references/forms.md", "skill://pdf"));
+/// assert!(!is_within("skill://pdf/../other/a.md", "skill://pdf"));
+/// assert!(!is_within("skill://pdfs/a.md", "skill://pdf"));
+/// ```
 pub fn is_within(uri: &str, directory: &str) -> bool {
     let inside = uri.strip_prefix(directory).and_then(|it| it.strip_prefix('/'));
     inside.is_some_and(|path| path.split('/').all(|it| !matches!(it, "" | "." | "..")))
 }
 
 /// The frontmatter of a `SKILL.md`: what stands between two lines of `---` at its beginning.
+///
+/// ```
+/// # use trunkline_wire::ext::skills::*;
+/// let front = read_frontmatter("---\nname: pdf\ntags: [a, b]\n---\n").unwrap();
+/// assert_eq!(front["tags"], serde_json::json!(["a", "b"]));
+/// assert!(read_frontmatter("# No frontmatter\n").is_err());
+/// ```
 pub fn read_frontmatter(text: &str) -> Result<Map<String, Value>, BadFrontmatter> {
     frontmatter::read(text)
 }

@@ -4,6 +4,13 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// A header value that no text was written as.
+///
+/// ```
+/// # use trunkline_wire::header::*;
+/// assert_eq!(decode_value(b"=?base64?!!?="), Err(BadValue::Base64));
+/// assert_eq!(decode_value(b"a\x00b"), Err(BadValue::Characters));
+/// assert_eq!(BadValue::Utf8.to_string(), "its base64 does not hold UTF-8");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadValue {
     /// It holds bytes that header values must not have.
@@ -27,6 +34,12 @@ impl fmt::Display for BadValue {
 impl std::error::Error for BadValue {}
 
 /// Writes a text as a header value: as it is if it survives that, else as `=?base64?…?=`.
+///
+/// ```
+/// # use trunkline_wire::header::*;
+/// assert_eq!(encode_value("two words"), "two words");
+/// assert_eq!(encode_value("line\nbreak"), "=?base64?bGluZQpicmVhaw==?=");
+/// ```
 pub fn encode_value(text: &str) -> Cow<'_, str> {
     // A tab within is allowed, but not every reader keeps it.
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
@@ -42,6 +55,12 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
 
 /// Reads a header value. One that is not wholly marked as base64 is taken as it is, without the
 /// blanks around it.
+///
+/// ```
+/// # use trunkline_wire::header::*;
+/// assert_eq!(decode_value(b" us-west1 ").unwrap(), "us-west1");
+/// assert_eq!(decode_value(b"=?base64?SGVsbG8=?=").unwrap(), "Hello");
+/// ```
 pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, BadValue> {
     let value = trim(value);
     if !value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {

@@ -1,7 +1,6 @@
 //! The names that MCP has reserved inside `_meta`.
 //!
 //! ```
-//! # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::meta::*};
 //! use trunkline_wire::era::stateless::Envelope;
 //! use trunkline_wire::model::{ClientCapabilities, meta};
 //! use trunkline_wire::{jsonrpc::Object, revision::Revision};

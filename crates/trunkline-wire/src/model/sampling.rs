@@ -211,6 +211,20 @@ pub enum SamplingFault {
     Unasked(String),
 }
 
+/// One question of a user, to be answered in a thousand tokens at most.
+impl From<&str> for CreateMessageParams {
+    fn from(question: &str) -> Self {
+        Self::new(vec![SamplingMessage::user(question)], 1000)
+    }
+}
+
+/// One question of a user, to be answered in a thousand tokens at most.
+impl From<String> for CreateMessageParams {
+    fn from(question: String) -> Self {
+        Self::from(&*question)
+    }
+}
+
 impl CreateMessageParams {
     /// Asks the model to go on.
     ///
@@ -342,7 +356,7 @@ impl<T> OneOrMany<T> {
     ///
     /// ```
     /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(OneOrMany::from(vec![1, 2]).into_vec(), [1, 2]);
+    /// assert_eq!(OneOrMany::Many(vec![1, 2]).into_vec(), [1, 2]);
     /// assert_eq!(OneOrMany::One(1).into_vec(), [1]);
     /// ```
     pub fn into_vec(self) -> Vec<T> {

@@ -311,6 +311,18 @@ impl CallToolResult {
         Self::new(vec![Content::text(text)])
     }
 
+    /// All that the tool says in texts, one after the other.
+    ///
+    /// ```
+    /// # use trunkline_wire::model::*;
+    /// let result = CallToolResult::new(vec![Content::text("3"), Content::text("4")]);
+    /// assert_eq!(result.as_text(), "3\n4");
+    /// ```
+    pub fn as_text(&self) -> String {
+        let texts: Vec<_> = self.content.iter().filter_map(|it| it.as_text()).collect();
+        texts.join("\n")
+    }
+
     /// The tool failed, and says so to the model.
     ///
     /// ```

@@ -99,7 +99,7 @@ impl Client {
         Call::new(self.tool(name.into(), &arguments), tasks::call_tool)
     }
 
-    /// Calls a tool for its structured result, or for its text if that is JSON. A tool that
+    /// Calls a tool for its structured result, or for its text if that is JSON or a `String` is wanted. A tool that
     /// reports an error is [`CallError::Tool`]. Once the tool has been listed, a result that is not
     /// what its `outputSchema` promises is [`CallError::Schema`].
     pub fn call<T: DeserializeOwned + Send + 'static>(
@@ -296,7 +296,11 @@ fn structured<T: DeserializeOwned>(result: CallToolResult) -> Result<T, CallErro
     match result.content.as_slice() {
         [block] if block.as_text().is_some() => {
             let text = block.as_text().unwrap_or_default();
-            serde_json::from_str(text).map_err(|err| unreadable(err.to_string()))
+            serde_json::from_str(text).or_else(|err| {
+                // A plain text, for whoever wants a `String`.
+                let text = serde_json::Value::String(text.to_owned());
+                serde_json::from_value(text).map_err(|_| unreadable(err.to_string()))
+            })
         }
         _ => Err(unreadable("there is neither a structured result nor one text".to_owned())),
     }

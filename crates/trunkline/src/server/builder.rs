@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use trunkline_auth::seal::Sealer;
@@ -32,6 +32,10 @@ use crate::observe::Inward;
 use crate::schema::SchemaProfile;
 
 /// A server under construction.
+/// ```
+/// let builder = trunkline::Server::builder("empty", "1.0.0").title("Nothing");
+/// assert!(builder.try_build().is_ok());
+/// ```
 #[must_use = "a builder does nothing until `build`"]
 pub struct ServerBuilder {
     core: core::Config,
@@ -98,6 +102,12 @@ impl ServerBuilder {
     }
 
     /// Adds a tool: made with [`tool`](super::tool) or with `#[tool]`.
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// assert_eq!(Client::in_memory(&server).await?.list_tools().await?[0].name, "now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn tool(mut self, tool: impl IntoTool) -> Self {
         self.tools.push(tool.into_tool());
         self
@@ -105,6 +115,14 @@ impl ServerBuilder {
 
     /// Adds a resource: made with [`resource`](super::resource), [`template`](super::template) or
     /// with `#[resource]`.
+    /// ```
+    /// # use trunkline::{Client, Server, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let menu = resource("menu://today", "menu", async || "Soup.");
+    /// let server = Server::builder("inn", "1.0.0").resource(menu).build();
+    /// assert_eq!(Client::in_memory(&server).await?.list_resources().await?[0].name, "menu");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn resource(mut self, resource: impl IntoResource) -> Self {
         match resource.into_resource() {
             ResourceOrTemplate::Resource(resource) => self.resources.push(resource),
@@ -114,22 +132,48 @@ impl ServerBuilder {
     }
 
     /// Adds a template; [`Self::resource`] does the same.
+    /// ```
+    /// let day = trunkline::template("menu://{day}", "day", async || "Soup.");
+    /// assert!(trunkline::Server::builder("inn", "1.0.0").template(day).try_build().is_ok());
+    /// ```
     pub fn template(self, template: TemplateEntry) -> Self {
         self.resource(template)
     }
 
     /// Adds a prompt: made with [`prompt`](super::prompt) or with `#[prompt]`.
+    /// ```
+    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned());
+    /// let server = Server::builder("days", "1.0.0").prompt(plan).build();
+    /// assert_eq!(Client::in_memory(&server).await?.list_prompts().await?[0].name, "plan");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn prompt(mut self, prompt: impl IntoPromptEntry) -> Self {
         self.prompts.push(prompt.into_prompt_entry());
         self
     }
 
     /// Adds all that a value offers: its methods with `#[tool]`, `#[prompt]` and `#[resource]`.
+    /// ```
+    /// struct Clock;
+    /// #[trunkline::toolbox]
+    /// impl Clock {
+    ///     /// Tells the time.
+    ///     #[tool]
+    ///     async fn now(&self) -> &'static str { "noon" }
+    /// }
+    /// assert!(trunkline::Server::builder("clock", "1.0.0").toolbox(Clock).try_build().is_ok());
+    /// ```
     pub fn toolbox(self, toolbox: impl Toolbox) -> Self {
         Arc::new(toolbox).register(self)
     }
 
     /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read.
+    /// ```
+    /// let text = "---\nname: pdf\ndescription: Reads PDF files.\n---\n";
+    /// let skill = trunkline::skill("pdf", text).unwrap();
+    /// assert!(trunkline::Server::builder("skills", "1.0.0").skill(skill).try_build().is_ok());
+    /// ```
     pub fn skill(mut self, skill: SkillEntry) -> Self {
         self.skills.add(skill);
         self
@@ -170,71 +214,128 @@ impl ServerBuilder {
     }
 
     /// Says that tools are added while the server runs, if it begins without any.
+    /// ```
+    /// let server = trunkline::Server::builder("clock", "1.0.0").tools_later().build();
+    /// assert!(server.put_tool(trunkline::tool("now", async || "noon")).is_ok());
+    /// ```
     pub fn tools_later(mut self) -> Self {
         self.later.tools = true;
         self
     }
 
     /// Says that prompts are added while the server runs, if it begins without any.
+    /// ```
+    /// let server = trunkline::Server::builder("days", "1.0.0").prompts_later().build();
+    /// assert!(server.put_prompt(trunkline::prompt("plan", async || String::new())).is_ok());
+    /// ```
     pub fn prompts_later(mut self) -> Self {
         self.later.prompts = true;
         self
     }
 
     /// Says that resources are added while the server runs, if it begins without any.
+    /// ```
+    /// let server = trunkline::Server::builder("inn", "1.0.0").resources_later().build();
+    /// let menu = trunkline::resource("menu://today", "menu", async || "Soup.");
+    /// assert!(server.put_resource(menu).is_ok());
+    /// ```
     pub fn resources_later(mut self) -> Self {
         self.later.resources = true;
         self
     }
 
     /// How schemas are written: by default in the plain way that all hosts accept.
+    /// ```
+    /// let builder = trunkline::Server::builder("full", "1.0.0");
+    /// assert!(builder.schemas(trunkline::SchemaProfile::Full).try_build().is_ok());
+    /// ```
     pub fn schemas(mut self, profile: SchemaProfile) -> Self {
         self.profile = profile;
         self
     }
 
     /// Names the server for people.
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("clock", "1.0.0").title("The clock").build();
+    /// let client = Client::in_memory(&server).await?;
+    /// assert_eq!(client.server_info().unwrap().title.as_deref(), Some("The clock"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.core.info.title = Some(title.into());
         self
     }
 
     /// Gives the server a picture.
+    /// ```
+    /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
+    /// assert!(trunkline::Server::builder("clock", "1.0.0").icon(icon).try_build().is_ok());
+    /// ```
     pub fn icon(mut self, icon: Icon) -> Self {
         self.core.info.icons.push(icon);
         self
     }
 
     /// Tells the model how to use the server.
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("clock", "1.0.0").instructions("Never twice a day.").build();
+    /// assert_eq!(Client::in_memory(&server).await?.instructions(), Some("Never twice a day."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.core.instructions = Some(instructions.into());
         self
     }
 
     /// Speaks this revision only.
+    /// ```
+    /// # use trunkline::{Client, Revision, Server};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("old", "1.0.0").protocol(Revision::V2025_06_18).build();
+    /// assert_eq!(Client::in_memory(&server).await?.revision(), Revision::V2025_06_18);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
     }
 
     /// Speaks these revisions only; by default all five.
+    /// ```
+    /// use trunkline::{Revision, Revisions, Server};
+    /// let new = Revisions::range(Revision::V2025_11_25, Revision::V2026_07_28);
+    /// assert!(Server::builder("new", "1.0.0").protocols(new).try_build().is_ok());
+    /// ```
     pub fn protocols(mut self, revisions: Revisions) -> Self {
         self.core.revisions = revisions;
         self
     }
 
     /// Whether to answer the `mcp/…` dialect too; by default it does.
+    /// ```
+    /// assert!(trunkline::Server::builder("strict", "1.0.0").dialect(false).try_build().is_ok());
+    /// ```
     pub fn dialect(mut self, answer: bool) -> Self {
         self.core.dialect = answer;
         self
     }
 
     /// What is logged before a client of an older revision chooses a level; by default `info`.
+    /// ```
+    /// let builder = trunkline::Server::builder("quiet", "1.0.0");
+    /// assert!(builder.log_level(trunkline::model::LogLevel::Error).try_build().is_ok());
+    /// ```
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.core.log_level = level;
         self
     }
 
     /// How long clients may keep lists and resources; by default not at all.
+    /// ```
+    /// let hint = trunkline::model::CacheHint::public(60_000);
+    /// assert!(trunkline::Server::builder("slow", "1.0.0").cache(hint).try_build().is_ok());
+    /// ```
     pub fn cache(mut self, hint: CacheHint) -> Self {
         self.cache = hint;
         self.core.cache = hint;
@@ -242,18 +343,33 @@ impl ServerBuilder {
     }
 
     /// How many items a page of a list has; by default 50.
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let builder = Server::builder("pages", "1.0.0").tool(tool("a", async || ())).page_size(1);
+    /// let client = Client::in_memory(&builder.tool(tool("b", async || ())).build()).await?;
+    /// assert!(client.list_tools_page(None).await?.next_cursor.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn page_size(mut self, items: usize) -> Self {
         self.page = items.max(1);
         self
     }
 
     /// Other limits than the default ones.
+    /// ```
+    /// let limits = trunkline::Limits::default().in_flight(8);
+    /// assert!(trunkline::Server::builder("small", "1.0.0").limits(limits).try_build().is_ok());
+    /// ```
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
     /// How many tasks are kept, and how long.
+    /// ```
+    /// let bounds = trunkline::server::TaskBounds { tasks: 16, ..Default::default() };
+    /// assert!(trunkline::Server::builder("films", "1.0.0").tasks(bounds).try_build().is_ok());
+    /// ```
     pub fn tasks(mut self, bounds: TaskBounds) -> Self {
         self.tasks = bounds;
         self
@@ -277,6 +393,10 @@ impl ServerBuilder {
 
     /// How long after its last sign of life the tasks of a process are taken over; by default 15
     /// seconds.
+    /// ```
+    /// let silence = std::time::Duration::from_secs(60);
+    /// assert!(trunkline::Server::builder("a", "1").take_over_after(silence).try_build().is_ok());
+    /// ```
     pub fn take_over_after(mut self, silence: Duration) -> Self {
         self.takeover = silence.max(Duration::from_millis(30));
         self
@@ -284,12 +404,20 @@ impl ServerBuilder {
 
     /// Keys for the state that travels with clients, newest first. By default one that lives as
     /// long as this process; several replicas need the same ones.
+    /// ```
+    /// let (new, old) = ([2; 32], [1; 32]);
+    /// assert!(trunkline::Server::builder("a", "1").state_keys(&[new, old]).try_build().is_ok());
+    /// ```
     pub fn state_keys(mut self, keys: &[[u8; 32]]) -> Self {
         self.sealer = Some(Sealer::new(keys));
         self
     }
 
     /// The server.
+    ///
+    /// let server = trunkline::Server::builder("empty", "1.0.0").build();
+    /// assert!(format!("{server:?}").contains("empty"));
+    /// ```
     ///
     /// # Panics
     /// If something is wrong with what was registered; [`Self::try_build`] returns it instead.
@@ -301,6 +429,10 @@ impl ServerBuilder {
     }
 
     /// The server, or everything that is wrong with what was registered.
+    /// ```
+    /// let nameless = trunkline::tool("", async || "?");
+    /// assert!(trunkline::Server::builder("a", "1").tool(nameless).try_build().is_err());
+    /// ```
     pub fn try_build(mut self) -> Result<Server, BuildError> {
         let mut faults = Vec::new();
         let mounts = compose::mounts(std::mem::take(&mut self.mounts), &mut faults);
@@ -335,6 +467,7 @@ impl ServerBuilder {
         let mut short = Implementation::new(&*self.core.info.name, &*self.core.info.version);
         short.title = self.core.info.title.clone();
         let inner = Inner {
+            owner: OnceLock::new(),
             info: Json::of(&short),
             core: Arc::new(self.core),
             limits: self.limits,
@@ -401,6 +534,16 @@ impl ServerBuilder {
 
 /// Offers what its methods with `#[tool]`, `#[prompt]` and `#[resource]` do. `#[toolbox]` on the
 /// `impl` block writes it.
+/// ```
+/// struct Clock;
+/// impl trunkline::server::Toolbox for Clock {
+///     fn register(self: std::sync::Arc<Self>, builder: trunkline::server::ServerBuilder)
+///     -> trunkline::server::ServerBuilder {
+///         builder.tool(trunkline::tool("now", async || "noon"))
+///     }
+/// }
+/// assert!(trunkline::Server::builder("clock", "1.0.0").toolbox(Clock).try_build().is_ok());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no tools",
     note = "put `#[trunkline::toolbox]` on the `impl` block with the `#[tool]` methods"
@@ -418,6 +561,11 @@ impl<T: Toolbox> Toolbox for Arc<T> {
 }
 
 /// Everything that is wrong with what was registered.
+/// ```
+/// let nameless = trunkline::tool("", async || "?");
+/// let why = trunkline::Server::builder("a", "1").tool(nameless).try_build().unwrap_err();
+/// assert!(why.to_string().starts_with("The tool `` needs another name"), "{why}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError {
     faults: Vec<String>,
@@ -425,6 +573,11 @@ pub struct BuildError {
 
 impl BuildError {
     /// What is wrong, a sentence each.
+    /// ```
+    /// let nameless = || trunkline::prompt("", async || String::new());
+    /// let twice = trunkline::Server::builder("a", "1").prompt(nameless()).prompt(nameless());
+    /// assert!(twice.try_build().unwrap_err().faults().len() >= 2);
+    /// ```
     pub fn faults(&self) -> &[String] {
         &self.faults
     }

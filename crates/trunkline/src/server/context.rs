@@ -23,7 +23,7 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::Revision;
 
-use super::Inner;
+use super::{Inner, Server};
 use super::ask::{Ask, AskError, AskModel, AskRoots, AskUrl, Key};
 use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
@@ -31,6 +31,16 @@ use crate::form::Form;
 use crate::{ToolError, TraceContext, extract};
 
 /// The context of one call. Cheap to clone, and usable from tasks that the handler spawns.
+///
+/// ```
+/// # use trunkline::{Context, Revision, Server, testing::{Transport, run}, tool};
+/// let save = async |cx: Context| cx.progress(1.0, 1.0).await;
+/// let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+/// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+///     peer.call_tool("save", ()).await.unwrap();
+///     assert_eq!(peer.progress().len(), 1);
+/// });
+/// ```
 #[derive(Clone)]
 pub struct Context(pub(super) Arc<Facts>);
 
@@ -110,11 +120,31 @@ impl Context {
 
     /// Reports that `done` of `total` is done. Nothing is sent if the caller did not ask for
     /// progress, and nothing is sent twice.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, testing::{Transport, run}, tool};
+    /// let save = async |cx: Context| cx.progress(1.0, 2.0).await;
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap();
+    /// #     assert_eq!(peer.progress()[0].total, Some(2.0));
+    /// # });
+    /// ```
     pub async fn progress(&self, done: f64, total: f64) {
         self.report(Progress::new(done).total(total)).await;
     }
 
     /// Reports progress, in words if you like.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, model::Progress, testing::{Transport, run}, tool};
+    /// let save = async |cx: Context| cx.report(Progress::new(1.0).message("Half way.")).await;
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap();
+    /// #     assert_eq!(peer.progress()[0].message.as_deref(), Some("Half way."));
+    /// # });
+    /// ```
     pub async fn report(&self, progress: Progress) {
         let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_progress(progress.progress);
         let is_new = self.0.asker.notebook().is_none_or(is_new);
@@ -140,12 +170,35 @@ impl Context {
     }
 
     /// Logs a value for the client. It is sent only if the client chose to hear this level.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, model::LogLevel, testing::{Transport, run}, tool};
+    /// let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap();
+    /// #     assert_eq!(peer.logs()[0].level, LogLevel::Info);
+    /// # });
+    /// ```
     pub async fn log(&self, level: LogLevel, data: impl Serialize) {
         let Ok(data) = Json::try_of(&data) else { return };
         self.log_message(LogMessage::new(level, data)).await;
     }
 
     /// Logs a whole message.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, model::*, testing::{Transport, run}, tool};
+    /// async fn save(cx: Context) {
+    ///     let warning = LogMessage::text(LogLevel::Warning, "The disk is full.").logger("disk");
+    ///     cx.log_message(warning).await;
+    /// }
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap();
+    /// #     assert_eq!(peer.logs()[0].logger.as_deref(), Some("disk"));
+    /// # });
+    /// ```
     pub async fn log_message(&self, message: LogMessage) {
         let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
         if self.0.asker.notebook().is_none_or(is_new) {
@@ -160,21 +213,73 @@ impl Context {
     /// answer is there, so code before a question may run more than once: keep it free of effects
     /// or put them into [`Self::once`], and let questions depend only on arguments and earlier
     /// answers.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, ToolError, testing::{Transport, run}, tool};
+    /// async fn book(cx: Context) -> Result<String, ToolError> {
+    ///     let nights = cx.ask::<u32>("How many nights?").await?.accepted()?;
+    ///     Ok(format!("Booked {nights} nights."))
+    /// }
+    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.answers([2]);
+    /// #     let booked = peer.call_tool("book", ()).await.unwrap();
+    /// #     assert_eq!(booked.content[0].as_text(), Some("Booked 2 nights."));
+    /// # });
+    /// ```
     pub fn ask<T: Form>(&self, message: impl Into<String>) -> Ask<T> {
         Ask::new(self.clone(), message.into())
     }
 
     /// Asks the user to visit a URL; for anything secret.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, ToolError, testing::*, tool};
+    /// async fn login(cx: Context) -> Result<&'static str, ToolError> {
+    ///     cx.ask_url("Please log in.", "https://example.com/login").await?.accepted()?;
+    ///     Ok("Welcome!")
+    /// }
+    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("login", login)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.answers([Reply::accept(())]);
+    /// #     assert_eq!(peer.call_tool("login", ()).await.unwrap().content[0].as_text(), Some("Welcome!"));
+    /// # });
+    /// ```
     pub fn ask_url(&self, message: impl Into<String>, url: impl Into<String>) -> AskUrl {
         AskUrl::new(self.clone(), message.into(), url.into())
     }
 
     /// Asks the client's model.
-    pub fn sample(&self, params: CreateMessageParams) -> AskModel {
-        AskModel::new(self.clone(), params)
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, ToolError, model::*, testing::*, tool};
+    /// async fn sum(cx: Context) -> Result<String, ToolError> {
+    ///     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
+    ///     Ok(cx.sample(params).await?.text())
+    /// }
+    /// # let server = || Server::builder("sum", "1.0.0").tool(tool("sum", sum)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.model(ScriptedModel::new(["Four."]));
+    /// #     assert_eq!(peer.call_tool("sum", ()).await.unwrap().content[0].as_text(), Some("Four."));
+    /// # });
+    /// ```
+    pub fn sample(&self, question: impl Into<CreateMessageParams>) -> AskModel {
+        AskModel::new(self.clone(), question.into())
     }
 
     /// Asks for the folders that the client's user works in. Information, never permission.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, ToolError, model::Root, testing::*, tool};
+    /// async fn count(cx: Context) -> Result<String, ToolError> {
+    ///     Ok(cx.roots().await?.len().to_string())
+    /// }
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("count", count)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.roots([Root::new("file:///projects/ada")]);
+    /// #     assert_eq!(peer.call_tool("count", ()).await.unwrap().content[0].as_text(), Some("1"));
+    /// # });
+    /// ```
     pub fn roots(&self) -> AskRoots {
         AskRoots::new(self.clone())
     }
@@ -184,6 +289,19 @@ impl Context {
     /// [runs as one](super::ToolEntry::task). The caller gets the task at once. As with a question,
     /// the handler runs again from its beginning, and finds the answers it was given.
     /// Everywhere else the call just goes on.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, client::ToolCall, model::TaskSupport, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let render = async |cx: Context| {
+    ///     cx.become_task().await;
+    ///     "A film."
+    /// };
+    /// let render = tool("render", render).task(TaskSupport::Optional);
+    /// let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
+    /// assert!(matches!(client.call_tool_task("render", ()).await?, ToolCall::Task(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn become_task(&self) {
         let Asker::Rounds(notebook) = &self.0.asker else { return };
         if lock(notebook).leave() {
@@ -196,6 +314,18 @@ impl Context {
     /// Lets the client hang up and come back for the rest after `retry`: for work that takes long
     /// enough for connections to break. It does something in 2025-11-25 over HTTP; elsewhere there
     /// is no need.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool}; use std::time::Duration;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let slow = async |cx: Context| {
+    ///     cx.pause_stream(Duration::from_secs(5)).await;
+    ///     "At last."
+    /// };
+    /// # let client = Client::in_memory(&Server::builder("slow", "1").tool(tool("slow", slow)).build()).await?;
+    /// # assert_eq!(client.call_tool("slow", ()).await?.content[0].as_text(), Some("At last."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn pause_stream(&self, retry: Duration) {
         self.0.voice.say(self.0.key, Utterance::Pause(retry)).await;
     }
@@ -203,6 +333,20 @@ impl Context {
     /// Has an effect happen once in the whole call, however often the handler runs: the result of
     /// the first time is kept. Errors are not kept. An effect that has begun is not left by a
     /// question asked beside it, and asks none itself: that is an [`AskError::Invalid`].
+    ///
+    /// ```
+    /// # use trunkline::{Context, Revision, Server, ToolError, testing::{Transport, run}, tool};
+    /// async fn book(cx: Context) -> Result<String, ToolError> {
+    ///     let room = cx.once("room", async || Ok::<_, ToolError>(7)).await?;
+    ///     cx.ask::<bool>(format!("Shall it be room {room}?")).await?.accepted()?;
+    ///     Ok(format!("Room {room}."))
+    /// }
+    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
+    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// #     peer.answers([true]);
+    /// #     assert_eq!(peer.call_tool("book", ()).await.unwrap().content[0].as_text(), Some("Room 7."));
+    /// # });
+    /// ```
     pub async fn once<T, E>(
         &self,
         key: &str,
@@ -235,11 +379,33 @@ impl Context {
 
     /// Whether the caller has given up. The handler itself is dropped then; this is for what it
     /// has spawned.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let is_on = async |cx: Context| if cx.is_cancelled() { "Over." } else { "It goes on." };
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("on", is_on)).build()).await?;
+    /// # assert_eq!(client.call_tool("on", ()).await?.content[0].as_text(), Some("It goes on."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.0.over.load(Ordering::Acquire)
     }
 
     /// Waits until the caller gives up or the call is over.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let work = async |cx: Context| {
+    ///     // It outlives the handler, but not for long.
+    ///     tokio::spawn(async move { cx.cancelled().await });
+    ///     "Begun."
+    /// };
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("work", work)).build()).await?;
+    /// # assert_eq!(client.call_tool("work", ()).await?.content[0].as_text(), Some("Begun."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let facts = Arc::clone(&self.0);
         async move {
@@ -252,6 +418,17 @@ impl Context {
 
     /// Tells every listening client that something of this server changed; once, however often
     /// the handler runs.
+    ///
+    /// ```
+    /// # use trunkline::{Change, Client, Context, Server, model::SubscriptionFilter, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let learn = async |cx: Context| cx.changed(Change::Tools).await;
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("learn", learn)).build()).await?;
+    /// let mut listener = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
+    /// client.call_tool("learn", ()).await?;
+    /// assert_eq!(listener.next().await, Some(Change::Tools));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn changed(&self, change: Change) {
         let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
         if self.0.asker.notebook().is_none_or(is_new) {
@@ -260,33 +437,115 @@ impl Context {
     }
 
     /// How the client names itself. Self-reported: never decide on it.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let who = async |cx: Context| cx.client().map(|it| it.name.clone()).unwrap_or_default();
+    /// let server = Server::builder("a", "1").tool(tool("who", who)).build();
+    /// let client = Client::builder("example", "1.0.0").connect_memory(&server).await?;
+    /// assert_eq!(client.call_tool("who", ()).await?.content[0].as_text(), Some("example"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn client(&self) -> Option<&Implementation> {
         self.0.peer.info.as_ref()
     }
 
     /// What the client can be asked.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let can = async |cx: Context| cx.client_capabilities().elicitation.is_some().to_string();
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
+    /// assert_eq!(client.call_tool("can", ()).await?.content[0].as_text(), Some("false"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         &self.0.peer.client
     }
 
     /// Who was let in, if the transport knows.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let who = async |cx: Context| cx.principal().map_or("Somebody.".to_owned(), |it| it.id());
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("who", who)).build()).await?;
+    /// assert_eq!(client.call_tool("who", ()).await?.content[0].as_text(), Some("Somebody."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn principal(&self) -> Option<&Principal> {
         extract::principal(&self.0.attached)
     }
 
     /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
     /// extensions of the HTTP request.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, layer::ServerRequest, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let tag = tower::util::MapRequestLayer::new(|mut it: ServerRequest| { it.insert(7_u8); it });
+    /// let tagged = async |cx: Context| cx.extension::<u8>().map_or(0, |it| *it).to_string();
+    /// let server = Server::builder("a", "1").tool(tool("tagged", tagged)).layer(tag).build();
+    /// # let client = Client::in_memory(&server).await?;
+    /// assert_eq!(client.call_tool("tagged", ()).await?.content[0].as_text(), Some("7"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         extract::extension(&self.0.attached)
     }
 
+    /// The server that the handler belongs to, such as to add a tool to it. `None` once nobody
+    /// serves it any more.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use trunkline::{Client, Context, Server, ToolError, tool};
+    ///
+    /// async fn learn(cx: Context) -> Result<(), ToolError> {
+    ///     let server = cx.server().ok_or(ToolError::new("The server is gone."))?;
+    ///     Ok(server.put_tool(tool("new", async || "I am new."))?)
+    /// }
+    ///
+    /// let server = Server::builder("example", "1.0.0").tool(tool("learn", learn)).build();
+    /// let client = Client::in_memory(&server).await?;
+    /// client.call_tool("learn", ()).await?;
+    /// assert_eq!(client.call::<String>("new", ()).await?, "I am new.");
+    /// # Ok(()) }
+    /// ```
+    pub fn server(&self) -> Option<Server> {
+        self.0.server.owner.get()?.upgrade().map(Server)
+    }
+
     /// What the server was given with [`ServerBuilder::state`](super::ServerBuilder::state).
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let price = async |cx: Context| cx.state::<u32>().map_or(0, |it| *it).to_string();
+    /// let server = Server::builder("inn", "1").state(99_u32).tool(tool("price", price)).build();
+    /// # let client = Client::in_memory(&server).await?;
+    /// assert_eq!(client.call_tool("price", ()).await?.content[0].as_text(), Some("99"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let state = self.home().states.get(&TypeId::of::<T>())?;
         Arc::clone(state).downcast().ok()
     }
 
     /// The `_meta` of the request, trace context included.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, serde_json::json, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let has = async |cx: Context| cx.meta().is_some_and(|it| it.is_object()).to_string();
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("has", has)).build()).await?;
+    /// let result = client.call_tool("has", ()).meta("com.example/tenant", json!("blue")).await?;
+    /// assert_eq!(result.content[0].as_text(), Some("true"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn meta(&self) -> Option<&Json> {
         self.0.meta.as_ref()
     }
@@ -306,11 +565,29 @@ impl Context {
     }
 
     /// Whether anybody wants to hear of progress.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let wants = async |cx: Context| cx.wants_progress().to_string();
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("w", wants)).build()).await?;
+    /// assert_eq!(client.call_tool("w", ()).await?.content[0].as_text(), Some("false"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn wants_progress(&self) -> bool {
         self.0.wants_progress
     }
 
     /// The revision this call speaks. For logs; a handler need not know.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let spoken = async |cx: Context| cx.revision().to_string();
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("s", spoken)).build()).await?;
+    /// assert_eq!(client.call_tool("s", ()).await?.content[0].as_text(), Some("2026-07-28"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn revision(&self) -> Revision {
         self.0.revision
     }

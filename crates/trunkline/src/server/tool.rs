@@ -23,6 +23,10 @@ use crate::schema::{self, SchemaProfile};
 use crate::{ToolError, validate};
 
 /// A tool, ready to be registered.
+/// ```
+/// let now = trunkline::tool("now", async || "noon").title("The time").about("Tells the time.");
+/// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
+/// ```
 #[derive(Clone)]
 pub struct ToolEntry {
     pub(crate) tool: Tool,
@@ -64,6 +68,13 @@ pub(crate) type CallToolResultOr = Result<CallToolResult, ErrorObject>;
 /// integers and truth values can be, and secrets should not.
 ///
 /// What is wrong with a tool is told when the server is built.
+/// ```
+/// # use trunkline::{Args, Server, data, tool};
+/// #[data]
+/// struct Sum { a: i64, b: i64 }
+/// async fn add(Args(it): Args<Sum>) -> String { (it.a + it.b).to_string() }
+/// assert!(Server::builder("sums", "1.0.0").tool(tool("add", add)).try_build().is_ok());
+/// ```
 pub fn tool<M, F>(name: impl Into<String>, function: F) -> ToolEntry
 where
     F: Function<M>,
@@ -118,6 +129,10 @@ where
 }
 
 /// What can be registered as a tool: a [`ToolEntry`], or a function with `#[tool]`.
+/// ```
+/// let entry = trunkline::server::IntoTool::into_tool(trunkline::tool("now", async || "noon"));
+/// assert!(trunkline::Server::builder("clock", "1.0.0").tool(entry).try_build().is_ok());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "write `tool(\"name\", function)`, or put `#[tool]` on the function"
@@ -134,7 +149,21 @@ impl IntoTool for ToolEntry {
 }
 
 impl ToolEntry {
+    /// The tool as clients see it. A model that is [asked](Context::sample) can be given it too.
+    ///
+    /// ```
+    /// let add = trunkline::tool("add", async || "3").about("Adds.");
+    /// assert_eq!(add.definition().description.as_deref(), Some("Adds."));
+    /// ```
+    pub fn definition(&self) -> &Tool {
+        &self.tool
+    }
+
     /// Says what it is for.
+    /// ```
+    /// let now = trunkline::tool("now", async || "noon").about("Tells the time.");
+    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
+    /// ```
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.tool.description = Some(description.into());
@@ -142,6 +171,10 @@ impl ToolEntry {
     }
 
     /// Names it for people.
+    /// ```
+    /// let now = trunkline::tool("now", async || "noon").title("The time");
+    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
+    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.tool.title = Some(title.into());
@@ -149,6 +182,11 @@ impl ToolEntry {
     }
 
     /// Says how it behaves.
+    /// ```
+    /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
+    /// let now = trunkline::tool("now", async || "noon").annotations(reads);
+    /// # assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
+    /// ```
     #[must_use]
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.tool.annotations = Some(annotations);
@@ -156,6 +194,11 @@ impl ToolEntry {
     }
 
     /// Gives it a picture.
+    /// ```
+    /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
+    /// # assert!(icon.sizes.is_empty());
+    /// let now = trunkline::tool("now", async || "noon").icon(icon);
+    /// ```
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.tool.icons.push(icon);
@@ -163,6 +206,11 @@ impl ToolEntry {
     }
 
     /// Lets it run as a task that outlives its request.
+    /// ```
+    /// let render = trunkline::tool("render", async || "A film.");
+    /// let render = render.task(trunkline::model::TaskSupport::Optional);
+    /// # assert!(trunkline::Server::builder("films", "1.0.0").tool(render).try_build().is_ok());
+    /// ```
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
         self.tool.task_support = support;
@@ -173,6 +221,10 @@ impl ToolEntry {
     /// a [store for tasks](super::ServerBuilder::task_store). Results of [`Context::once`] and
     /// answers are kept; everything outside of `once` happens again. Without this such a task has
     /// failed, since nobody knows how far it got.
+    /// ```
+    /// let render = trunkline::tool("render", async || "A film.").resume();
+    /// assert!(trunkline::Server::builder("films", "1.0.0").tool(render).try_build().is_ok());
+    /// ```
     #[must_use]
     pub fn resume(mut self) -> Self {
         self.resumes = true;
@@ -180,6 +232,11 @@ impl ToolEntry {
     }
 
     /// Replaces the schema that the types gave.
+    /// ```
+    /// let wrong = trunkline::serde_json::json!({ "type": "objekt" });
+    /// let now = trunkline::tool("now", async || "noon").input_schema(wrong);
+    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_err());
+    /// ```
     #[must_use]
     pub fn input_schema(mut self, schema: impl Into<RawJson>) -> Self {
         self.tool.input_schema = schema.into();
@@ -188,6 +245,11 @@ impl ToolEntry {
     }
 
     /// Replaces the schema of the result that the types gave. Results are checked against it.
+    /// ```
+    /// let schema = trunkline::serde_json::json!({ "type": "object", "required": ["total"] });
+    /// let total = trunkline::tool("total", async || trunkline::Json(7)).output_schema(schema);
+    /// # assert!(trunkline::Server::builder("sums", "1.0.0").tool(total).try_build().is_ok());
+    /// ```
     #[must_use]
     pub fn output_schema(mut self, schema: impl Into<RawJson>) -> Self {
         self.tool.output_schema = Some(schema.into());
@@ -310,10 +372,21 @@ impl Entry for ToolEntry {
 }
 
 /// A structured result: the type gives the output schema, and older revisions get it as text.
+/// ```
+/// # use trunkline::{Client, Json, Server, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder("sums", "1").tool(tool("sum", async || Json(vec![4, 5]))).build();
+/// assert_eq!(Client::in_memory(&server).await?.call::<Vec<u8>>("sum", ()).await?, [4, 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
 /// What came of a tool.
+/// ```
+/// # use trunkline::{model::CallToolResult, server::ToolReply};
+/// assert!(matches!(CallToolResult::text("noon").into(), ToolReply::Done(Ok(_))));
+/// ```
 pub enum ToolReply {
     /// The protocol's result, or an error of the call itself.
     Done(CallToolResultOr),
@@ -328,6 +401,14 @@ impl From<CallToolResult> for ToolReply {
 }
 
 /// What a tool may return.
+/// ```
+/// # use trunkline::server::{IntoToolResult, ToolReply};
+/// struct Noon;
+/// impl IntoToolResult for Noon {
+///     fn into_tool_result(self) -> ToolReply { "noon".into_tool_result() }
+/// }
+/// assert!(matches!(Noon.into_tool_result(), ToolReply::Done(Ok(_))));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     note = "return a `String`, `Json<T>`, `Content`, `Vec<Content>`, `CallToolResult`, `()`, a `Task` or a `Result` of one of them"
@@ -437,6 +518,11 @@ pub struct Task<T> {
 
 impl<T: IntoToolResult> Task<T> {
     /// The work, given the context of its call.
+    /// ```
+    /// # use trunkline::server::{IntoToolResult, Task, ToolReply};
+    /// let task = Task::new(async |cx| { cx.progress(1.0, 2.0).await; Ok("A film.") });
+    /// assert!(matches!(task.into_tool_result(), ToolReply::Task(_)));
+    /// ```
     pub fn new<F, Fut>(work: F) -> Self
     where
         F: FnOnce(Context) -> Fut + Send + 'static,

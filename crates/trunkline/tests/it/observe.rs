@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -20,7 +23,7 @@ use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
 use trunkline::server::{ServerBuilder, Task};
 use trunkline::{
-    Args, Context, Revision, Server, State, ToolError, TraceContext, Uri, prompt, resource,
+    Args, Context, Revision, Secret, Server, State, ToolError, TraceContext, Uri, prompt, resource,
     template, tool,
 };
 
@@ -198,9 +201,9 @@ async fn join(
 #[derive(Deserialize, JsonSchema)]
 #[serde(crate = "trunkline::serde")]
 #[schemars(crate = "trunkline::schemars")]
-#[allow(dead_code)]
 struct Login {
     password: String,
+    key: Option<Secret<String>>,
 }
 
 fn greeter() -> ServerBuilder {
@@ -211,7 +214,11 @@ fn greeter() -> ServerBuilder {
             tracing::info!(step = 2, "greeted");
             "the result"
         }))
-        .tool(tool("login", async |Args(it): Args<Login>| it.password))
+        .tool(tool("login", async |Args(it): Args<Login>| {
+            tracing::info!(key = ?it.key, "logging in");
+            let key = it.key.map(|it| it.expose().to_owned());
+            format!("{}{}", it.password, key.unwrap_or_default())
+        }))
         .tool(tool("fail", async || Err::<(), _>(ToolError::new("It is raining."))))
         .tool(tool("burst", async |_: Context| {
             tokio::task::yield_now().await;
@@ -350,7 +357,7 @@ async fn no_argument_and_no_result_is_in_a_span() {
     for (revision, way) in everywhere() {
         let (client, _house) = join(&greeter().build(), client(), revision, way).await;
         let trace = SENT.parse::<TraceContext>().unwrap().with_baggage("user=alice");
-        let login = json!({ "password": "hunter2" });
+        let login = json!({ "password": "hunter2", "key": "k-hunter2" });
         client.call_tool("login", &login).trace(&trace).await.unwrap();
         client.call_tool("login", json!({ "password": { "hunter2": true } })).await.ok();
         client.read_resource("test://hunter2/key").await.unwrap();
@@ -583,6 +590,16 @@ async fn a_meter_is_told_of_each_operation_once() {
     }
 }
 
+async fn fetch(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    soon(stream.read_to_string(&mut text)).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    text
+}
+
 #[tokio::test]
 async fn metrics_can_be_read_at_a_page_of_the_server() {
     let metrics = Metrics::new();
@@ -595,7 +612,7 @@ async fn metrics_can_be_read_at_a_page_of_the_server() {
         client.call_tool("greet", ()).await.unwrap();
         client.call_tool("invented", ()).await.unwrap_err();
     }
-    let text = metrics.render();
+    let text = fetch(house.address, "/metrics").await;
     for revision in ERAS {
         for (tool, failed) in
             [("greet", ""), ("_other", r#",error_type="-32602",rpc_response_status_code="-32602""#)]

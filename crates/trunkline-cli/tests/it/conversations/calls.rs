@@ -71,8 +71,9 @@ async fn tools_answer_and_fail_as_the_revision_has_it() {
                 assert!(text(&result).starts_with("The arguments do not fit"), "{result}");
             }
         }
-        let boom = peer.call("tools/call", json!({ "name": "boom" })).await.unwrap_err();
-        assert_eq!((&boom["code"], &boom["data"]["reason"]), (&json!(-32603), &json!("panic")));
+        let boom = peer.tool("boom", json!({})).await;
+        assert_eq!(boom["isError"], true);
+        assert!(text(&boom).starts_with("`boom` failed unexpectedly."), "{boom}");
         assert!(!boom.to_string().contains("this is what"), "the panic's text stays inside");
     })
     .await;

@@ -37,6 +37,8 @@ pub(crate) struct Keeper {
     /// The name of this process among those that share the store.
     runner: String,
     lease: AsyncMutex<Option<Lease>>,
+    /// Held while a task is taken over, so that this process does not race with itself.
+    taking: AsyncMutex<()>,
     is_watching: AtomicBool,
 }
 
@@ -135,6 +137,7 @@ impl Keeper {
             life,
             runner: random_name(),
             lease: AsyncMutex::new(None),
+            taking: AsyncMutex::new(()),
             is_watching: AtomicBool::new(false),
         }
     }
@@ -245,6 +248,12 @@ impl Inner {
             tracing::error!(task = id, "a kept task cannot be read");
             return;
         };
+        let _taking = keeper.taking.lock().await;
+        // Whoever had the word before may have taken it over already.
+        let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
+        if lock(&self.tasks.register).get(id, now()).is_ok_and(is_known) {
+            return;
+        }
         let left = Duration::from_millis(stored.expires.saturating_sub(unix_millis()));
         let now = now();
         let is_over = stored.task.task.status.is_terminal();
