@@ -86,11 +86,10 @@ impl TraceContext {
     /// assert_eq!(names, ["traceparent", "baggage"]);
     /// ```
     pub fn members(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        let text = |it: &Box<str>| it.to_string();
         [
             (TRACEPARENT, self.traceparent()),
-            (TRACESTATE, self.state.as_ref().map(text)),
-            (BAGGAGE, self.baggage.as_ref().map(text)),
+            (TRACESTATE, self.tracestate().map(str::to_owned)),
+            (BAGGAGE, self.baggage().map(str::to_owned)),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))

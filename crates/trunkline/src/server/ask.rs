@@ -34,6 +34,13 @@ pub enum Answer<T> {
 
 impl<T> Answer<T> {
     /// The answer, if there is one; `?` makes of the rest an error that the model reads.
+    ///
+    /// ```
+    /// use trunkline::Answer;
+    ///
+    /// assert_eq!(Answer::Accept(3).accepted().ok(), Some(3));
+    /// assert!(Answer::<u8>::Cancel.accepted().is_err());
+    /// ```
     pub fn accepted(self) -> Result<T, Declined> {
         match self {
             Self::Accept(answer) => Ok(answer),
@@ -42,6 +49,13 @@ impl<T> Answer<T> {
     }
 
     /// Makes something else of the answer, if there is one.
+    ///
+    /// ```
+    /// use trunkline::Answer;
+    ///
+    /// assert_eq!(Answer::Accept(3).map(|it| it + 1), Answer::Accept(4));
+    /// assert_eq!(Answer::<u8>::Decline.map(|it| it + 1), Answer::Decline);
+    /// ```
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Answer<U> {
         match self {
             Self::Accept(answer) => Answer::Accept(make(answer)),

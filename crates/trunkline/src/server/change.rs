@@ -43,12 +43,29 @@ impl Server {
     }
 
     /// Takes a tool away. Says whether there was one.
+    ///
+    /// ```
+    /// use trunkline::{Server, tool};
+    ///
+    /// let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// assert!(server.remove_tool("now") && !server.remove_tool("now"));
+    /// ```
     pub fn remove_tool(&self, name: &str) -> bool {
         let inner = self.inner();
         inner.remove(&inner.tools, name, Change::Tools)
     }
 
     /// Adds a prompt, or puts it in the place of the one of its name.
+    ///
+    /// ```
+    /// use trunkline::{Server, prompt};
+    ///
+    /// let plan = || prompt("plan", async || "Plan my day.".to_owned());
+    /// let server = Server::builder("days", "1.0.0").prompts_later().build();
+    /// assert!(server.put_prompt(plan()).is_ok());
+    /// let without = Server::builder("nights", "1.0.0").build().put_prompt(plan());
+    /// assert!(without.unwrap_err().to_string().contains("`prompts_later()`"));
+    /// ```
     pub fn put_prompt(&self, prompt: impl IntoPromptEntry) -> Result<(), BuildError> {
         let inner = self.inner();
         let mut prompt = prompt.into_prompt_entry();
@@ -61,12 +78,29 @@ impl Server {
     }
 
     /// Takes a prompt away. Says whether there was one.
+    ///
+    /// ```
+    /// use trunkline::{Server, prompt};
+    ///
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned());
+    /// let server = Server::builder("days", "1.0.0").prompt(plan).build();
+    /// assert!(server.remove_prompt("plan"));
+    /// ```
     pub fn remove_prompt(&self, name: &str) -> bool {
         let inner = self.inner();
         inner.remove(&inner.prompts, name, Change::Prompts)
     }
 
     /// Adds a resource or template, or puts it in the place of the one of its URI.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("inn", "1.0.0").resources_later().build();
+    /// server.put_resource(resource("menu://today", "menu", async || "Soup."))?;
+    /// assert_eq!(Client::in_memory(&server).await?.list_resources().await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn put_resource(&self, resource: impl IntoResource) -> Result<(), BuildError> {
         let inner = self.inner();
         let mut faults = Vec::new();
@@ -88,6 +122,14 @@ impl Server {
     }
 
     /// Takes a resource or template away, by its URI. Says whether there was one.
+    ///
+    /// ```
+    /// use trunkline::{Server, resource};
+    ///
+    /// let menu = resource("menu://today", "menu", async || "Soup.");
+    /// let server = Server::builder("inn", "1.0.0").resource(menu).build();
+    /// assert!(server.remove_resource("menu://today"));
+    /// ```
     pub fn remove_resource(&self, uri: &str) -> bool {
         let inner = self.inner();
         inner.remove(&inner.resources, uri, Change::Resources)

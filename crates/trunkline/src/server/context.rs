@@ -31,7 +31,6 @@ use crate::form::Form;
 use crate::{ToolError, TraceContext, extract};
 
 /// The context of one call. Cheap to clone, and usable from tasks that the handler spawns.
-///
 /// ```
 /// # use trunkline::{Context, Revision, Server, testing::{Transport, run}, tool};
 /// let save = async |cx: Context| cx.progress(1.0, 1.0).await;
@@ -120,29 +119,22 @@ impl Context {
 
     /// Reports that `done` of `total` is done. Nothing is sent if the caller did not ask for
     /// progress, and nothing is sent twice.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, testing::{Transport, run}, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// let save = async |cx: Context| cx.progress(1.0, 2.0).await;
-    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// #     peer.call_tool("save", ()).await.unwrap();
-    /// #     assert_eq!(peer.progress()[0].total, Some(2.0));
-    /// # });
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.progress()[0].total, Some(2.0)); });
     /// ```
     pub async fn progress(&self, done: f64, total: f64) {
         self.report(Progress::new(done).total(total)).await;
     }
 
     /// Reports progress, in words if you like.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, model::Progress, testing::{Transport, run}, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// let save = async |cx: Context| cx.report(Progress::new(1.0).message("Half way.")).await;
-    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// #     peer.call_tool("save", ()).await.unwrap();
-    /// #     assert_eq!(peer.progress()[0].message.as_deref(), Some("Half way."));
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.progress()[0].message.as_deref(), Some("Half way."));
     /// # });
     /// ```
     pub async fn report(&self, progress: Progress) {
@@ -170,15 +162,11 @@ impl Context {
     }
 
     /// Logs a value for the client. It is sent only if the client chose to hear this level.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, model::LogLevel, testing::{Transport, run}, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
-    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// #     peer.call_tool("save", ()).await.unwrap();
-    /// #     assert_eq!(peer.logs()[0].level, LogLevel::Info);
-    /// # });
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.logs()[0].level, LogLevel::Info); });
     /// ```
     pub async fn log(&self, level: LogLevel, data: impl Serialize) {
         let Ok(data) = Json::try_of(&data) else { return };
@@ -186,18 +174,14 @@ impl Context {
     }
 
     /// Logs a whole message.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, model::*, testing::{Transport, run}, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// async fn save(cx: Context) {
     ///     let warning = LogMessage::text(LogLevel::Warning, "The disk is full.").logger("disk");
     ///     cx.log_message(warning).await;
     /// }
-    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// #     peer.call_tool("save", ()).await.unwrap();
-    /// #     assert_eq!(peer.logs()[0].logger.as_deref(), Some("disk"));
-    /// # });
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
+    /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.logs()[0].logger.as_deref(), Some("disk")); });
     /// ```
     pub async fn log_message(&self, message: LogMessage) {
         let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
@@ -213,72 +197,59 @@ impl Context {
     /// answer is there, so code before a question may run more than once: keep it free of effects
     /// or put them into [`Self::once`], and let questions depend only on arguments and earlier
     /// answers.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, ToolError, testing::{Transport, run}, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// async fn book(cx: Context) -> Result<String, ToolError> {
     ///     let nights = cx.ask::<u32>("How many nights?").await?.accepted()?;
     ///     Ok(format!("Booked {nights} nights."))
     /// }
-    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// #     peer.answers([2]);
-    /// #     let booked = peer.call_tool("book", ()).await.unwrap();
-    /// #     assert_eq!(booked.content[0].as_text(), Some("Booked 2 nights."));
-    /// # });
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("book", book)).build(), async |peer| {
+    /// #     peer.answers([2]); let booked = peer.call_tool("book", ()).await.unwrap();
+    /// #     assert_eq!(booked.content[0].as_text(), Some("Booked 2 nights.")); });
     /// ```
     pub fn ask<T: Form>(&self, message: impl Into<String>) -> Ask<T> {
         Ask::new(self.clone(), message.into())
     }
 
     /// Asks the user to visit a URL; for anything secret.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, ToolError, testing::*, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// async fn login(cx: Context) -> Result<&'static str, ToolError> {
     ///     cx.ask_url("Please log in.", "https://example.com/login").await?.accepted()?;
     ///     Ok("Welcome!")
     /// }
-    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("login", login)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("login", login)).build(), async |peer| {
     /// #     peer.answers([Reply::accept(())]);
-    /// #     assert_eq!(peer.call_tool("login", ()).await.unwrap().content[0].as_text(), Some("Welcome!"));
-    /// # });
+    /// #     assert_eq!(peer.call_tool("login", ()).await.unwrap().content[0].as_text(), Some("Welcome!")); });
     /// ```
     pub fn ask_url(&self, message: impl Into<String>, url: impl Into<String>) -> AskUrl {
         AskUrl::new(self.clone(), message.into(), url.into())
     }
 
     /// Asks the client's model.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, ToolError, model::*, testing::*, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// async fn sum(cx: Context) -> Result<String, ToolError> {
     ///     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
     ///     Ok(cx.sample(params).await?.text())
     /// }
-    /// # let server = || Server::builder("sum", "1.0.0").tool(tool("sum", sum)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("sum", sum)).build(), async |peer| {
     /// #     peer.model(ScriptedModel::new(["Four."]));
-    /// #     assert_eq!(peer.call_tool("sum", ()).await.unwrap().content[0].as_text(), Some("Four."));
-    /// # });
+    /// #     assert_eq!(peer.call_tool("sum", ()).await.unwrap().content[0].as_text(), Some("Four.")); });
     /// ```
     pub fn sample(&self, question: impl Into<CreateMessageParams>) -> AskModel {
         AskModel::new(self.clone(), question.into())
     }
 
     /// Asks for the folders that the client's user works in. Information, never permission.
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, ToolError, model::Root, testing::*, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// async fn count(cx: Context) -> Result<String, ToolError> {
     ///     Ok(cx.roots().await?.len().to_string())
     /// }
-    /// # let server = || Server::builder("files", "1.0.0").tool(tool("count", count)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("count", count)).build(), async |peer| {
     /// #     peer.roots([Root::new("file:///projects/ada")]);
-    /// #     assert_eq!(peer.call_tool("count", ()).await.unwrap().content[0].as_text(), Some("1"));
-    /// # });
+    /// #     assert_eq!(peer.call_tool("count", ()).await.unwrap().content[0].as_text(), Some("1")); });
     /// ```
     pub fn roots(&self) -> AskRoots {
         AskRoots::new(self.clone())
@@ -289,14 +260,9 @@ impl Context {
     /// [runs as one](super::ToolEntry::task). The caller gets the task at once. As with a question,
     /// the handler runs again from its beginning, and finds the answers it was given.
     /// Everywhere else the call just goes on.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, client::ToolCall, model::TaskSupport, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let render = async |cx: Context| {
-    ///     cx.become_task().await;
-    ///     "A film."
-    /// };
+    /// # use trunkline::{*, client::ToolCall, model::*}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let render = async |cx: Context| { cx.become_task().await; "A film." };
     /// let render = tool("render", render).task(TaskSupport::Optional);
     /// let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
     /// assert!(matches!(client.call_tool_task("render", ()).await?, ToolCall::Task(_)));
@@ -314,16 +280,11 @@ impl Context {
     /// Lets the client hang up and come back for the rest after `retry`: for work that takes long
     /// enough for connections to break. It does something in 2025-11-25 over HTTP; elsewhere there
     /// is no need.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool}; use std::time::Duration;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let slow = async |cx: Context| {
-    ///     cx.pause_stream(Duration::from_secs(5)).await;
-    ///     "At last."
-    /// };
+    /// # use trunkline::*; use std::time::Duration; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let slow = async |cx: Context| { cx.pause_stream(Duration::from_secs(5)).await; "At last" };
     /// # let client = Client::in_memory(&Server::builder("slow", "1").tool(tool("slow", slow)).build()).await?;
-    /// # assert_eq!(client.call_tool("slow", ()).await?.content[0].as_text(), Some("At last."));
+    /// # assert_eq!(client.call_tool("slow", ()).await?.content[0].as_text(), Some("At last"));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn pause_stream(&self, retry: Duration) {
@@ -333,18 +294,15 @@ impl Context {
     /// Has an effect happen once in the whole call, however often the handler runs: the result of
     /// the first time is kept. Errors are not kept. An effect that has begun is not left by a
     /// question asked beside it, and asks none itself: that is an [`AskError::Invalid`].
-    ///
     /// ```
-    /// # use trunkline::{Context, Revision, Server, ToolError, testing::{Transport, run}, tool};
+    /// # use trunkline::{*, model::*, testing::*};
     /// async fn book(cx: Context) -> Result<String, ToolError> {
     ///     let room = cx.once("room", async || Ok::<_, ToolError>(7)).await?;
     ///     cx.ask::<bool>(format!("Shall it be room {room}?")).await?.accepted()?;
     ///     Ok(format!("Room {room}."))
     /// }
-    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// #     peer.answers([true]);
-    /// #     assert_eq!(peer.call_tool("book", ()).await.unwrap().content[0].as_text(), Some("Room 7."));
+    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("book", book)).build(), async |peer| {
+    /// #     peer.answers([true]); assert_eq!(peer.call_tool("book", ()).await.unwrap().content[0].as_text(), Some("Room 7."));
     /// # });
     /// ```
     pub async fn once<T, E>(
@@ -379,10 +337,8 @@ impl Context {
 
     /// Whether the caller has given up. The handler itself is dropped then; this is for what it
     /// has spawned.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let is_on = async |cx: Context| if cx.is_cancelled() { "Over." } else { "It goes on." };
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("on", is_on)).build()).await?;
     /// # assert_eq!(client.call_tool("on", ()).await?.content[0].as_text(), Some("It goes on."));
@@ -393,15 +349,9 @@ impl Context {
     }
 
     /// Waits until the caller gives up or the call is over.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let work = async |cx: Context| {
-    ///     // It outlives the handler, but not for long.
-    ///     tokio::spawn(async move { cx.cancelled().await });
-    ///     "Begun."
-    /// };
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let work = async |cx: Context| { tokio::spawn(cx.cancelled()); "Begun." };
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("work", work)).build()).await?;
     /// # assert_eq!(client.call_tool("work", ()).await?.content[0].as_text(), Some("Begun."));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
@@ -418,10 +368,8 @@ impl Context {
 
     /// Tells every listening client that something of this server changed; once, however often
     /// the handler runs.
-    ///
     /// ```
-    /// # use trunkline::{Change, Client, Context, Server, model::SubscriptionFilter, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::{*, model::*}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let learn = async |cx: Context| cx.changed(Change::Tools).await;
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("learn", learn)).build()).await?;
     /// let mut listener = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
@@ -437,10 +385,8 @@ impl Context {
     }
 
     /// How the client names itself. Self-reported: never decide on it.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let who = async |cx: Context| cx.client().map(|it| it.name.clone()).unwrap_or_default();
     /// let server = Server::builder("a", "1").tool(tool("who", who)).build();
     /// let client = Client::builder("example", "1.0.0").connect_memory(&server).await?;
@@ -452,10 +398,8 @@ impl Context {
     }
 
     /// What the client can be asked.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let can = async |cx: Context| cx.client_capabilities().elicitation.is_some().to_string();
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
     /// assert_eq!(client.call_tool("can", ()).await?.content[0].as_text(), Some("false"));
@@ -466,10 +410,8 @@ impl Context {
     }
 
     /// Who was let in, if the transport knows.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let who = async |cx: Context| cx.principal().map_or("Somebody.".to_owned(), |it| it.id());
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("who", who)).build()).await?;
     /// assert_eq!(client.call_tool("who", ()).await?.content[0].as_text(), Some("Somebody."));
@@ -481,10 +423,8 @@ impl Context {
 
     /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
     /// extensions of the HTTP request.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, layer::ServerRequest, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::{*, layer::ServerRequest}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// # let tag = tower::util::MapRequestLayer::new(|mut it: ServerRequest| { it.insert(7_u8); it });
     /// let tagged = async |cx: Context| cx.extension::<u8>().map_or(0, |it| *it).to_string();
     /// let server = Server::builder("a", "1").tool(tool("tagged", tagged)).layer(tag).build();
@@ -520,10 +460,8 @@ impl Context {
     }
 
     /// What the server was given with [`ServerBuilder::state`](super::ServerBuilder::state).
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let price = async |cx: Context| cx.state::<u32>().map_or(0, |it| *it).to_string();
     /// let server = Server::builder("inn", "1").state(99_u32).tool(tool("price", price)).build();
     /// # let client = Client::in_memory(&server).await?;
@@ -536,10 +474,8 @@ impl Context {
     }
 
     /// The `_meta` of the request, trace context included.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, serde_json::json, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::{*, serde_json::json}; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let has = async |cx: Context| cx.meta().is_some_and(|it| it.is_object()).to_string();
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("has", has)).build()).await?;
     /// let result = client.call_tool("has", ()).meta("com.example/tenant", json!("blue")).await?;
@@ -553,8 +489,7 @@ impl Context {
     /// Which trace the call belongs to; empty if the caller did not say.
     ///
     /// ```
-    /// use trunkline::{Context, tool};
-    ///
+    /// # use trunkline::{Context, tool};
     /// async fn traced(cx: Context) -> String {
     ///     cx.trace().trace_id().unwrap_or_else(|| "No trace.".to_owned())
     /// }
@@ -565,10 +500,8 @@ impl Context {
     }
 
     /// Whether anybody wants to hear of progress.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let wants = async |cx: Context| cx.wants_progress().to_string();
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("w", wants)).build()).await?;
     /// assert_eq!(client.call_tool("w", ()).await?.content[0].as_text(), Some("false"));
@@ -579,10 +512,8 @@ impl Context {
     }
 
     /// The revision this call speaks. For logs; a handler need not know.
-    ///
     /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let spoken = async |cx: Context| cx.revision().to_string();
     /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("s", spoken)).build()).await?;
     /// assert_eq!(client.call_tool("s", ()).await?.content[0].as_text(), Some("2026-07-28"));

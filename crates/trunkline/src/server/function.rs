@@ -15,6 +15,29 @@ use crate::schema::{self, SchemaProfile};
 use crate::validate;
 
 /// What a function's parameters are taken from.
+///
+/// ```
+/// use trunkline::server::{FromCall, Input, Rejection};
+///
+/// /// How many arguments there are.
+/// struct Count(usize);
+///
+/// impl FromCall for Count {
+///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+///         let arguments = input.read::<trunkline::serde_json::Map<_, _>>()?;
+///         Ok(Self(arguments.len()))
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let count = trunkline::tool("count", async |Count(it): Count| it.to_string());
+/// # let server = trunkline::Server::builder("a", "1").tool(count).build();
+/// # let client = trunkline::Client::in_memory(&server).await.unwrap();
+/// # let arguments = trunkline::serde_json::json!({ "a": 1, "b": 2 });
+/// # let result = client.call_tool("count", arguments).await.unwrap();
+/// # assert_eq!(result.content[0].as_text(), Some("2"));
+/// # });
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     pub(crate) context: &'a Context,
@@ -25,27 +48,111 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// The call's context.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Input, Rejection};
+    ///
+    /// struct IsNew(bool);
+    ///
+    /// impl FromCall for IsNew {
+    ///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+    ///         Ok(Self(input.context().revision() == trunkline::Revision::LATEST))
+    ///     }
+    /// }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let is_new = trunkline::tool("new", async |IsNew(it): IsNew| it.to_string());
+    /// # let server = trunkline::Server::builder("a", "1").tool(is_new).build();
+    /// # let client = trunkline::Client::in_memory(&server).await.unwrap();
+    /// # assert_eq!(client.call_tool("new", ()).await.unwrap().content[0].as_text(), Some("true"));
+    /// # });
+    /// ```
     pub fn context(&self) -> &'a Context {
         self.context
     }
 
     /// Its arguments: an object.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Input, Rejection};
+    ///
+    /// struct HasArguments(bool);
+    ///
+    /// impl FromCall for HasArguments {
+    ///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+    ///         Ok(Self(input.arguments().is_some_and(|it| it.get() != "{}")))
+    ///     }
+    /// }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let has = trunkline::tool("has", async |HasArguments(it): HasArguments| it.to_string());
+    /// # let server = trunkline::Server::builder("a", "1").tool(has).build();
+    /// # let client = trunkline::Client::in_memory(&server).await.unwrap();
+    /// # assert_eq!(client.call_tool("has", ()).await.unwrap().content[0].as_text(), Some("false"));
+    /// # });
+    /// ```
     pub fn arguments(&self) -> Option<&'a Json> {
         self.arguments
     }
 
     /// The URI that is read, if a resource is.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Input, Rejection};
+    ///
+    /// struct Scheme(String);
+    ///
+    /// impl FromCall for Scheme {
+    ///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+    ///         let scheme = input.uri().and_then(|it| it.split_once(':')).map_or("", |it| it.0);
+    ///         Ok(Self(scheme.to_owned()))
+    ///     }
+    /// }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = trunkline::resource("menu://today", "menu", async |Scheme(it): Scheme| it);
+    /// # let server = trunkline::Server::builder("a", "1").resource(menu).build();
+    /// # let client = trunkline::Client::in_memory(&server).await.unwrap();
+    /// # let read = client.read_resource("menu://today").await.unwrap();
+    /// # assert_eq!(read.contents[0].data, trunkline::model::ResourceData::Text("menu".to_owned()));
+    /// # });
+    /// ```
     pub fn uri(&self) -> Option<&'a str> {
         self.uri
     }
 
     /// The arguments as a `T`. What is wrong with them is told all at once.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Input, Rejection};
+    ///
+    /// struct Words(Vec<String>);
+    ///
+    /// impl FromCall for Words {
+    ///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+    ///         let arguments: std::collections::BTreeMap<String, String> = input.read()?;
+    ///         Ok(Self(arguments.into_values().collect()))
+    ///     }
+    /// }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let join = trunkline::tool("join", async |Words(it): Words| it.join(" "));
+    /// # let server = trunkline::Server::builder("a", "1").tool(join).build();
+    /// # let client = trunkline::Client::in_memory(&server).await.unwrap();
+    /// # let arguments = trunkline::serde_json::json!({ "a": "good", "b": "day" });
+    /// # let result = client.call_tool("join", arguments).await.unwrap();
+    /// # assert_eq!(result.content[0].as_text(), Some("good day"));
+    /// # });
+    /// ```
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Rejection> {
         validate::read(self.schema, self.arguments).map_err(Rejection::arguments)
     }
 }
 
 /// Why a parameter could not be taken from a call.
+///
+/// ```
+/// use trunkline::server::Rejection;
+///
+/// let (one, other) = (Rejection::arguments("`day` is over."), Rejection::arguments("Too late."));
+/// assert_ne!(one, other);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection(pub(crate) Rejected);
 
@@ -58,11 +165,44 @@ pub(crate) enum Rejected {
 impl Rejection {
     /// The arguments are wrong, in words for whoever chose them. The model reads it, where the
     /// revision has a way.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::{FromCall, Input, Rejection}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// struct Never;
+    ///
+    /// impl FromCall for Never {
+    ///     fn from_call(_: &Input<'_>) -> Result<Self, Rejection> {
+    ///         Err(Rejection::arguments("Choose another day."))
+    ///     }
+    /// }
+    ///
+    /// let server = Server::builder("a", "1").tool(tool("never", async |_: Never| "Now.")).build();
+    /// let result = Client::in_memory(&server).await?.call_tool("never", ()).await?;
+    /// assert!(result.is_error() && result.content[0].as_text() == Some("Choose another day."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn arguments(why: impl Into<String>) -> Self {
         Self(Rejected::Arguments(why.into()))
     }
 
     /// The call itself is wrong: the caller gets this error, and the model nothing.
+    ///
+    /// ```
+    /// # use trunkline::{Client, ErrorObject, Server, server::{FromCall, Input, Rejection}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// struct Never;
+    ///
+    /// impl FromCall for Never {
+    ///     fn from_call(_: &Input<'_>) -> Result<Self, Rejection> {
+    ///         Err(Rejection::call(ErrorObject::invalid_request("Not for you.")))
+    ///     }
+    /// }
+    ///
+    /// let server = Server::builder("a", "1").tool(tool("never", async |_: Never| "Now.")).build();
+    /// assert!(Client::in_memory(&server).await?.call_tool("never", ()).await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn call(error: ErrorObject) -> Self {
         Self(Rejected::Call(error))
     }
@@ -77,6 +217,19 @@ impl Rejection {
 }
 
 /// What a handler wants of its calls and of its server.
+///
+/// ```
+/// use trunkline::server::{Function, Signature};
+///
+/// fn describe<M, F: Function<M>>(_: &F) -> Signature {
+///     let mut signature = Signature::default();
+///     F::describe(&mut signature);
+///     signature
+/// }
+///
+/// let signature = describe(&async |_: trunkline::State<u8>| "noon");
+/// assert!(format!("{signature:?}").contains("u8"));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
     pub(crate) arguments: Vec<Arguments>,
@@ -98,12 +251,24 @@ pub(crate) struct Arguments {
 
 impl Signature {
     /// It reads the arguments as a `T`.
+    ///
+    /// ```
+    /// let mut signature = trunkline::server::Signature::default();
+    /// signature.arguments::<std::collections::BTreeMap<String, String>>();
+    /// assert!(!format!("{signature:?}").contains("arguments: []"));
+    /// ```
     pub fn arguments<T: JsonSchema>(&mut self) {
         self.arguments.push(Arguments { schema: schema::input_in::<T> });
         self.for_all();
     }
 
     /// It wants the server's state of type `T`.
+    ///
+    /// ```
+    /// let mut signature = trunkline::server::Signature::default();
+    /// signature.state::<std::path::PathBuf>();
+    /// assert!(format!("{signature:?}").contains("PathBuf"));
+    /// ```
     pub fn state<T: 'static>(&mut self) {
         self.states.push((TypeId::of::<T>(), std::any::type_name::<T>()));
         self.for_all();
@@ -111,6 +276,24 @@ impl Signature {
 
     /// It does not depend on who calls. What is read without any parameter that does may be kept
     /// for everybody, if the server's [cache hint](super::ServerBuilder::cache) allows it.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Input, Rejection, Signature};
+    ///
+    /// struct Noon;
+    ///
+    /// impl FromCall for Noon {
+    ///     fn from_call(_: &Input<'_>) -> Result<Self, Rejection> {
+    ///         Ok(Self)
+    ///     }
+    ///
+    ///     fn describe(signature: &mut Signature) {
+    ///         signature.for_all();
+    ///     }
+    /// }
+    /// # let now = trunkline::tool("now", async |_: Noon| "noon");
+    /// # assert!(trunkline::Server::builder("a", "1").tool(now).try_build().is_ok());
+    /// ```
     pub fn for_all(&mut self) {
         self.is_for_all = true;
     }
@@ -166,6 +349,16 @@ impl FromCall for Context {
 }
 
 /// An async function whose parameters are all [`FromCall`].
+///
+/// ```
+/// use trunkline::server::Function;
+///
+/// fn is_handler<M, F: Function<M>>(_: F) -> bool {
+///     true
+/// }
+///
+/// assert!(is_handler(async |_: trunkline::Context| "noon"));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an async function whose parameters are `Context`, `Args<T>`, `State<T>` or of another type that implements `FromCall`, and whose result can be turned into an answer"

@@ -27,6 +27,18 @@ use crate::observe::Transport;
 ///
 /// Only clients on this machine are let in, until [`Self::allow_host`] says by which other names
 /// the server is known.
+///
+/// ```
+/// # use trunkline::{Client, Server, server::bind};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder("empty", "1.0.0").build();
+/// let listener = bind("127.0.0.1:0").await?;
+/// let url = format!("http://{}/here", listener.local_addr()?);
+/// tokio::spawn(server.http().path("/here").serve(listener, std::future::pending()));
+/// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
+/// assert_eq!(client.server_info().unwrap().name, "empty");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 #[must_use = "it does nothing until it serves"]
 pub struct Http {
@@ -41,6 +53,11 @@ impl Http {
     }
 
     /// Where it is served; `/mcp`, unless said.
+    ///
+    /// ```
+    /// let http = trunkline::Server::builder("empty", "1.0.0").build().http().path("/tools");
+    /// assert!(format!("{http:?}").contains("/tools"));
+    /// ```
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.settings.path = path.into();
         self
@@ -48,18 +65,50 @@ impl Http {
 
     /// Where clients of 2024-11-05 find their events and send their messages; `/sse` and
     /// `/messages`, unless said.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let listener = bind("127.0.0.1:0").await?;
+    /// let url = format!("http://{}/events", listener.local_addr()?);
+    /// let http = server.http().sse_paths("/events", "/events/messages");
+    /// tokio::spawn(http.serve(listener, std::future::pending()));
+    /// let client = Client::builder("old", "1").protocol(Revision::V2024_11_05).connect_http(url);
+    /// assert_eq!(client.await?.revision(), Revision::V2024_11_05);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn sse_paths(mut self, events: impl Into<String>, messages: impl Into<String>) -> Self {
         self.settings.sse_paths = Some((events.into(), messages.into()));
         self
     }
 
     /// Does not serve the two paths of 2024-11-05.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let service = Server::builder("empty", "1.0.0").build().http().without_sse().service();
+    /// let request = http::Request::get("http://localhost/sse").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 404);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn without_sse(mut self) -> Self {
         self.settings.sse_paths = None;
         self
     }
 
     /// Lets in requests for this host: a name for every port, or a name with a port.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let http = Server::builder("empty", "1.0.0").build().http();
+    /// let asked = || http::Request::get("http://mcp.example.com/health").body(String::new());
+    /// let http = http.page("/health", || "I am well.".to_owned());
+    /// assert_eq!(http.clone().service().answer(asked()?).await.status(), 403);
+    /// let http = http.allow_host("mcp.example.com");
+    /// assert_eq!(http.service().answer(asked()?).await.status(), 200);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
         self.settings.door.allow_host(host.as_ref());
         self
@@ -67,6 +116,17 @@ impl Http {
 
     /// Lets in the web pages of this origin, such as `https://app.example.com`. The server's own
     /// origin is always let in.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let http = Server::builder("empty", "1.0.0").build().http();
+    /// let http = http.page("/health", || "I am well.".to_owned());
+    /// let service = http.allow_origin("https://app.example.com").service();
+    /// let request = http::Request::get("http://localhost/health");
+    /// let request = request.header("origin", "https://app.example.com").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 200);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn allow_origin(mut self, origin: impl AsRef<str>) -> Self {
         self.settings.door.allow_origin(origin.as_ref());
         self
@@ -74,12 +134,36 @@ impl Http {
 
     /// Gives clients before 2026-07-28 no session: any replica can answer any request, and nothing
     /// can be asked of such a client or told to it unasked.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let listener = bind("127.0.0.1:0").await?;
+    /// let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// tokio::spawn(server.http().stateless().serve(listener, std::future::pending()));
+    /// let client = Client::builder("old", "1").protocol(Revision::V2025_06_18).connect_http(url);
+    /// assert!(client.await?.ping().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn stateless(mut self) -> Self {
         self.settings.sessions = false;
         self
     }
 
     /// Answers with events even where one JSON text would do.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let listener = bind("127.0.0.1:0").await?;
+    /// let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// tokio::spawn(server.http().always_stream().serve(listener, std::future::pending()));
+    /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
+    /// assert!(client.ping().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn always_stream(mut self) -> Self {
         self.settings.always_stream = true;
         self
@@ -87,6 +171,15 @@ impl Http {
 
     /// Serves a plain text beside the server, such as whether it is well: `page` is asked each time,
     /// and must not block.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let http = Server::builder("empty", "1.0.0").build().http();
+    /// let service = http.page("/health", || "I am well.".to_owned()).service();
+    /// let request = http::Request::get("http://localhost/health").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 200);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn page(
         mut self,
         path: impl Into<String>,
@@ -97,6 +190,20 @@ impl Http {
     }
 
     /// Serves connections until `shutdown`, then answers what is in flight and returns.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("empty", "1.0.0").build();
+    /// let listener = bind("127.0.0.1:0").await?;
+    /// let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    /// let serving = tokio::spawn(server.http().serve(listener, async { drop(stopped.await) }));
+    /// Client::builder("example", "1.0.0").connect_http(url).await?.close().await;
+    /// drop(stop);
+    /// assert!(serving.await?.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -110,6 +217,14 @@ impl Http {
 
     /// The same as a service, to be mounted into axum or served by hyper. Whoever serves it sets
     /// the limits of its connections. Paths that are not the server's get 404.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let service = Server::builder("empty", "1.0.0").build().http().service();
+    /// let request = http::Request::get("http://localhost/elsewhere").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 404);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn service(self) -> HttpService {
         let Self { server, settings } = self;
         let core = Arc::clone(&server.0.0.core);
@@ -130,17 +245,40 @@ impl std::fmt::Debug for Http {
 
 impl Server {
     /// This server, to be reached over HTTP.
+    ///
+    /// ```
+    /// let http = trunkline::Server::builder("empty", "1.0.0").build().http();
+    /// assert!(format!("{http:?}").contains("/mcp"));
+    /// ```
     pub fn http(&self) -> Http {
         Http::new(self.clone())
     }
 
     /// Serves HTTP at an address, with all defaults, until the future is dropped.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("empty", "1.0.0").build();
+    /// let serving = server.serve_http("127.0.0.1:0");
+    /// let soon = std::time::Duration::from_millis(10);
+    /// assert!(tokio::time::timeout(soon, serving).await.is_err(), "it goes on");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn serve_http(&self, address: impl ToSocketAddrs) -> io::Result<()> {
         self.http().serve(bind(address).await?, pending()).await
     }
 }
 
 /// A server as a service: a function from requests to responses. Clones share everything.
+///
+/// ```
+/// # use trunkline::Server; use tower_service::Service;
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let mut service = Server::builder("empty", "1.0.0").build().http().service();
+/// let request = http::Request::get("http://localhost/elsewhere").body(String::new())?;
+/// assert_eq!(service.call(request).await?.status(), 404);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct HttpService {
     endpoint: Arc<Endpoint<Router>>,
@@ -151,6 +289,14 @@ pub struct HttpService {
 
 impl HttpService {
     /// Answers one request.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let service = Server::builder("empty", "1.0.0").build().http().service();
+    /// let request = http::Request::get("http://evil.example/mcp").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 403, "it is not known by that name");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn answer<B: Body<Data: Buf>>(&self, request: Request<B>) -> Response<HttpBody> {
         self.server.0.0.watch_tasks();
         self.endpoint.answer(request, &self.memo).await
@@ -158,11 +304,29 @@ impl HttpService {
 
     /// Ends the streams and subscriptions that would never end by themselves, so that whoever
     /// serves this can wait for the last request.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let service = Server::builder("empty", "1.0.0").build().http().service();
+    /// service.hang_up();
+    /// let request = http::Request::get("http://localhost/elsewhere").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 404, "what comes is answered still");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn hang_up(&self) {
         self.endpoint.hang_up();
     }
 
     /// Ends every session, and what its handlers are at.
+    ///
+    /// ```
+    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let service = Server::builder("empty", "1.0.0").build().http().service();
+    /// service.end();
+    /// let request = http::Request::get("http://localhost/elsewhere").body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 404, "clones may still be served");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn end(&self) {
         self.endpoint.end();
     }

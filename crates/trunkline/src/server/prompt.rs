@@ -16,6 +16,11 @@ use crate::schema::{self, SchemaProfile};
 use crate::{ToolError, validate};
 
 /// A prompt, ready to be registered.
+///
+/// ```
+/// let plan = trunkline::prompt("plan", async || "Plan my day.".to_owned()).title("Plan a day");
+/// assert!(trunkline::Server::builder("days", "1.0.0").prompt(plan).try_build().is_ok());
+/// ```
 #[derive(Clone)]
 pub struct PromptEntry {
     pub(crate) prompt: Prompt,
@@ -41,6 +46,18 @@ pub(crate) type Complete =
 
 /// Makes a prompt of an async function. Its arguments are the members of the function's
 /// [`Args`](crate::Args).
+///
+/// ```
+/// # use trunkline::{Args, Client, Server, data, prompt};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// #[data]
+/// struct Day { city: String }
+/// let plan = prompt("plan", async |Args(it): Args<Day>| format!("Plan a day in {}.", it.city));
+/// let server = Server::builder("days", "1.0.0").prompt(plan).build();
+/// let prompt = Client::in_memory(&server).await?.get_prompt("plan", [("city", "Oslo")]).await?;
+/// assert_eq!(prompt.messages[0].content.as_text(), Some("Plan a day in Oslo."));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub fn prompt<M, F>(name: impl Into<String>, function: F) -> PromptEntry
 where
     F: Function<M>,
@@ -76,6 +93,20 @@ where
 }
 
 /// What can be registered as a prompt: a [`PromptEntry`], or a function with `#[prompt]`.
+///
+/// ```
+/// use trunkline::server::{IntoPromptEntry, PromptEntry};
+///
+/// struct Plan;
+///
+/// impl IntoPromptEntry for Plan {
+///     fn into_prompt_entry(self) -> PromptEntry {
+///         trunkline::prompt("plan", async || "Plan my day.".to_owned())
+///     }
+/// }
+///
+/// assert!(trunkline::Server::builder("days", "1.0.0").prompt(Plan).try_build().is_ok());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a prompt",
     note = "write `prompt(\"name\", function)`, or put `#[prompt]` on the function"
@@ -93,6 +124,14 @@ impl IntoPromptEntry for PromptEntry {
 
 impl PromptEntry {
     /// Says what it is for.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).about("Plans a day.");
+    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// assert_eq!(client.list_prompts().await?[0].description.as_deref(), Some("Plans a day."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.prompt.description = Some(description.into());
@@ -100,6 +139,14 @@ impl PromptEntry {
     }
 
     /// Names it for people.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).title("Plan a day");
+    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// assert_eq!(client.list_prompts().await?[0].title.as_deref(), Some("Plan a day"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.prompt.title = Some(title.into());
@@ -107,6 +154,16 @@ impl PromptEntry {
     }
 
     /// Gives it a picture.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::Icon, prompt};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let icon = Icon::new("https://example.com/sun.svg");
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).icon(icon.clone());
+    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// assert_eq!(client.list_prompts().await?[0].icons, [icon]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.prompt.icons.push(icon);
@@ -114,6 +171,17 @@ impl PromptEntry {
     }
 
     /// Suggests values for an argument.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned())
+    ///     .complete("city", |typed, _| vec![format!("{typed}lo")]);
+    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "Os");
+    /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn complete(
         mut self,
@@ -125,6 +193,15 @@ impl PromptEntry {
     }
 
     /// Shows it to some callers only. For the others there is no such prompt.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned())
+    ///     .visible(|caller| caller.principal().is_some());
+    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// assert!(client.list_prompts().await?.is_empty(), "nobody was let in by name");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.visible = Some(Arc::new(decide));
@@ -164,6 +241,12 @@ impl Entry for PromptEntry {
 }
 
 /// What a prompt may return.
+///
+/// ```
+/// use trunkline::server::IntoPrompt;
+///
+/// assert_eq!("Plan my day.".to_owned().into_prompt().unwrap().messages.len(), 1);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a prompt",
     note = "return a `String`, `Vec<PromptMessage>`, `GetPromptResult` or a `Result` of one of them"

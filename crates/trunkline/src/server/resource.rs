@@ -22,6 +22,11 @@ use crate::schema::{self, SchemaProfile};
 use crate::{ToolError, validate};
 
 /// A resource, ready to be registered.
+///
+/// ```
+/// let menu = trunkline::resource("menu://today", "m", async || "Soup.").mime_type("text/plain");
+/// assert!(trunkline::Server::builder("inn", "1.0.0").resource(menu).try_build().is_ok());
+/// ```
 #[derive(Clone)]
 pub struct ResourceEntry {
     pub(crate) resource: Resource,
@@ -33,6 +38,11 @@ pub struct ResourceEntry {
 }
 
 /// A template, ready to be registered.
+///
+/// ```
+/// let day = trunkline::template("menu://{day}", "day", async || "Soup.").title("A day");
+/// assert!(trunkline::Server::builder("inn", "1.0.0").resource(day).try_build().is_ok());
+/// ```
 #[derive(Clone)]
 pub struct TemplateEntry {
     pub(crate) template: ResourceTemplate,
@@ -61,6 +71,16 @@ struct About<'a> {
 }
 
 /// Makes a resource of an async function that returns its content.
+///
+/// ```
+/// # use trunkline::{Client, Server, model::ResourceData, resource};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let menu = resource("menu://today", "menu", async || "Soup.");
+/// let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
+/// let read = client.read_resource("menu://today").await?;
+/// assert_eq!(read.contents[0].data, ResourceData::Text("Soup.".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub fn resource<M, F>(uri: impl Into<String>, name: impl Into<String>, function: F) -> ResourceEntry
 where
     F: Function<M>,
@@ -73,6 +93,18 @@ where
 
 /// Makes a template of an async function: the template's variables are its arguments. What is
 /// wrong with the template is told when the server is built.
+///
+/// ```
+/// # use trunkline::{Args, Client, Server, data, model::ResourceData, template};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// #[data]
+/// struct Day { day: String }
+/// let day = template("menu://{day}", "day", async |Args(it): Args<Day>| it.day + ": soup");
+/// let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+/// let read = client.read_resource("menu://friday").await?;
+/// assert_eq!(read.contents[0].data, ResourceData::Text("friday: soup".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub fn template<M, F>(
     uri_template: impl Into<String>,
     name: impl Into<String>,
@@ -117,6 +149,13 @@ where
 
 /// What can be registered as a resource: a [`ResourceEntry`], a [`TemplateEntry`], or a function
 /// with `#[resource]`.
+///
+/// ```
+/// use trunkline::server::{IntoResource, ResourceOrTemplate};
+///
+/// let menu = trunkline::resource("menu://today", "menu", async || "Soup.").into_resource();
+/// assert!(matches!(menu, ResourceOrTemplate::Resource(_)));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource",
     note = "write `resource(\"uri\", \"name\", function)` or `template(..)`, or put `#[resource]` on the function"
@@ -127,6 +166,13 @@ pub trait IntoResource {
 }
 
 /// Something to read: at one URI, or at all that fit a template.
+///
+/// ```
+/// use trunkline::server::{IntoResource, ResourceOrTemplate};
+///
+/// let day = trunkline::template("menu://{day}", "day", async || "Soup.").into_resource();
+/// assert!(matches!(day, ResourceOrTemplate::Template(_)));
+/// ```
 #[derive(Clone)]
 pub enum ResourceOrTemplate {
     /// At one URI.
@@ -155,6 +201,16 @@ impl IntoResource for ResourceOrTemplate {
 
 impl ResourceEntry {
     /// Says what it is.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let menu = resource("menu://today", "menu", async || "Soup.").about("What there is today.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
+    /// let listed = client.list_resources().await?;
+    /// assert_eq!(listed[0].description.as_deref(), Some("What there is today."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.resource.description = Some(description.into());
@@ -162,6 +218,15 @@ impl ResourceEntry {
     }
 
     /// Names it for people.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let menu = resource("menu://today", "menu", async || "Soup.").title("The menu");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
+    /// assert_eq!(client.list_resources().await?[0].title.as_deref(), Some("The menu"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.resource.title = Some(title.into());
@@ -169,6 +234,16 @@ impl ResourceEntry {
     }
 
     /// Says what kind of content it has.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let menu = resource("menu://today", "menu", async || "Soup.").mime_type("text/plain");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
+    /// let read = client.read_resource("menu://today").await?;
+    /// assert_eq!(read.contents[0].mime_type.as_deref(), Some("text/plain"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.resource.mime_type = Some(mime_type.into());
@@ -176,6 +251,16 @@ impl ResourceEntry {
     }
 
     /// Says for whom it is, and how much it matters.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::{Annotations, Role}, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let people = Annotations::new().audience([Role::User]);
+    /// let menu = resource("menu://today", "menu", async || "Soup.").annotations(people.clone());
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
+    /// assert_eq!(client.list_resources().await?[0].annotations, Some(people));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.resource.annotations = Some(annotations);
@@ -183,6 +268,16 @@ impl ResourceEntry {
     }
 
     /// Gives it a picture.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::Icon, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let icon = Icon::new("https://example.com/soup.svg");
+    /// let menu = resource("menu://today", "menu", async || "Soup.").icon(icon.clone());
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
+    /// assert_eq!(client.list_resources().await?[0].icons, [icon]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.resource.icons.push(icon);
@@ -190,6 +285,15 @@ impl ResourceEntry {
     }
 
     /// Shows it to some callers only. For the others there is no such thing.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let menu = resource("menu://today", "menu", async || "Soup.").visible(|_| false);
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
+    /// assert!(client.read_resource("menu://today").await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.visible = Some(Arc::new(decide));
@@ -215,6 +319,16 @@ impl ResourceEntry {
 
 impl TemplateEntry {
     /// Says what it is.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, template};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let day = template("menu://{day}", "day", async || "Soup.").about("The menu of a day.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+    /// let listed = client.list_resource_templates().await?;
+    /// assert_eq!(listed[0].description.as_deref(), Some("The menu of a day."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.template.description = Some(description.into());
@@ -222,6 +336,16 @@ impl TemplateEntry {
     }
 
     /// Names it for people.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, template};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let day = template("menu://{day}", "day", async || "Soup.").title("A day");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+    /// let listed = client.list_resource_templates().await?;
+    /// assert_eq!(listed[0].title.as_deref(), Some("A day"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.template.title = Some(title.into());
@@ -229,6 +353,16 @@ impl TemplateEntry {
     }
 
     /// Says what kind of content it has.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, template};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let day = template("menu://{day}", "day", async || "Soup.").mime_type("text/plain");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+    /// let read = client.read_resource("menu://friday").await?;
+    /// assert_eq!(read.contents[0].mime_type.as_deref(), Some("text/plain"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.template.mime_type = Some(mime_type.into());
@@ -236,6 +370,17 @@ impl TemplateEntry {
     }
 
     /// Suggests values for a variable.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, template};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let day = template("menu://{day}", "day", async || "Soup.")
+    ///     .complete("day", |typed, _| vec![format!("{typed}day")]);
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+    /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
+    /// assert_eq!(client.complete(params).await?.values, ["friday"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn complete(
         mut self,
@@ -247,6 +392,15 @@ impl TemplateEntry {
     }
 
     /// Shows it to some callers only. For the others there is no such thing.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, template};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let day = template("menu://{day}", "day", async || "Soup.").visible(|_| false);
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+    /// assert!(client.list_resource_templates().await?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.visible = Some(Arc::new(decide));
@@ -299,10 +453,28 @@ impl Entry for ResourceEntry {
 }
 
 /// Content that is not text.
+///
+/// ```
+/// # use trunkline::{Client, Server, model::ResourceData, resource, server::Bytes};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let dot = resource("dot://", "dot", async || Bytes(vec![1, 2, 3])).mime_type("image/x-dot");
+/// let client = Client::in_memory(&Server::builder("dots", "1.0.0").resource(dot).build()).await?;
+/// let read = client.read_resource("dot://").await?;
+/// assert_eq!(read.contents[0].data, ResourceData::Blob("AQID".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 
 /// What a resource may return.
+///
+/// ```
+/// use trunkline::server::IntoContents;
+///
+/// let read = "Soup.".into_contents("menu://today", Some("text/plain")).unwrap();
+/// assert_eq!(read.contents[0].uri, "menu://today");
+/// assert!(None::<String>.into_contents("menu://never", None).is_err(), "there is no such thing");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the content of a resource",
     note = "return a `String`, `Bytes`, `Vec<ResourceContents>`, an `Option` of one of them (`None`: there is no such resource) or a `Result`"

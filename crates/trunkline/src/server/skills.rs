@@ -27,6 +27,12 @@ use super::lists::{Entry, List, page};
 use super::resource::{ResourceEntry, resource};
 
 /// A skill, ready to be registered.
+///
+/// ```
+/// let text = "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse `pdftotext`.";
+/// let pdf = trunkline::skill("pdf", text).unwrap();
+/// assert!(trunkline::Server::builder("skills", "1.0.0").skill(pdf).try_build().is_ok());
+/// ```
 #[derive(Clone)]
 pub struct SkillEntry {
     skill: Skill,
@@ -44,6 +50,15 @@ struct File {
 
 /// Makes a skill of the text of a `SKILL.md`, which begins with its frontmatter. The last part of
 /// `path` is the skill's name; parts before it, as in `acme/billing/pdf`, tell it from others.
+///
+/// ```
+/// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let text = "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse `pdftotext`.";
+/// let server = Server::builder("skills", "1.0.0").skill(skill("acme/pdf", text)?).build();
+/// let client = Client::in_memory(&server).await?;
+/// assert_eq!(client.list_skills().await?[0].uri, "skill://acme/pdf/SKILL.md");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub fn skill(path: &str, text: impl Into<String>) -> Result<SkillEntry, BadSkill> {
     let text = text.into();
     let directory = below(SKILL_SCHEME, path).ok_or_else(|| BadSkill::Name(path.to_owned()))?;
@@ -64,6 +79,13 @@ pub fn skill(path: &str, text: impl Into<String>) -> Result<SkillEntry, BadSkill
 
 impl SkillEntry {
     /// Adds a file, by its path below the skill's directory.
+    ///
+    /// ```
+    /// let text = "---\nname: pdf\ndescription: Reads PDF files.\n---\nRun `pdf.sh`.";
+    /// let pdf = trunkline::skill("pdf", text).unwrap();
+    /// let pdf = pdf.file("pdf.sh", "text/x-sh", "pdftotext \"$1\" -").unwrap();
+    /// assert!(pdf.file("../other.sh", "text/x-sh", "").is_err(), "it is outside of the skill");
+    /// ```
     pub fn file(
         self,
         path: &str,
@@ -108,6 +130,13 @@ impl Entry for SkillEntry {
 }
 
 /// Why something is no skill.
+///
+/// ```
+/// use trunkline::server::BadSkill;
+///
+/// let other = trunkline::skill("pdf", "---\nname: doc\ndescription: Reads.\n---\n");
+/// assert_eq!(other.err(), Some(BadSkill::OtherName("pdf".to_owned())));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadSkill {

@@ -42,6 +42,19 @@ macro_rules! terms {
             /// Stops the function when it has worked for this long; whoever called is told so. The
             /// time stands still while a question is out, and progress does not prolong it: the
             /// server's [own limits](crate::Limits) are for those who give signs of life.
+            ///
+            /// ```
+            /// use std::time::Duration;
+            /// use trunkline::{prompt, resource, template, tool};
+            ///
+            /// let limit = Duration::from_secs(5);
+            /// let render = tool("render", async || "A film.").timeout(limit);
+            /// let menu = resource("menu://today", "menu", async || "Soup.").timeout(limit);
+            /// let day = template("menu://{day}", "day", async || "Soup.").timeout(limit);
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned()).timeout(limit);
+            /// let server = trunkline::Server::builder("inn", "1.0.0").tool(render).prompt(plan);
+            /// assert!(server.resource(menu).resource(day).try_build().is_ok());
+            /// ```
             #[must_use]
             pub fn timeout(mut self, limit: Duration) -> Self {
                 self.signature.timeout = Some(limit);

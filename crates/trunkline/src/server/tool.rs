@@ -65,15 +65,11 @@ pub(crate) type CallToolResultOr = Result<CallToolResult, ErrorObject>;
 ///
 /// A field with `#[schemars(extend("x-mcp-header" = "Region"))]` is repeated by clients of
 /// 2026-07-28 as the HTTP header `Mcp-Param-Region`, for whatever routes by it. Only strings,
-/// integers and truth values can be, and secrets should not.
-///
-/// What is wrong with a tool is told when the server is built.
+/// integers and truth values can be, and secrets should not. What is wrong with a tool is told
+/// when the server is built.
 /// ```
-/// # use trunkline::{Args, Server, data, tool};
-/// #[data]
-/// struct Sum { a: i64, b: i64 }
-/// async fn add(Args(it): Args<Sum>) -> String { (it.a + it.b).to_string() }
-/// assert!(Server::builder("sums", "1.0.0").tool(tool("add", add)).try_build().is_ok());
+/// let now = trunkline::tool("now", async || "noon");
+/// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
 /// ```
 pub fn tool<M, F>(name: impl Into<String>, function: F) -> ToolEntry
 where
@@ -130,8 +126,7 @@ where
 
 /// What can be registered as a tool: a [`ToolEntry`], or a function with `#[tool]`.
 /// ```
-/// let entry = trunkline::server::IntoTool::into_tool(trunkline::tool("now", async || "noon"));
-/// assert!(trunkline::Server::builder("clock", "1.0.0").tool(entry).try_build().is_ok());
+/// let _entry = trunkline::server::IntoTool::into_tool(trunkline::tool("now", async || "noon"));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
@@ -184,8 +179,7 @@ impl ToolEntry {
     /// Says how it behaves.
     /// ```
     /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
-    /// let now = trunkline::tool("now", async || "noon").annotations(reads);
-    /// # assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
+    /// let _now = trunkline::tool("now", async || "noon").annotations(reads);
     /// ```
     #[must_use]
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
@@ -196,8 +190,7 @@ impl ToolEntry {
     /// Gives it a picture.
     /// ```
     /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
-    /// # assert!(icon.sizes.is_empty());
-    /// let now = trunkline::tool("now", async || "noon").icon(icon);
+    /// let _now = trunkline::tool("now", async || "noon").icon(icon);
     /// ```
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
@@ -207,9 +200,8 @@ impl ToolEntry {
 
     /// Lets it run as a task that outlives its request.
     /// ```
-    /// let render = trunkline::tool("render", async || "A film.");
-    /// let render = render.task(trunkline::model::TaskSupport::Optional);
-    /// # assert!(trunkline::Server::builder("films", "1.0.0").tool(render).try_build().is_ok());
+    /// # use trunkline::{model::TaskSupport, tool};
+    /// let _render = tool("render", async || "A film.").task(TaskSupport::Optional);
     /// ```
     #[must_use]
     pub fn task(mut self, support: TaskSupport) -> Self {
@@ -222,8 +214,7 @@ impl ToolEntry {
     /// answers are kept; everything outside of `once` happens again. Without this such a task has
     /// failed, since nobody knows how far it got.
     /// ```
-    /// let render = trunkline::tool("render", async || "A film.").resume();
-    /// assert!(trunkline::Server::builder("films", "1.0.0").tool(render).try_build().is_ok());
+    /// let _render = trunkline::tool("render", async || "A film.").resume();
     /// ```
     #[must_use]
     pub fn resume(mut self) -> Self {
@@ -233,9 +224,8 @@ impl ToolEntry {
 
     /// Replaces the schema that the types gave.
     /// ```
-    /// let wrong = trunkline::serde_json::json!({ "type": "objekt" });
-    /// let now = trunkline::tool("now", async || "noon").input_schema(wrong);
-    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_err());
+    /// let schema = trunkline::serde_json::json!({ "type": "object", "maxProperties": 0 });
+    /// let _now = trunkline::tool("now", async || "noon").input_schema(schema);
     /// ```
     #[must_use]
     pub fn input_schema(mut self, schema: impl Into<RawJson>) -> Self {
@@ -246,9 +236,8 @@ impl ToolEntry {
 
     /// Replaces the schema of the result that the types gave. Results are checked against it.
     /// ```
-    /// let schema = trunkline::serde_json::json!({ "type": "object", "required": ["total"] });
-    /// let total = trunkline::tool("total", async || trunkline::Json(7)).output_schema(schema);
-    /// # assert!(trunkline::Server::builder("sums", "1.0.0").tool(total).try_build().is_ok());
+    /// let schema = trunkline::serde_json::json!({ "type": "array", "maxItems": 3 });
+    /// let _few = trunkline::tool("few", async || trunkline::Json([1, 2])).output_schema(schema);
     /// ```
     #[must_use]
     pub fn output_schema(mut self, schema: impl Into<RawJson>) -> Self {
@@ -260,11 +249,9 @@ impl ToolEntry {
     /// Shows it to some callers only. For the others there is no such tool.
     ///
     /// ```
-    /// use trunkline::{Server, tool};
-    ///
-    /// let reset = tool("reset", async || "Done.")
+    /// let reset = trunkline::tool("reset", async || "Done.")
     ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
-    /// let server = Server::builder("example", "1.0.0").tool(reset).build();
+    /// assert!(trunkline::Server::builder("example", "1.0.0").tool(reset).try_build().is_ok());
     /// ```
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
@@ -373,19 +360,15 @@ impl Entry for ToolEntry {
 
 /// A structured result: the type gives the output schema, and older revisions get it as text.
 /// ```
-/// # use trunkline::{Client, Json, Server, tool};
-/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// let server = Server::builder("sums", "1").tool(tool("sum", async || Json(vec![4, 5]))).build();
-/// assert_eq!(Client::in_memory(&server).await?.call::<Vec<u8>>("sum", ()).await?, [4, 5]);
-/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// let sums = trunkline::tool("sums", async || trunkline::Json(vec![4, 5]));
+/// assert!(trunkline::Server::builder("sums", "1.0.0").tool(sums).try_build().is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
 /// What came of a tool.
 /// ```
-/// # use trunkline::{model::CallToolResult, server::ToolReply};
-/// assert!(matches!(CallToolResult::text("noon").into(), ToolReply::Done(Ok(_))));
+/// let _reply = trunkline::server::ToolReply::from(trunkline::model::CallToolResult::text("noon"));
 /// ```
 pub enum ToolReply {
     /// The protocol's result, or an error of the call itself.
@@ -402,12 +385,8 @@ impl From<CallToolResult> for ToolReply {
 
 /// What a tool may return.
 /// ```
-/// # use trunkline::server::{IntoToolResult, ToolReply};
-/// struct Noon;
-/// impl IntoToolResult for Noon {
-///     fn into_tool_result(self) -> ToolReply { "noon".into_tool_result() }
-/// }
-/// assert!(matches!(Noon.into_tool_result(), ToolReply::Done(Ok(_))));
+/// let reply = trunkline::server::IntoToolResult::into_tool_result("noon");
+/// assert!(matches!(reply, trunkline::server::ToolReply::Done(Ok(_))));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
@@ -499,29 +478,22 @@ impl<T: IntoToolResult, E: Into<ToolError> + Send + 'static> IntoToolResult for 
 /// [`Context::once`].
 ///
 /// ```
-/// use trunkline::{Server, ToolError, server::Task, tool};
-///
+/// # use trunkline::{Server, ToolError, server::Task, tool};
 /// async fn render() -> Result<Task<String>, ToolError> {
-///     Ok(Task::new(async |cx| {
-///         cx.progress(1.0, 2.0).await;
-///         Ok("A film.".to_owned())
-///     }))
+///     Ok(Task::new(async |cx| { cx.progress(1.0, 2.0).await; Ok("A film.".to_owned()) }))
 /// }
-///
-/// let server = Server::builder("films", "1.0.0").tool(tool("render", render)).build();
+/// assert!(Server::builder("films", "1.0.0").tool(tool("render", render)).try_build().is_ok());
 /// ```
 pub struct Task<T> {
-    work: Box<
-        dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send>> + Send,
-    >,
+    work: Box<dyn FnOnce(Context) -> Pending<T> + Send>,
 }
+
+type Pending<T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send>>;
 
 impl<T: IntoToolResult> Task<T> {
     /// The work, given the context of its call.
     /// ```
-    /// # use trunkline::server::{IntoToolResult, Task, ToolReply};
-    /// let task = Task::new(async |cx| { cx.progress(1.0, 2.0).await; Ok("A film.") });
-    /// assert!(matches!(task.into_tool_result(), ToolReply::Task(_)));
+    /// let _task = trunkline::server::Task::new(async |_| Ok("A film."));
     /// ```
     pub fn new<F, Fut>(work: F) -> Self
     where

@@ -1,8 +1,8 @@
 //! What is seen of calls: spans, traces and numbers, on both sides, in both eras, over memory and
 //! HTTP.
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod recorder;
+
 use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::{DefaultGuard, set_default};
-use tracing::{Event, Metadata, Subscriber};
-use tracing_core::span::Current;
+use tracing::subscriber::set_default;
 use trunkline::client::{CallError, Client, ClientBuilder, ToolCall};
 use trunkline::observe::{ErrorType, Meter, Metrics, Operation, Role, Transport};
 use trunkline::schemars::JsonSchema;
@@ -29,140 +25,9 @@ use trunkline::{
 
 use crate::http::House;
 use crate::server::{ERAS, builder, soon};
+use recorder::Recorder;
 
 const SENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-
-/// A span, as far as it was told.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    name: &'static str,
-    target: String,
-    fields: BTreeMap<String, String>,
-    parent: Option<u64>,
-    follows: Vec<u64>,
-    events: Vec<String>,
-    entered: bool,
-}
-
-impl Seen {
-    fn get(&self, field: &str) -> Option<&str> {
-        self.fields.get(field).map(String::as_str)
-    }
-}
-
-/// Writes down every span of ours, and what happened in it.
-#[derive(Clone, Default)]
-struct Recorder(Arc<Mutex<Notes>>);
-
-#[derive(Default)]
-struct Notes {
-    spans: Vec<Seen>,
-    metadata: Vec<&'static Metadata<'static>>,
-    inside: Vec<u64>,
-    is_deaf: bool,
-}
-
-impl Recorder {
-    /// Listens on this thread, where the whole test is.
-    fn listen() -> (Self, DefaultGuard) {
-        let recorder = Self::default();
-        let guard = set_default(recorder.clone());
-        (recorder, guard)
-    }
-
-    fn spans(&self, name: &str) -> Vec<(u64, Seen)> {
-        let notes = self.0.lock().unwrap();
-        let all = notes.spans.iter().enumerate();
-        all.filter(|(_, it)| it.name == name).map(|(at, it)| (at as u64 + 1, it.clone())).collect()
-    }
-
-    /// The last span that is called so.
-    fn last(&self, name: &str, method: &str) -> (u64, Seen) {
-        let all = self.spans(name);
-        let found = all.iter().rev().find(|(_, it)| it.get("mcp.method.name") == Some(method));
-        found.unwrap_or_else(|| panic!("no `{name}` of `{method}` among {all:#?}")).clone()
-    }
-
-    fn forget(&self) {
-        self.0.lock().unwrap().spans.iter_mut().for_each(|it| it.name = "forgotten");
-    }
-
-    fn everything(&self) -> String {
-        format!("{:?}", self.0.lock().unwrap().spans)
-    }
-}
-
-impl Subscriber for Recorder {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        !self.0.lock().unwrap().is_deaf && !metadata.target().starts_with("hyper")
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut notes = self.0.lock().unwrap();
-        let parent = match span.is_contextual() {
-            true => notes.inside.last().copied(),
-            false => span.parent().map(Id::into_u64),
-        };
-        let metadata = span.metadata();
-        let target = metadata.target().to_owned();
-        let mut seen = Seen { name: metadata.name(), target, parent, ..Seen::default() };
-        span.record(&mut Writer(&mut seen.fields));
-        notes.spans.push(seen);
-        notes.metadata.push(metadata);
-        Id::from_u64(notes.spans.len() as u64)
-    }
-
-    fn record(&self, span: &Id, values: &Record<'_>) {
-        let mut notes = self.0.lock().unwrap();
-        let at = span.into_u64() as usize - 1;
-        values.record(&mut Writer(&mut notes.spans[at].fields));
-    }
-
-    fn record_follows_from(&self, span: &Id, follows: &Id) {
-        let mut notes = self.0.lock().unwrap();
-        notes.spans[span.into_u64() as usize - 1].follows.push(follows.into_u64());
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = BTreeMap::new();
-        event.record(&mut Writer(&mut fields));
-        let mut notes = self.0.lock().unwrap();
-        if let Some(at) = notes.inside.last().copied() {
-            notes.spans[at as usize - 1].events.push(format!("{fields:?}"));
-        }
-    }
-
-    fn enter(&self, span: &Id) {
-        let mut notes = self.0.lock().unwrap();
-        notes.inside.push(span.into_u64());
-        notes.spans[span.into_u64() as usize - 1].entered = true;
-    }
-
-    fn exit(&self, span: &Id) {
-        let mut notes = self.0.lock().unwrap();
-        assert_eq!(notes.inside.pop(), Some(span.into_u64()), "spans are left in good order");
-    }
-
-    fn current_span(&self) -> Current {
-        let notes = self.0.lock().unwrap();
-        match notes.inside.last() {
-            Some(at) => Current::new(Id::from_u64(*at), notes.metadata[*at as usize - 1]),
-            None => Current::none(),
-        }
-    }
-}
-
-struct Writer<'a>(&'a mut BTreeMap<String, String>);
-
-impl Visit for Writer<'_> {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name().to_owned(), value.to_owned());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name().to_owned(), format!("{value:?}"));
-    }
-}
 
 /// How a client reaches a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -544,7 +409,9 @@ async fn a_span_joins_its_trace_before_anything_happens_in_it() {
 
 /// Keeps what it is told.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<(Role, &'static str, Option<String>, Option<ErrorType>, Duration)>>>);
+struct Told(Arc<Mutex<Vec<Over>>>);
+
+type Over = (Role, &'static str, Option<String>, Option<ErrorType>, Duration);
 
 impl Meter for Told {
     fn operation(&self, it: &Operation<'_>) {

@@ -113,9 +113,8 @@ impl Plan {
             principal.scopes = it.scopes.clone();
             Attached::new(principal)
         });
-        let mut peer = Peer::default();
-        peer.client = self.client.clone();
-        peer.info = self.info.clone();
+        let (client, info) = (self.client.clone(), self.info.clone());
+        let peer = Peer { client, info, ..Peer::default() };
         Some(Call {
             key: CallKey(u64::MAX),
             method: method::TABLE.iter().find(|it| it.name == "tools/call")?,

@@ -1,0 +1,143 @@
+//! A subscriber that writes down every span, and what happened in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::{DefaultGuard, set_default};
+use tracing::{Event, Metadata, Subscriber};
+use tracing_core::span::Current;
+
+/// A span, as far as it was told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) name: &'static str,
+    pub(super) target: String,
+    pub(super) fields: BTreeMap<String, String>,
+    pub(super) parent: Option<u64>,
+    pub(super) follows: Vec<u64>,
+    pub(super) events: Vec<String>,
+    pub(super) entered: bool,
+}
+
+impl Seen {
+    pub(super) fn get(&self, field: &str) -> Option<&str> {
+        self.fields.get(field).map(String::as_str)
+    }
+}
+
+/// Writes down every span of ours, and what happened in it.
+#[derive(Clone, Default)]
+pub(super) struct Recorder(pub(super) Arc<Mutex<Notes>>);
+
+#[derive(Default)]
+pub(super) struct Notes {
+    pub(super) spans: Vec<Seen>,
+    metadata: Vec<&'static Metadata<'static>>,
+    inside: Vec<u64>,
+    pub(super) is_deaf: bool,
+}
+
+impl Recorder {
+    /// Listens on this thread, where the whole test is.
+    pub(super) fn listen() -> (Self, DefaultGuard) {
+        let recorder = Self::default();
+        let guard = set_default(recorder.clone());
+        (recorder, guard)
+    }
+
+    pub(super) fn spans(&self, name: &str) -> Vec<(u64, Seen)> {
+        let notes = self.0.lock().unwrap();
+        let all = notes.spans.iter().enumerate();
+        all.filter(|(_, it)| it.name == name).map(|(at, it)| (at as u64 + 1, it.clone())).collect()
+    }
+
+    /// The last span that is called so.
+    pub(super) fn last(&self, name: &str, method: &str) -> (u64, Seen) {
+        let all = self.spans(name);
+        let found = all.iter().rev().find(|(_, it)| it.get("mcp.method.name") == Some(method));
+        found.unwrap_or_else(|| panic!("no `{name}` of `{method}` among {all:#?}")).clone()
+    }
+
+    pub(super) fn forget(&self) {
+        self.0.lock().unwrap().spans.iter_mut().for_each(|it| it.name = "forgotten");
+    }
+
+    pub(super) fn everything(&self) -> String {
+        format!("{:?}", self.0.lock().unwrap().spans)
+    }
+}
+
+impl Subscriber for Recorder {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        !self.0.lock().unwrap().is_deaf && !metadata.target().starts_with("hyper")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut notes = self.0.lock().unwrap();
+        let parent = match span.is_contextual() {
+            true => notes.inside.last().copied(),
+            false => span.parent().map(Id::into_u64),
+        };
+        let metadata = span.metadata();
+        let target = metadata.target().to_owned();
+        let mut seen = Seen { name: metadata.name(), target, parent, ..Seen::default() };
+        span.record(&mut Writer(&mut seen.fields));
+        notes.spans.push(seen);
+        notes.metadata.push(metadata);
+        Id::from_u64(notes.spans.len() as u64)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let mut notes = self.0.lock().unwrap();
+        let at = span.into_u64() as usize - 1;
+        values.record(&mut Writer(&mut notes.spans[at].fields));
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        let mut notes = self.0.lock().unwrap();
+        notes.spans[span.into_u64() as usize - 1].follows.push(follows.into_u64());
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = BTreeMap::new();
+        event.record(&mut Writer(&mut fields));
+        let mut notes = self.0.lock().unwrap();
+        if let Some(at) = notes.inside.last().copied() {
+            notes.spans[at as usize - 1].events.push(format!("{fields:?}"));
+        }
+    }
+
+    fn enter(&self, span: &Id) {
+        let mut notes = self.0.lock().unwrap();
+        notes.inside.push(span.into_u64());
+        notes.spans[span.into_u64() as usize - 1].entered = true;
+    }
+
+    fn exit(&self, span: &Id) {
+        let mut notes = self.0.lock().unwrap();
+        assert_eq!(notes.inside.pop(), Some(span.into_u64()), "spans are left in good order");
+    }
+
+    fn current_span(&self) -> Current {
+        let notes = self.0.lock().unwrap();
+        match notes.inside.last() {
+            Some(at) => Current::new(Id::from_u64(*at), notes.metadata[*at as usize - 1]),
+            None => Current::none(),
+        }
+    }
+}
+
+struct Writer<'a>(&'a mut BTreeMap<String, String>);
+
+impl Visit for Writer<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
