@@ -37,6 +37,13 @@ use crate::{
 pub use error::{HttpError, OpenError};
 
 /// What a client is, as far as the conversation needs to know.
+///
+/// ```
+/// # use trunkline_proto::client::Config; use trunkline_wire::{model::*, revision::*};
+/// let mut config = Config::new(Implementation::new("host", "1.0"));
+/// config.revisions = Revisions::only(Revision::V2025_06_18);
+/// assert_eq!(config.revisions.newest(), Some(Revision::V2025_06_18));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The revisions it is willing to speak.
@@ -53,6 +60,12 @@ pub struct Config {
 
 impl Config {
     /// A client that speaks every revision and answers no questions.
+    ///
+    /// ```
+    /// # use trunkline_proto::client::Config; use trunkline_wire::model::*;
+    /// let config = Config::new(Implementation::new("host", "1.0"));
+    /// assert_eq!((config.revisions.iter().count(), config.capabilities.roots), (5, None));
+    /// ```
     pub fn new(info: Implementation) -> Self {
         Self {
             revisions: Revisions::ALL,
@@ -65,6 +78,13 @@ impl Config {
 }
 
 /// What the handshake found out.
+///
+/// ```
+/// # use trunkline_proto::client::Opened; use trunkline_wire::{model::*, revision::*};
+/// let (revision, capabilities) = (Revision::LATEST, ServerCapabilities::new());
+/// let opened = Opened { revision, capabilities, info: None, instructions: None };
+/// assert!(opened.revision.era() == Era::Stateless && opened.info.is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
     /// The revision spoken from now on.
@@ -78,6 +98,15 @@ pub struct Opened {
 }
 
 /// The client end of one conversation.
+///
+/// ```
+/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
+/// # use trunkline_wire::{jsonrpc::Incoming, model::*};
+/// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+/// let mut client = Client::new(config, Instant::now());
+/// client.handle(Input::received(Incoming::parse(b"Server v1 says hello")), Instant::now());
+/// assert!(client.opened().is_none() && client.noise() == 1);
+/// ```
 #[derive(Debug)]
 pub struct Client {
     config: Arc<Config>,
@@ -97,6 +126,14 @@ pub struct Client {
 }
 
 /// Where a handshake over HTTP begins.
+///
+/// ```
+/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
+/// # use trunkline_wire::model::Implementation;
+/// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+/// let first = Client::over_http(config, Start::Initialize, Instant::now()).poll();
+/// assert!(format!("{first:?}").contains(r#"method: "initialize""#));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// With the question which era the server speaks.
@@ -125,6 +162,8 @@ struct Waiting {
     params: Option<Object>,
     /// Whether it may come back with questions.
     may_ask: bool,
+    /// What goes with those.
+    attached: Attached,
     /// How often in a row it was sent again because its answer was lost.
     repeats: u32,
     /// Whether anything was heard of it: a subscription is acknowledged.
@@ -312,6 +351,11 @@ impl Client {
         let row = method::TABLE.iter().find(|row| row.name == method);
         let row = row.expect("the callers pass names out of the table");
         let key = self.calls.next_key();
+        let attached = match &origin {
+            Origin::Wire => None,
+            Origin::Round { ticket, .. } => self.asked.by_ticket(*ticket),
+        };
+        let attached = attached.map(|it| it.with.attached.clone()).unwrap_or_default();
         let call = Call {
             key,
             method: row,
@@ -321,7 +365,7 @@ impl Client {
             peer: Arc::clone(&self.peer),
             wants_progress: false,
             log_level: None,
-            attached: Attached::default(),
+            attached,
         };
         // Questions wait for people, so only the hard deadline counts; and so do the calls of ours
         // that the server may be asking for.
@@ -392,6 +436,7 @@ impl Client {
         let waiting = Waiting {
             params: (may_ask || may_repeat).then(|| ask.params.clone()),
             may_ask,
+            attached: ask.attached,
             repeats: 0,
             is_heard: false,
             wants_progress,

@@ -47,6 +47,17 @@ pub(crate) fn size(filter: &SubscriptionFilter) -> usize {
 }
 
 /// What of a filter the server's capabilities allow.
+///
+/// ```
+/// # use trunkline_proto::subscribe::honoured;
+/// # use trunkline_wire::model::{ListChanged, ServerCapabilities, SubscriptionFilter};
+/// let mut wanted = SubscriptionFilter::new();
+/// (wanted.tools_list_changed, wanted.prompts_list_changed) = (true, true);
+/// let mut server = ServerCapabilities::new();
+/// server.tools = Some(ListChanged::new(true));
+/// let honoured = honoured(wanted, &server);
+/// assert!(honoured.tools_list_changed && !honoured.prompts_list_changed);
+/// ```
 pub fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
     filter.tools_list_changed &= caps.tools.as_ref().is_some_and(|it| it.list_changed);
     filter.prompts_list_changed &= caps.prompts.as_ref().is_some_and(|it| it.list_changed);
@@ -83,12 +94,26 @@ pub(crate) fn farewell(id: &Id) -> [Message; 2] {
 }
 
 /// Whether a subscription to `subscribed` covers `uri`: the same resource, or one below it.
+///
+/// ```
+/// # use trunkline_proto::subscribe::covers;
+/// assert!(covers("file:///a", "file:///a") && covers("file:///a", "file:///a/b"));
+/// assert!(!covers("file:///a", "file:///ab"));
+/// ```
 pub fn covers(subscribed: &str, uri: &str) -> bool {
     uri.strip_prefix(subscribed)
         .is_some_and(|rest| rest.is_empty() || subscribed.ends_with('/') || rest.starts_with('/'))
 }
 
 /// Whether a filter asks to hear of a change.
+///
+/// ```
+/// # use trunkline_proto::{subscribe::wants, Change};
+/// # use trunkline_wire::model::SubscriptionFilter;
+/// let mut filter = SubscriptionFilter::new();
+/// filter.tools_list_changed = true;
+/// assert!(wants(&filter, &Change::Tools) && !wants(&filter, &Change::Prompts));
+/// ```
 pub fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
     match change {
         Change::Tools => filter.tools_list_changed,

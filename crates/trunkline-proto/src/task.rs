@@ -11,6 +11,12 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{CallToolResult, InputRequest, TASKS_EXTENSION, Task, TaskStatus};
 
 /// How many tasks there may be and how long they are kept.
+///
+/// ```
+/// # use trunkline_proto::task::TaskBounds;
+/// let bounds = TaskBounds { tasks: 10, ..TaskBounds::default() };
+/// assert!(bounds.ttl < bounds.max_ttl);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskBounds {
     /// Tasks kept at once.
@@ -35,6 +41,16 @@ impl Default for TaskBounds {
 }
 
 /// The tasks of a server.
+///
+/// ```
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+/// tasks.create("t-1".into(), None, None, noon(), now).unwrap();
+/// let done = tasks.finish("t-1", Ok(CallToolResult::text("booked")), noon()).unwrap();
+/// assert_eq!(done.task().status, TaskStatus::Completed);
+/// // After its time nobody remembers it.
+/// assert_eq!(tasks.get("t-1", now + Duration::from_secs(301)).err(), Some(TaskError::Unknown));
+/// ```
 #[derive(Debug, Default)]
 pub struct Tasks {
     bounds: TaskBounds,
@@ -43,6 +59,14 @@ pub struct Tasks {
 }
 
 /// One task.
+///
+/// ```
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+/// let record = tasks.get("t", now).unwrap();
+/// assert!(!record.is_over() && record.outcome().is_none());
+/// ```
 #[derive(Debug)]
 pub struct Record {
     task: Task,
@@ -62,6 +86,14 @@ pub struct Record {
 pub type TaskOutcome = Result<CallToolResult, ErrorObject>;
 
 /// A task as it is kept where it outlives the process.
+///
+/// ```
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+/// let saved = tasks.get("t", now).unwrap().save();
+/// assert_eq!(Json::of(&saved).to::<SavedTask>().unwrap(), saved);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedTask {
     /// The task.
@@ -77,6 +109,14 @@ pub struct SavedTask {
 }
 
 /// Why a task cannot be changed.
+///
+/// ```
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+/// tasks.cancel("t", noon()).unwrap();
+/// assert_eq!(tasks.cancel("t", noon()).err(), Some(TaskError::Terminal));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskError {
     /// There is no such task, or it has been forgotten.
@@ -89,11 +129,26 @@ pub enum TaskError {
 
 impl Tasks {
     /// An empty register.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// let mut tasks = Tasks::new(TaskBounds { tasks: 0, ..TaskBounds::default() });
+    /// let full = tasks.create("t".into(), None, None, noon(), now);
+    /// assert_eq!(full, Err(TaskError::Full));
+    /// ```
     pub fn new(bounds: TaskBounds) -> Self {
         Self { bounds, ..Self::default() }
     }
 
     /// Begins a task under an id that nobody can guess. `stamp` is the wall clock's time.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// let task = tasks.create("t".into(), None, Some(5_000), noon(), now).unwrap();
+    /// assert_eq!((task.status, task.ttl_ms), (TaskStatus::Working, Some(5_000)));
+    /// ```
     pub fn create(
         &mut self,
         id: String,
@@ -127,6 +182,16 @@ impl Tasks {
 
     /// Takes in a task that was kept elsewhere, in the place of what is known of it. It is
     /// forgotten at `expires`.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// let (saved, later) = (tasks.get("t", now).unwrap().save(), now + Duration::from_secs(9));
+    /// let mut after_a_fall = Tasks::default();
+    /// after_a_fall.restore(saved, false, later, now).unwrap();
+    /// assert_eq!(after_a_fall.get("t", now).unwrap().expires(), later);
+    /// ```
     pub fn restore(
         &mut self,
         saved: SavedTask,
@@ -149,6 +214,14 @@ impl Tasks {
     }
 
     /// One task.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().task().task_id, "t");
+    /// assert_eq!(tasks.get("other", now).err(), Some(TaskError::Unknown));
+    /// ```
     pub fn get(&mut self, id: &str, now: Instant) -> Result<&Record, TaskError> {
         self.expire(now);
         self.tasks.get(id).ok_or(TaskError::Unknown)
@@ -156,6 +229,15 @@ impl Tasks {
 
     /// The tasks of `owner` in order of creation, from `after` on: at most `page` of them, and
     /// where to go on.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// tasks.create("mine".into(), Some("alice".into()), None, noon(), now).unwrap();
+    /// let (found, next) = tasks.list(Some("alice"), 0, 10, now);
+    /// assert_eq!((found.len(), found[0].task().task_id.as_str(), next), (1, "mine", None));
+    /// ```
     pub fn list(
         &mut self,
         owner: Option<&str>,
@@ -174,6 +256,15 @@ impl Tasks {
     }
 
     /// The handler is done.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// let error = trunkline_wire::jsonrpc::ErrorObject::new(-32000, "Sold out.");
+    /// let record = tasks.finish("t", Err(error), noon()).unwrap();
+    /// assert_eq!(record.task().status_message.as_deref(), Some("Sold out."));
+    /// ```
     pub fn finish(
         &mut self,
         id: &str,
@@ -181,19 +272,22 @@ impl Tasks {
         stamp: String,
     ) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
-        record.task.status =
-            if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
-        record.task.status_message = match &outcome {
-            Err(error) => Some(error.message.clone()),
-            Ok(_) => None,
-        };
-        record.outcome = Some(outcome);
+        let mut saved = record.save();
+        saved.finish(outcome, stamp);
+        record.task = saved.task;
+        record.outcome = saved.outcome;
         record.questions.clear();
-        record.task.last_updated_at = stamp;
         Ok(record)
     }
 
     /// The requestor does not want it any more.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert_eq!(tasks.cancel("t", noon()).unwrap().task().status, TaskStatus::Cancelled);
+    /// ```
     pub fn cancel(&mut self, id: &str, stamp: String) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
         record.task.status = TaskStatus::Cancelled;
@@ -205,6 +299,14 @@ impl Tasks {
 
     /// The handler has a question for the requestor, under a key that the call has not used yet.
     /// Returns the answer if there is one already: to the same question before a fall.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert_eq!(tasks.ask("t", "where", InputRequest::Roots, noon()), Ok(None));
+    /// assert_eq!(tasks.get("t", now).unwrap().task().status, TaskStatus::InputRequired);
+    /// ```
     pub fn ask(
         &mut self,
         id: &str,
@@ -223,6 +325,14 @@ impl Tasks {
     }
 
     /// The handler says how it gets on.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// let record = tasks.say("t", "Half way.".into(), noon()).unwrap();
+    /// assert_eq!(record.task().status_message.as_deref(), Some("Half way."));
+    /// ```
     pub fn say(&mut self, id: &str, message: String, stamp: String) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
         record.task.status_message = Some(message);
@@ -231,6 +341,16 @@ impl Tasks {
     }
 
     /// The requestor answers; returns the answers to questions that are open.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use trunkline_wire::jsonrpc::Object;
+    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
+    /// let given = Object::parse(r#"{"where":{"roots":[]},"unasked":1}"#).unwrap();
+    /// assert_eq!(tasks.answer("t", &given, noon()).unwrap().len(), 1);
+    /// ```
     pub fn answer(
         &mut self,
         id: &str,
@@ -251,6 +371,15 @@ impl Tasks {
     }
 
     /// A question was not answered, and is no longer asked.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
+    /// tasks.withdraw("t", "where", noon()).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().task().status, TaskStatus::Working);
+    /// ```
     pub fn withdraw(&mut self, id: &str, key: &str, stamp: String) -> Result<(), TaskError> {
         let record = self.running(id)?;
         record.questions.remove(key);
@@ -264,6 +393,14 @@ impl Tasks {
     }
 
     /// Somebody else works on a task from now on.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// tasks.lend("t");
+    /// assert!(tasks.get("t", now).unwrap().is_elsewhere());
+    /// ```
     pub fn lend(&mut self, id: &str) {
         if let Some(record) = self.tasks.get_mut(id) {
             record.is_elsewhere = !record.is_over();
@@ -271,6 +408,14 @@ impl Tasks {
     }
 
     /// Forgets a task before its time.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// tasks.forget("t");
+    /// assert_eq!(tasks.get("t", now).err(), Some(TaskError::Unknown));
+    /// ```
     pub fn forget(&mut self, id: &str) {
         self.tasks.remove(id);
     }
@@ -286,13 +431,41 @@ impl Tasks {
     }
 }
 
+impl SavedTask {
+    /// The handler is done.
+    pub fn finish(&mut self, outcome: TaskOutcome, stamp: String) {
+        self.task.status =
+            if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
+        self.task.status_message = outcome.as_ref().err().map(|error| error.message.clone());
+        self.task.last_updated_at = stamp;
+        self.outcome = Some(outcome);
+        self.questions.clear();
+    }
+}
+
 impl Record {
     /// The task as 2026-07-28 sees it: a tool that reports an error has still completed.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().task().created_at, "12:00");
+    /// ```
     pub fn task(&self) -> &Task {
         &self.task
     }
 
     /// The task as 2025-11-25 sees it: a tool that reports an error has failed.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// let record = tasks.finish("t", Ok(CallToolResult::error("Sold out.")), noon()).unwrap();
+    /// assert_eq!(record.task().status, TaskStatus::Completed);
+    /// assert_eq!(record.core_task().status, TaskStatus::Failed);
+    /// ```
     pub fn core_task(&self) -> Task {
         let mut task = self.task.clone();
         if self.outcome.as_ref().is_some_and(|it| it.as_ref().is_ok_and(CallToolResult::is_error)) {
@@ -302,31 +475,79 @@ impl Record {
     }
 
     /// What it came to, once it is over; a cancelled task has no outcome.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// let record = tasks.finish("t", Ok(CallToolResult::text("booked")), noon()).unwrap();
+    /// assert!(record.outcome().unwrap().is_ok());
+    /// ```
     pub fn outcome(&self) -> Option<&Result<CallToolResult, ErrorObject>> {
         self.outcome.as_ref()
     }
 
     /// Whether it is there for `caller`. What belongs to somebody is there for nobody else.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// tasks.create("t".into(), Some("alice".into()), None, noon(), now).unwrap();
+    /// let record = tasks.get("t", now).unwrap();
+    /// assert!(record.is_for(Some("alice")) && !record.is_for(Some("bob")));
+    /// ```
     pub fn is_for(&self, caller: Option<&str>) -> bool {
         self.owner.is_none() || self.owner.as_deref() == caller
     }
 
     /// When it will be forgotten.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().expires(), now + TaskBounds::default().ttl);
+    /// ```
     pub fn expires(&self) -> Instant {
         self.expires
     }
 
     /// Whether somebody else works on it: what is known here may be old.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert!(!tasks.get("t", now).unwrap().is_elsewhere());
+    /// ```
     pub fn is_elsewhere(&self) -> bool {
         self.is_elsewhere
     }
 
     /// The answer that was given to exactly this question.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use trunkline_wire::jsonrpc::Object;
+    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
+    /// tasks.answer("t", &Object::parse(r#"{"where":{}}"#).unwrap(), noon()).unwrap();
+    /// let record = tasks.get("t", now).unwrap();
+    /// assert!(record.answer("where", &Json::of(&InputRequest::Roots)).is_some());
+    /// ```
     pub fn answer(&self, key: &str, question: &Json) -> Option<&Json> {
         self.answers.get(key).filter(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
     /// The task as it is kept where it outlives the process.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().save().task.task_id, "t");
+    /// ```
     pub fn save(&self) -> SavedTask {
         SavedTask {
             task: self.task.clone(),
@@ -338,6 +559,14 @@ impl Record {
     }
 
     /// The questions that wait for an answer.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
+    /// assert!(tasks.get("t", now).unwrap().questions().contains_key("where"));
+    /// ```
     pub fn questions(&self) -> &BTreeMap<String, InputRequest> {
         &self.questions
     }
@@ -350,6 +579,13 @@ impl Record {
     }
 
     /// Whether nothing will change any more.
+    ///
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert!(tasks.cancel("t", noon()).unwrap().is_over());
+    /// ```
     pub fn is_over(&self) -> bool {
         matches!(
             self.task.status,
@@ -363,6 +599,11 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// What a client hears that did not declare the extension of 2026-07-28.
+///
+/// ```
+/// # use trunkline_proto::task::missing_extension;
+/// assert!(missing_extension().message.contains("`io.modelcontextprotocol/tasks`"));
+/// ```
 pub fn missing_extension() -> ErrorObject {
     let data = serde_json::json!({
         "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } }

@@ -18,7 +18,6 @@ mod ledger;
 mod locks;
 mod name;
 mod record;
-mod sha256;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
-use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Input, Ticket, Timing, Utterance};
+use trunkline_proto::{Ask, Attached, CallError, CallKey, Change, Heard, Input, Ticket, Timing, Utterance};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
 
@@ -23,6 +23,8 @@ struct Inner {
     /// Room for wishes. Closed with the conversation.
     room: Semaphore,
     tickets: AtomicU64,
+    /// Whether it ends with the one request it was begun for.
+    is_of_one_request: bool,
 }
 
 #[derive(Debug, Default)]
@@ -120,21 +122,41 @@ pub struct Request {
     /// Where to put progress and, for a subscription, its notifications. When it is full, what
     /// comes then is dropped.
     pub heard: Option<mpsc::Sender<Heard>>,
+    /// What is attached to the questions of the peer that belong to it, where the revision tells
+    /// which ones do.
+    pub attached: Attached,
 }
 
 impl Request {
     /// A plain request.
     pub fn new(method: impl Into<MethodName>, params: Object) -> Self {
-        Self { during: None, method: method.into(), params, timing: None, heard: None }
+        Self {
+            during: None,
+            method: method.into(),
+            params,
+            timing: None,
+            heard: None,
+            attached: Attached::default(),
+        }
     }
 }
 
 impl Voice {
     pub(crate) fn new(queue: usize) -> (Self, Ears) {
+        Self::begin(queue, false)
+    }
+
+    /// For a conversation that is over once one request is answered, while its peer may go on.
+    pub(crate) fn of_one_request(queue: usize) -> (Self, Ears) {
+        Self::begin(queue, true)
+    }
+
+    fn begin(queue: usize, is_of_one_request: bool) -> (Self, Ears) {
         let inner = Arc::new(Inner {
             unsaid: Mutex::default(),
             room: Semaphore::new(queue),
             tickets: AtomicU64::new(0),
+            is_of_one_request,
         });
         (Self(Arc::clone(&inner)), Ears(inner))
     }
@@ -165,6 +187,7 @@ impl Voice {
             params: request.params,
             wants_progress: request.heard.is_some(),
             timing: request.timing,
+            attached: request.attached,
         };
         let reply = Reply { outcome, heard: request.heard };
         async move {
@@ -213,6 +236,11 @@ impl Voice {
     /// Whether the conversation is over.
     pub fn is_closed(&self) -> bool {
         self.0.room.is_closed()
+    }
+
+    /// Whether the peer is known to be gone. A conversation of one request ends without telling.
+    pub fn is_deserted(&self) -> bool {
+        self.is_closed() && !self.0.is_of_one_request
     }
 }
 

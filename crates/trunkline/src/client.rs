@@ -55,6 +55,7 @@ use trunkline_wire::revision::Revision;
 
 use crate::Server;
 
+pub(crate) use ask::ASKED_DURING;
 pub use builder::{ClientBuilder, IntoHooks};
 pub use call::{Call, Running};
 pub use error::{CallError, ConnectCause, ConnectError};
@@ -81,6 +82,19 @@ pub use trunkline_wire::frame::Framing;
 ///
 /// A server that was started for this client is killed with everything it started when the client
 /// is dropped; [`Client::close`] is kinder.
+///
+/// ```
+/// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let client = Client::in_memory(&server).await?;
+/// // Two calls at once.
+/// let (one, other) = tokio::join!(
+///     client.call_tool("now", ()).into_future(),
+///     client.call_tool("now", ()).into_future(),
+/// );
+/// assert_eq!(one?, other?);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub struct Client {
     caller: call::Caller,
     // Dropped in this order: who listens, the connection, and then the process at its other end.
@@ -91,6 +105,15 @@ pub struct Client {
 
 impl Client {
     /// A client under construction.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let builder = Client::builder("example", "1.0.0").protocol(Revision::V2025_11_25);
+    /// assert_eq!(builder.connect_memory(&server).await?.revision(), Revision::V2025_11_25);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
     }
@@ -114,42 +137,99 @@ impl Client {
     }
 
     /// The revision that is spoken.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert_eq!(client.revision(), Revision::V2026_07_28);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn revision(&self) -> Revision {
         self.caller.revision()
     }
 
     /// How the server names itself. Self-reported: never decide on it.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert_eq!(client.server_info().map(|it| &*it.version), Some("1.0.0"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn server_info(&self) -> Option<&Implementation> {
         self.caller.opened.info.as_ref()
     }
 
     /// What the server offers.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert!(client.server_capabilities().tools.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn server_capabilities(&self) -> &ServerCapabilities {
         &self.caller.opened.capabilities
     }
 
     /// What a model should know about the server.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("clock", "1.0.0").instructions("Ask at noon.").build();
+    /// assert_eq!(Client::in_memory(&server).await?.instructions(), Some("Ask at noon."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn instructions(&self) -> Option<&str> {
         self.caller.opened.instructions.as_deref()
     }
 
     /// Everything the handshake found out.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert_eq!(client.opened().revision, client.revision());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn opened(&self) -> &Arc<Opened> {
         &self.caller.opened
     }
 
     /// Whether the server is gone.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert!(!client.is_closed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn is_closed(&self) -> bool {
         self.connection.is_closed()
     }
 
     /// The last lines that a server started for this client wrote to stderr, safe to show.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert!(client.stderr().is_empty(), "no process was started");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn stderr(&self) -> Vec<String> {
         self.child.as_ref().map(|child| child.stderr().lines()).unwrap_or_default()
     }
 
     /// Hangs up in good order. A server that was started for this client is asked to end: by the
     /// end of its input, then SIGTERM, then SIGKILL. Says how it ended.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert!(client.close().await.is_none(), "no process was started");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn close(self) -> Option<Exit> {
         let Self { subscriptions, connection, child, .. } = self;
         drop(subscriptions);

@@ -58,9 +58,36 @@ impl ToolError {
 
     /// A failure that is nobody's business but ours: the log has the error and its causes, the
     /// model learns only that something went wrong.
-    pub fn internal(error: impl Error) -> Self {
+    ///
+    /// ```
+    /// use trunkline::ToolError;
+    ///
+    /// let error = ToolError::internal(std::io::Error::other("db-7 is down"));
+    /// assert!(!error.to_string().contains("db-7"));
+    /// assert_eq!(error.causes(), Some("db-7 is down"));
+    /// ```
+    pub fn internal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let message = "Something went wrong inside the server. It has been logged.";
-        Self { causes: Some(chain(Some(&error))), ..Self::new(message) }
+        Self { causes: Some(chain(Some(&*error.into()))), ..Self::new(message) }
+    }
+
+    /// What `?` does, for an error in a box: a `Box<dyn Error + Send + Sync>`, or an
+    /// `anyhow::Error`.
+    ///
+    /// ```
+    /// use trunkline::ToolError;
+    ///
+    /// fn count(text: &str) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+    ///     Ok(text.parse()?)
+    /// }
+    ///
+    /// let error = count("many").map_err(ToolError::boxed).unwrap_err();
+    /// assert_eq!(error.to_string(), "invalid digit found in string");
+    /// ```
+    pub fn boxed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let error = error.into();
+        let causes = error.source().map(|it| chain(Some(it)));
+        Self { causes, ..Self::new(error.to_string()) }
     }
 
     /// What only the log has: the causes of the error, from the nearest on.
@@ -94,10 +121,10 @@ impl ToolError {
     }
 
     fn log(&self) {
-        let message = &*self.message;
+        let told = &*self.message;
         match self.causes() {
-            Some(causes) => tracing::warn!(message, causes, "a handler failed"),
-            None => tracing::debug!(message, "a handler failed"),
+            Some(causes) => tracing::warn!(told, causes, "a handler failed"),
+            None => tracing::debug!(told, "a handler failed"),
         }
     }
 }

@@ -64,7 +64,8 @@ pub trait Form: Sized + Send + 'static {
 }
 
 /// Adds a field of type `F` to a form. It must be filled in unless `F` can do without: an
-/// [`Option`], or a [`Vec`] of which no least number is asked.
+/// [`Option`], a [`Vec`] of which no least number is asked, or a choice that is made beforehand, with
+/// `#[form(default)]` on a variant.
 ///
 /// ```
 /// use trunkline::form::{FormField, with};
@@ -76,7 +77,7 @@ pub trait Form: Sized + Send + 'static {
 /// ```
 pub fn with<F: FormField>(form: FormSchema, name: &str, schema: F::Schema) -> FormSchema {
     let schema = schema.into();
-    match F::REQUIRED || field::wants_some(&schema) {
+    match F::REQUIRED && !field::is_chosen::<F>() || field::wants_some(&schema) {
         true => form.required(name, schema),
         false => form.optional(name, schema),
     }

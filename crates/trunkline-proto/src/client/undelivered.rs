@@ -12,6 +12,18 @@ use crate::{CallError, Output, Ticket};
 
 impl Client {
     /// The request `id` gets no answer.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Instant};
+    /// # use trunkline_proto::{*, client::*};
+    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*};
+    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+    /// # let now = Instant::now();
+    /// let mut client = Client::over_http(config, Start::Probe, now);
+    /// client.undelivered(1, CallError::Unreachable("nobody listens.".to_owned()), now);
+    /// let last = std::iter::from_fn(|| client.poll()).last();
+    /// assert!(matches!(last, Some(Output::Failed(OpenError::Unreachable(_)))));
+    /// ```
     pub fn undelivered(&mut self, id: i64, why: CallError, now: Instant) {
         match &self.phase {
             Phase::Probing { id: handshake, .. } | Phase::Initializing { id: handshake, .. }
@@ -36,6 +48,19 @@ impl Client {
 
     /// The request `id` was answered with something that no server of the new era says: an old
     /// server, if this was the probe.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Instant};
+    /// # use trunkline_proto::{*, client::*};
+    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*};
+    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+    /// # let now = Instant::now();
+    /// let mut client = Client::over_http(config, Start::Probe, now);
+    /// client.unrecognised(1, HttpError::new(404, ""), now);
+    /// let last = std::iter::from_fn(|| client.poll()).last();
+    /// let Some(Output::Send(Outgoing::One(message), _)) = last else { panic!("it goes on") };
+    /// assert!(message.to_text().contains(r#""method":"initialize""#));
+    /// ```
     pub fn unrecognised(&mut self, id: i64, error: HttpError, now: Instant) {
         match self.phase {
             Phase::Probing { id: probe, again, .. } if probe == id => {
@@ -51,6 +76,25 @@ impl Client {
 
     /// The server no longer knows the session: begins another one. What is asked meanwhile is
     /// refused, so hold it back until [`Output::Opened`].
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Instant};
+    /// # use trunkline_proto::{*, client::*};
+    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*};
+    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+    /// # let now = Instant::now();
+    /// let mut client = Client::over_http(config, Start::Initialize, now);
+    /// let hello = InitializeResult::new(
+    ///     "2025-11-25",
+    ///     ServerCapabilities::new(),
+    ///     Implementation::new("travel", "1.0"),
+    /// );
+    /// let answer = Message::result(Id::Number(1), Json::of(&hello));
+    /// client.handle(Input::received(Incoming::One(answer)), now);
+    /// assert!(client.opened().is_some());
+    /// client.renew(now);
+    /// assert!(client.opened().is_none(), "`initialize` is out again");
+    /// ```
     pub fn renew(&mut self, now: Instant) {
         let Phase::Open { facts, .. } = &self.phase else { return };
         self.renewing = Some(facts.revision);
@@ -140,7 +184,7 @@ mod tests {
 
     use super::*;
     use crate::client::{Config, OpenError, Start};
-    use crate::{Ask, Conversation, Input, Outgoing};
+    use crate::{Ask, Attached, Conversation, Input, Outgoing};
 
     struct Play {
         core: Client,
@@ -177,6 +221,7 @@ mod tests {
                     params: Object::default(),
                     wants_progress: false,
                     timing: None,
+                    attached: Attached::default(),
                 }),
                 self.now,
             );

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use trunkline_proto::client::{self, Client, OpenError};
 use trunkline_proto::server::{self, Server};
-use trunkline_proto::{Ask, Call, Conversation, Input, Output, Ticket};
+use trunkline_proto::{Ask, Attached, Call, Conversation, Input, Output, Ticket};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Incoming, Object};
 use trunkline_wire::model::Implementation;
@@ -96,6 +96,7 @@ impl Pair {
             params,
             wants_progress: false,
             timing: None,
+            attached: Attached::default(),
         };
         self.client.handle(Input::Ask(ask), self.now);
         self.settle();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use trunkline_proto::client::{self, Client};
 use trunkline_proto::server::{self, Server};
 use trunkline_proto::{
-    Ask, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, Utterance,
+    Ask, Attached, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, Utterance,
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Object};
@@ -152,6 +152,7 @@ fn ask(method: &'static str, ticket: u64, during: Option<CallKey>, dice: &mut Di
         params: Object::default(),
         wants_progress: dice.roll(2) == 0,
         timing: None,
+        attached: Attached::default(),
     }
 }
 

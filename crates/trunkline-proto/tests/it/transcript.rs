@@ -8,8 +8,8 @@ use std::time::Instant;
 use trunkline_proto::client::{self, Client, OpenError};
 use trunkline_proto::server::{self, Server};
 use trunkline_proto::{
-    Ask, CallError, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, Timing,
-    Utterance,
+    Ask, Attached, CallError, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket,
+    Timing, Utterance,
 };
 use trunkline_testkit::oracle::Side;
 use trunkline_testkit::transcript::{Saying, Step, Words, parse};
@@ -296,6 +296,7 @@ fn to_input(step: &Step) -> Input {
             params: object(&ask.params),
             wants_progress: ask.loudly,
             timing: ask.within.map(|time| Timing { idle: time, hard: time }),
+            attached: Attached::default(),
         }),
         Step::Drop(ticket) => Input::Cancel(Ticket(*ticket)),
         Step::Changed(what) => Input::Changed(to_change(what)),

@@ -3,7 +3,7 @@
 //! Names hold small letters, digits and `-_%` alone, so that file systems which take `A` for `a`, or
 //! change how accents are spelled, keep keys apart. Small letters and digits stay readable.
 
-use super::sha256;
+use ring::digest::{SHA256, digest};
 
 /// What the name of a file says about its key.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +24,9 @@ pub(super) fn encode(key: &str) -> String {
             name.push_str(&format!("%{byte:02x}"));
         }
         if name.len() > LONGEST {
-            return format!("h-{}", sha256::hex(key.as_bytes()));
+            let digest = digest(&SHA256, key.as_bytes());
+            let hex = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+            return format!("h-{}", hex.collect::<String>());
         }
     }
     name

@@ -42,7 +42,7 @@ pub(super) struct Exchange<H> {
 
 impl<H: Handler> Exchange<H> {
     pub(super) fn new(core: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
-        let (voice, ears) = Voice::new(queue);
+        let (voice, ears) = Voice::of_one_request(queue);
         Self {
             core,
             handler,

@@ -35,6 +35,16 @@ use crate::observe::{Outward, Transport};
 pub use sugar::IntoHooks;
 
 /// A client under construction.
+///
+/// ```
+/// # use trunkline::{Client, Server}; use std::time::Duration;
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let server = Server::builder("empty", "1.0.0").build();
+/// let timing = trunkline::Timing { idle: Duration::from_secs(5), ..Default::default() };
+/// let client = Client::builder("example", "1.0.0").timing(timing).connect_memory(&server).await?;
+/// assert!(client.ping().await.is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it connects"]
 pub struct ClientBuilder<H = ()> {
@@ -101,46 +111,127 @@ impl ClientBuilder {
 
 impl<H: Responder> ClientBuilder<H> {
     /// Speaks this revision and no other.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let builder = Client::builder("old", "1.0.0").protocol(Revision::V2024_11_05);
+    /// assert_eq!(builder.connect_memory(&server).await?.revision(), Revision::V2024_11_05);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
     }
 
     /// Speaks one of these revisions.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Era, Revision, Revisions, Server};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let builder = Client::builder("old", "1").protocols(Revisions::ALL.of_era(Era::Stateful));
+    /// assert_eq!(builder.connect_memory(&server).await?.revision(), Revision::V2025_11_25);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn protocols(mut self, revisions: Revisions) -> Self {
         self.revisions = revisions;
         self
     }
 
     /// Has the server's questions answered by `responder`.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::Hooks};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let hooks = Hooks::new().on_ask(|question| async move { question.decline() });
+    /// let client = Client::builder("example", "1.0.0").responder(hooks).connect_memory(&server);
+    /// assert!(client.await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn responder<G: Responder>(self, responder: G) -> ClientBuilder<G> {
         self.swap(responder).0
     }
 
     /// Says more about this client than its name and version.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, model::Implementation, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let who = async |cx: Context| cx.client().and_then(|it| it.title.clone()).unwrap_or_default();
+    /// # let server = Server::builder("a", "1").tool(tool("who", who)).build();
+    /// let info = Implementation::new("example", "1.0.0").title("An example");
+    /// let client = Client::builder("", "").info(info).connect_memory(&server).await?;
+    /// assert_eq!(client.call_tool("who", ()).await?.content[0].as_text(), Some("An example"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn info(mut self, info: Implementation) -> Self {
         self.info = info;
         self
     }
 
     /// Asks for log messages of this level and worse.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::LogLevel};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .log_level(LogLevel::Warning)
+    ///     .on_log(|message| eprintln!("{}", message.data));
+    /// assert!(client.connect_memory(&server).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.log_level = Some(level);
         self
     }
 
     /// Bounds what a server can cost.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Limits, Server, client::CallError, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("a", "1").tool(tool("a", async || ())).tool(tool("b", async || ()));
+    /// # let server = server.build();
+    /// let limits = Limits::default().list_items(1);
+    /// let client = Client::builder("example", "1").limits(limits).connect_memory(&server).await?;
+    /// assert!(matches!(client.list_tools().await, Err(CallError::TooLong { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
     /// How long a call may take, unless the call says otherwise.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, Timing, client::CallError, tool}; use std::time::Duration;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let slow = async || std::future::pending::<String>().await;
+    /// # let server = Server::builder("slow", "1").tool(tool("slow", slow)).build();
+    /// let timing = Timing { idle: Duration::from_millis(10), hard: Duration::from_secs(1) };
+    /// let client = Client::builder("example", "1").timing(timing).connect_memory(&server).await?;
+    /// assert_eq!(client.call_tool("slow", ()).await.err(), Some(CallError::TimedOut));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = Some(timing);
         self
     }
 
     /// How messages are cut out of the byte stream; lines, unless said.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::Framing};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let builder = Client::builder("example", "1.0.0").framing(Framing::Newline);
+    /// assert!(builder.connect_memory(&server).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
@@ -148,6 +239,17 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Whether answers are kept for as long as the server says that they stay fresh (2026-07-28),
     /// within [`Limits::cache_entries`] and [`Limits::cache_bytes`]; they are, unless said.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::CacheHint};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1").cache(CacheHint::public(60_000)).tools_later().build();
+    /// let client = Client::builder("example", "1").cache(false).connect_memory(&server).await?;
+    /// assert!(client.list_tools().await?.is_empty());
+    /// server.put_tool(trunkline::tool("new", async || "I am new."))?;
+    /// assert_eq!(client.list_tools().await?.len(), 1, "the server was asked again");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn cache(mut self, is_on: bool) -> Self {
         self.keeps_answers = is_on;
         self
@@ -165,6 +267,19 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Sends a header with every HTTP request, such as `Authorization`. Other origins than the
     /// URL's never see it, whatever redirects say.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let listener = bind("127.0.0.1:0").await?;
+    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
+    /// let builder = Client::builder("example", "1.0.0").header("Authorization", "Bearer abc");
+    /// assert!(!format!("{builder:?}").contains("abc"), "it may be a secret");
+    /// assert!(builder.connect_http(url).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[cfg(feature = "http")]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.http.headers.push((name.into(), value.into()));
@@ -182,6 +297,18 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Finds out anew how to speak to the server, whatever this process remembers of it. Otherwise
     /// a server that was found to be an old one is taken for an old one for a day.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let listener = bind("127.0.0.1:0").await?;
+    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
+    /// let client = Client::builder("example", "1.0.0").ask_anew().connect_http(url).await?;
+    /// assert_eq!(client.revision(), trunkline::Revision::LATEST);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[cfg(feature = "http")]
     pub fn ask_anew(mut self) -> Self {
         self.http.forgets = true;
@@ -190,6 +317,18 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Connects to a server at a URL: over Streamable HTTP in the newest way that it knows, or over
     /// the HTTP+SSE of 2024-11-05.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let listener = bind("127.0.0.1:0").await?;
+    /// let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// tokio::spawn(server.http().serve(listener, std::future::pending()));
+    /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
+    /// assert_eq!(client.server_info().unwrap().name, "empty");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[cfg(feature = "http")]
     pub async fn connect_http(mut self, url: impl Into<String>) -> Result<Client, ConnectError> {
         self.observe.set_transport(Transport::Http);
@@ -215,6 +354,14 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Starts a server and connects to it over its stdin and stdout. A server that does not
     /// survive the question which era it speaks is started once more and asked in the old way.
+    ///
+    /// ```
+    /// # use trunkline::client::{Client, Command}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let builder = Client::builder("example", "1.0.0");
+    /// let error = builder.connect(Command::new("no-such-server").arg("-q")).await.unwrap_err();
+    /// assert_eq!(error.stage(), "spawn");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn connect(mut self, command: Command) -> Result<Client, ConnectError> {
         self.observe.set_transport(Transport::Stdio);
         let stateful = self.revisions.of_era(Era::Stateful);
@@ -227,6 +374,17 @@ impl<H: Responder> ClientBuilder<H> {
     }
 
     /// Connects over a byte stream.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, transport::memory};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let ((reader, writer), (server_reader, server_writer)) = memory::pair();
+    /// tokio::spawn(async move { server.serve(server_reader, server_writer).await });
+    /// let client = Client::builder("example", "1.0.0").connect_io(reader, writer).await?;
+    /// assert_eq!(client.server_info().unwrap().name, "empty");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn connect_io(
         self,
         reader: impl AsyncRead + Unpin + Send + 'static,
@@ -239,6 +397,14 @@ impl<H: Responder> ClientBuilder<H> {
     }
 
     /// Connects to a server in this process: for tests, and for hosts that bring servers along.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let server = Server::builder("empty", "1.0.0").build();
+    /// let client = Client::builder("example", "1.0.0").connect_memory(&server).await?;
+    /// assert_eq!(client.server_info().unwrap().name, "empty");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn connect_memory(self, server: &Server) -> Result<Client, ConnectError> {
         let ((reader, writer), (server_reader, server_writer)) = memory::pair();
         let server = server.clone();

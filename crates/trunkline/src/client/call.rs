@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use trunkline_proto::client::Opened;
-use trunkline_proto::{Heard, Timing};
+use trunkline_proto::{Attached, Heard, Timing};
 use trunkline_transport::Limits;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
@@ -36,6 +36,16 @@ use crate::observe::Outward;
 ///
 /// Without further ado it is given up after a minute of silence, and after ten minutes whatever
 /// its progress; see [`Timing`].
+///
+/// ```
+/// # use trunkline::{Client, Server, tool}; use std::time::Duration;
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// # let client = Client::in_memory(&server).await?;
+/// let call = client.call_tool("now", ()).deadline(Duration::from_secs(5));
+/// assert_eq!(call.await?.content[0].as_text(), Some("noon"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[must_use = "a call is made when it is awaited"]
 pub struct Call<T> {
     /// Or why it cannot be made.
@@ -44,6 +54,15 @@ pub struct Call<T> {
 }
 
 /// A call under way.
+///
+/// ```
+/// # use trunkline::{Client, Server, client::Running};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+/// let running: Running<()> = client.ping().into_future();
+/// assert!(running.await.is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub type Running<T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>;
 
 type OnProgress = Box<dyn FnMut(Progress) + Send>;
@@ -69,6 +88,11 @@ impl<T> Call<T> {
         self.told(|ask| ask.gate = Some(gate))
     }
 
+    /// The same call with something that comes back with the server's questions about it.
+    pub(crate) fn attach(self, attached: Attached) -> Self {
+        self.told(|ask| ask.attached = attached)
+    }
+
     fn told(mut self, tell: impl FnOnce(&mut Ask)) -> Self {
         if let Ok(ask) = &mut self.ask {
             tell(ask);
@@ -77,27 +101,81 @@ impl<T> Call<T> {
     }
 
     /// Asks for progress. `on_progress` is called in order, and always before the result is there.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, tool}; use std::sync::mpsc::channel;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let save = async |cx: Context| cx.progress(1.0, 2.0).await;
+    /// # let server = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// # let client = Client::in_memory(&server).await?;
+    /// let (heard, steps) = channel();
+    /// let call = client.call_tool("save", ());
+    /// call.on_progress(move |step| heard.send(step.progress).unwrap()).await?;
+    /// assert_eq!(steps.iter().collect::<Vec<_>>(), [1.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_progress(self, on_progress: impl FnMut(Progress) + Send + 'static) -> Self {
         self.told(|ask| ask.on_progress = Some(Box::new(on_progress)))
     }
 
     /// Gives up after so long without a sign of life; progress starts the time anew, within the
     /// hard deadline.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::CallError, tool}; use std::time::Duration;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let slow = async || std::future::pending::<String>().await;
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("slow", slow)).build()).await?;
+    /// let outcome = client.call_tool("slow", ()).timeout(Duration::from_millis(10)).await;
+    /// assert_eq!(outcome.err(), Some(CallError::TimedOut));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn timeout(self, idle: Duration) -> Self {
         self.told(|ask| ask.timing = Timing { idle, hard: ask.timing.hard.max(idle) })
     }
 
     /// Gives up after so long, whatever the progress.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::CallError, tool}; use std::time::Duration;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let slow = async || std::future::pending::<String>().await;
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("slow", slow)).build()).await?;
+    /// let outcome = client.call_tool("slow", ()).deadline(Duration::from_millis(10)).await;
+    /// assert_eq!(outcome.err(), Some(CallError::TimedOut));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn deadline(self, hard: Duration) -> Self {
         self.told(|ask| ask.timing = Timing { idle: ask.timing.idle.min(hard), hard })
     }
 
     /// Asks the server even if an earlier answer is still fresh.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::CacheHint, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1").cache(CacheHint::public(60_000)).tools_later().build();
+    /// # let client = Client::in_memory(&server).await?;
+    /// assert!(client.list_tools().await?.is_empty());
+    /// server.put_tool(tool("new", async || "I am new."))?;
+    /// assert_eq!(client.list_tools().fresh().await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn fresh(self) -> Self {
         self.told(|ask| ask.is_fresh = true)
     }
 
     /// Adds a member to the `_meta` of the request.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Meta, Server, serde_json::json, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let whose = async |meta: Meta| meta.get::<String>("com.example/tenant").unwrap_or_default();
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("whose", whose)).build()).await?;
+    /// let call = client.call_tool("whose", ()).meta("com.example/tenant", json!("blue"));
+    /// assert_eq!(call.await?.content[0].as_text(), Some("blue"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn meta(self, name: impl Into<String>, value: impl Into<Json>) -> Self {
         self.told(|ask| ask.meta.set(name.into(), value.into()))
     }
@@ -189,6 +267,7 @@ impl Caller {
             is_fresh: false,
             is_bare: false,
             gate: None,
+            attached: Attached::default(),
             was_kept: false,
         }
     }
@@ -212,6 +291,8 @@ pub(super) struct Ask {
     pub(super) is_fresh: bool,
     /// What has to let it pass first.
     pub(super) gate: Option<Running<()>>,
+    /// What goes with the server's questions about it.
+    pub(super) attached: Attached,
     /// Whether it goes past the layers.
     pub(super) is_bare: bool,
     /// Whether the last answer was one that had been kept.
@@ -323,7 +404,8 @@ impl Ask {
     ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
         let (caller, method, timing) = (self.caller.clone(), self.method, self.timing);
         let is_bare = self.is_bare || caller.shared.layers.is_empty();
-        let request = ClientRequest { caller, method, params, meta, timing, heard };
+        let attached = self.attached.clone();
+        let request = ClientRequest { caller, method, params, meta, timing, heard, attached };
         async move {
             match is_bare {
                 true => request.send().await,

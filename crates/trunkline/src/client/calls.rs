@@ -26,6 +26,13 @@ use super::tasks::{self, ToolCall};
 
 impl Client {
     /// Whether the server is there. 2026-07-28 has no `ping`; there it is asked who it is.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert!(client.ping().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn ping(&self) -> Call<()> {
         let method = match self.caller.revision().era() {
             Era::Stateful => "ping",
@@ -35,43 +42,108 @@ impl Client {
     }
 
     /// All tools that can be used; [`Self::rejected_tools`] has the others.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let client = Client::in_memory(&server).await?;
+    /// assert_eq!(client.list_tools().await?[0].name, "now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_tools(&self) -> Call<Vec<Tool>> {
         self.all::<ListToolsResult>("tools/list")
     }
 
     /// One page of tools.
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("a", "1").tool(tool("a", async || ())).tool(tool("b", async || ()));
+    /// # let client = Client::in_memory(&server.page_size(1).build()).await?;
+    /// let first = client.list_tools_page(None).await?;
+    /// let second = client.list_tools_page(first.next_cursor.as_deref()).await?;
+    /// assert_eq!((&*first.tools[0].name, &*second.tools[0].name), ("a", "b"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_tools_page(&self, cursor: Option<&str>) -> Call<ListToolsResult> {
         self.page("tools/list", cursor)
     }
 
     /// The tools that the last lists left out, because the protocol forbids to use them. Worth a
     /// warning: whoever wrote them does not know.
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let client = Client::in_memory(&server).await?;
+    /// client.list_tools().await?;
+    /// assert!(client.rejected_tools().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn rejected_tools(&self) -> Vec<RejectedTool> {
         self.caller.shared.rejected.list()
     }
 
     /// Forgets every answer that is still fresh, so that the next calls ask the server. To be used
     /// when the client goes on in somebody else's name.
+    /// ```
+    /// # use trunkline::{Client, Server, model::CacheHint, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1").cache(CacheHint::public(60_000)).tools_later().build();
+    /// # let client = Client::in_memory(&server).await?;
+    /// assert!(client.list_tools().await?.is_empty());
+    /// server.put_tool(tool("new", async || "I am new."))?;
+    /// client.clear_cache();
+    /// assert_eq!(client.list_tools().await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn clear_cache(&self) {
         self.caller.shared.cache.clear();
     }
 
     /// All resources.
+    /// ```
+    /// # use trunkline::{Client, Server, resource}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = resource("menu://today", "menu", async || "Soup.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
+    /// assert_eq!(client.list_resources().await?[0].uri, "menu://today");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_resources(&self) -> Call<Vec<Resource>> {
         self.all::<ListResourcesResult>("resources/list")
     }
 
     /// One page of resources.
+    /// ```
+    /// # use trunkline::{Client, Server, resource}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = resource("menu://today", "menu", async || "Soup.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
+    /// let page = client.list_resources_page(None).await?;
+    /// assert!(page.resources.len() == 1 && page.next_cursor.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_resources_page(&self, cursor: Option<&str>) -> Call<ListResourcesResult> {
         self.page("resources/list", cursor)
     }
 
     /// All resource templates.
+    /// ```
+    /// # use trunkline::{Client, Server, template}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let day = template("menu://{day}", "day", async || "Soup.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(day).build()).await?;
+    /// assert_eq!(client.list_resource_templates().await?[0].uri_template, "menu://{day}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_resource_templates(&self) -> Call<Vec<ResourceTemplate>> {
         self.all::<ListResourceTemplatesResult>("resources/templates/list")
     }
 
     /// One page of resource templates.
+    /// ```
+    /// # use trunkline::{Client, Server, template}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let day = template("menu://{day}", "day", async || "Soup.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(day).build()).await?;
+    /// let page = client.list_resource_templates_page(None).await?;
+    /// assert!(page.resource_templates.len() == 1 && page.next_cursor.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_resource_templates_page(
         &self,
         cursor: Option<&str>,
@@ -80,17 +152,42 @@ impl Client {
     }
 
     /// All prompts.
+    /// ```
+    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
+    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// assert_eq!(client.list_prompts().await?[0].name, "plan");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_prompts(&self) -> Call<Vec<Prompt>> {
         self.all::<ListPromptsResult>("prompts/list")
     }
 
     /// One page of prompts.
+    /// ```
+    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
+    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// let page = client.list_prompts_page(None).await?;
+    /// assert!(page.prompts.len() == 1 && page.next_cursor.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_prompts_page(&self, cursor: Option<&str>) -> Call<ListPromptsResult> {
         self.page("prompts/list", cursor)
     }
 
     /// Calls a tool. `arguments` write themselves as an object, or as `null` for none. A call
     /// that becomes a task is followed to its end.
+    ///
+    /// ```
+    /// # use trunkline::{Args, Client, Server, serde_json::json, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let count = async |Args(it): Args<std::collections::BTreeMap<String, u8>>| it.len().to_string();
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("count", count)).build()).await?;
+    /// let result = client.call_tool("count", json!({ "a": 1, "b": 2 })).await?;
+    /// assert_eq!(result.content[0].as_text(), Some("2"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn call_tool(
         &self,
         name: impl Into<String>,
@@ -102,6 +199,14 @@ impl Client {
     /// Calls a tool for its structured result, or for its text if that is JSON or a `String` is wanted. A tool that
     /// reports an error is [`CallError::Tool`]. Once the tool has been listed, a result that is not
     /// what its `outputSchema` promises is [`CallError::Schema`].
+    /// ```
+    /// # use trunkline::{Client, Json, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let primes = tool("primes", async || Json(vec![2, 3, 5]));
+    /// # let client = Client::in_memory(&Server::builder("sums", "1").tool(primes).build()).await?;
+    /// let primes: Vec<u32> = client.call("primes", ()).await?;
+    /// assert_eq!(primes, [2, 3, 5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn call<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -121,6 +226,16 @@ impl Client {
     }
 
     /// Calls a tool as a task, where tool and server have them; the caller minds the task.
+    /// ```
+    /// # use trunkline::{Client, Server, client::ToolCall, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
+    /// # let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
+    /// let ToolCall::Task(task) = client.call_tool_task("render", ()).await? else { panic!() };
+    /// let film = client.task_result(task.task_id).await?;
+    /// assert_eq!(film.content[0].as_text(), Some("A film."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn call_tool_task(
         &self,
         name: impl Into<String>,
@@ -130,11 +245,30 @@ impl Client {
     }
 
     /// Reads a resource.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = resource("menu://today", "menu", async || "Soup.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
+    /// assert_eq!(client.read_resource("menu://today").await?.contents.len(), 1);
+    /// assert!(client.read_resource("menu://never").await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResourceResult> {
         Call::plain(self.caller.ask("resources/read", ReadResourceParams::new(uri)))
     }
 
     /// Gets a prompt, filled in.
+    /// ```
+    /// # use trunkline::{Args, Client, Server, data, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async { #[data]
+    /// # struct Day { city: String }
+    /// # let plan = prompt("plan", async |Args(it): Args<Day>| format!("Plan a day in {}.", it.city));
+    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// let plan = client.get_prompt("plan", [("city", "Oslo")]).await?;
+    /// assert_eq!(plan.messages[0].content.as_text(), Some("Plan a day in Oslo."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn get_prompt(
         &self,
         name: impl Into<String>,
@@ -147,6 +281,16 @@ impl Client {
     }
 
     /// Completes what someone began to type.
+    /// ```
+    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
+    /// # let plan = plan.complete("city", |typed, _| vec![format!("{typed}lo")]);
+    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "Os");
+    /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn complete(&self, params: CompleteParams) -> Call<Completion> {
         Call::new(self.caller.ask("completion/complete", params), |mut ask| {
             Box::pin(async move { Ok(ask.send_and_read::<CompleteResult>().await?.completion) })
@@ -155,6 +299,14 @@ impl Client {
 
     /// Sets the least severe log message the server should send: once where the server remembers
     /// it, with every later request in 2026-07-28.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::LogLevel};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
+    /// assert!(client.set_log_level(LogLevel::Warning).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
         *self.caller.log_level() = Some(level);
         match self.caller.revision().era() {
@@ -166,11 +318,36 @@ impl Client {
     }
 
     /// Hears of what `filter` names until the listener is dropped.
+    ///
+    /// ```
+    /// # use trunkline::{Change, Client, Server, model::SubscriptionFilter, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tools_later().build();
+    /// let client = Client::in_memory(&server).await?;
+    /// let mut listener = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
+    /// server.put_tool(tool("now", async || "noon"))?;
+    /// assert_eq!(listener.next().await, Some(Change::Tools));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listener, CallError> {
         Listener::open(&self.caller, filter).await
     }
 
     /// Hears of changes to one resource, through [`Responder::on_change`](super::Responder::on_change).
+    /// ```
+    /// # use trunkline::{Change, Client, Server, resource}; use std::sync::mpsc::channel;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = resource("menu://today", "menu", async || "Soup.");
+    /// # let server = Server::builder("inn", "1.0.0").resource(menu).build();
+    /// let (heard, changes) = channel();
+    /// let builder = Client::builder("example", "1.0.0");
+    /// let builder = builder.on_change(move |change| heard.send(change.clone()).unwrap());
+    /// let client = builder.connect_memory(&server).await?;
+    /// client.subscribe("menu://today").await?;
+    /// server.changed(Change::Resource("menu://today".to_owned())).await;
+    /// assert!(matches!(changes.recv()?, Change::Resource(uri) if uri == "menu://today"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn subscribe(&self, uri: impl Into<String>) -> Result<(), CallError> {
         let uri = uri.into();
         let filter = SubscriptionFilter::new().resource_subscriptions(vec![uri.clone()]);
@@ -185,6 +362,15 @@ impl Client {
     }
 
     /// No longer hears of changes to a resource.
+    /// ```
+    /// # use trunkline::{Client, Server, resource}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = resource("menu://today", "menu", async || "Soup.");
+    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
+    /// client.subscribe("menu://today").await?;
+    /// client.unsubscribe("menu://today").await;
+    /// assert!(client.ping().await.is_ok(), "the rest goes on");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn unsubscribe(&self, uri: &str) {
         let listener = self.subscriptions().remove(uri);
         if let Some(listener) = listener {
@@ -193,32 +379,101 @@ impl Client {
     }
 
     /// All tasks; only 2025-11-25 has such a list.
+    /// ```
+    /// # use trunkline::{Client, Revision, Server, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
+    /// # let server = Server::builder("films", "1").tool(render).build();
+    /// # let builder = Client::builder("example", "1").protocol(Revision::V2025_11_25);
+    /// # let client = builder.connect_memory(&server).await?;
+    /// client.call_tool_task("render", ()).await?;
+    /// assert_eq!(client.list_tasks().await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_tasks(&self) -> Call<Vec<Task>> {
         self.all::<ListTasksResult>("tasks/list")
     }
 
     /// One page of tasks.
+    /// ```
+    /// # use trunkline::{Client, Revision, Server, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
+    /// # let server = Server::builder("films", "1").tool(render).build();
+    /// # let builder = Client::builder("example", "1").protocol(Revision::V2025_11_25);
+    /// # let client = builder.connect_memory(&server).await?;
+    /// let page = client.list_tasks_page(None).await?;
+    /// assert!(page.tasks.is_empty() && page.next_cursor.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn list_tasks_page(&self, cursor: Option<&str>) -> Call<ListTasksResult> {
         self.page("tasks/list", cursor)
     }
 
     /// How a task stands.
+    /// ```
+    /// # use trunkline::{Client, Server, client::ToolCall, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
+    /// # let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
+    /// let ToolCall::Task(task) = client.call_tool_task("render", ()).await? else { panic!() };
+    /// assert_eq!(client.get_task(&*task.task_id).await?.task.task_id, task.task_id);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn get_task(&self, task_id: impl Into<String>) -> Call<DetailedTask> {
         Call::plain(self.caller.ask("tasks/get", TaskParams::new(task_id)))
     }
 
     /// The result of a task, once it is there. Questions are answered meanwhile.
+    /// ```
+    /// # use trunkline::{Client, Server, client::ToolCall, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
+    /// # let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
+    /// let ToolCall::Task(task) = client.call_tool_task("render", ()).await? else { panic!() };
+    /// let film = client.task_result(task.task_id).await?;
+    /// assert_eq!(film.content[0].as_text(), Some("A film."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn task_result(&self, task_id: impl Into<String>) -> Call<CallToolResult> {
         Call::new(self.caller.ask("tasks/result", TaskParams::new(task_id)), tasks::result)
     }
 
     /// Asks the server to stop a task.
+    /// ```
+    /// # use trunkline::{Client, Server, client::ToolCall, model::TaskStatus, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let endless = async || Task::new(async |_| std::future::pending::<Result<(), _>>().await);
+    /// # let server = Server::builder("films", "1").tool(tool("endless", endless)).build();
+    /// # let client = Client::in_memory(&server).await?;
+    /// let ToolCall::Task(task) = client.call_tool_task("endless", ()).await? else { panic!() };
+    /// client.cancel_task(&*task.task_id).await?;
+    /// assert_eq!(client.get_task(task.task_id).await?.task.status, TaskStatus::Cancelled);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn cancel_task(&self, task_id: impl Into<String>) -> Call<()> {
         let ask = self.caller.ask("tasks/cancel", TaskParams::new(task_id));
         Call::new(ask, |mut ask| Box::pin(async move { ask.send().await.map(drop) }))
     }
 
     /// Answers questions of a task by hand (2026-07-28). [`Self::task_result`] does it by itself.
+    /// ```
+    /// # use trunkline::{Client, Server, client::ToolCall, model::*, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async { let ask = async || {
+    /// #     Task::new(async |cx| Ok(cx.ask::<bool>("Go on?").await?.accepted()?.to_string())) };
+    /// # let asking = tool("ask", ask); let server = Server::builder("films", "1").tool(asking).build();
+    /// # let builder = Client::builder("example", "1").on_ask(|it| async move { it.decline() });
+    /// # let client = builder.connect_memory(&server).await?;
+    /// let ToolCall::Task(task) = client.call_tool_task("ask", ()).await? else { panic!() };
+    /// let (key, _) = loop {
+    ///     let mut task = client.get_task(&*task.task_id).await?;
+    ///     if let Some(question) = task.input_requests.pop() { break question }
+    /// };
+    /// let yes = ElicitResult::accept(trunkline::RawJson::parse(r#"{"value":true}"#)?);
+    /// client.update_task(&*task.task_id, vec![(key, InputResponse::Elicit(yes))]).await?;
+    /// assert_eq!(client.task_result(task.task_id).await?.content[0].as_text(), Some("true"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn update_task(
         &self,
         task_id: impl Into<String>,
@@ -232,12 +487,32 @@ impl Client {
     }
 
     /// Tells the server that the roots have changed, where there is such a message.
+    /// ```
+    /// # use trunkline::{Client, Server, client::Roots, model::Root}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("files", "1.0.0").build();
+    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
+    /// let builder = Client::builder("example", "1.0.0").roots(roots.clone());
+    /// let client = builder.connect_memory(&server).await?;
+    /// roots.set([Root::new("file:///projects/grace")]);
+    /// client.roots_changed().await;
+    /// assert!(client.ping().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn roots_changed(&self) {
         let voice = &self.caller.voice;
         voice.notify("notifications/roots/list_changed", Object::default()).await;
     }
 
     /// Whether tools can be called as tasks here.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::Task, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let render = tool("render", async || Task::new(async |_| Ok("A film.")));
+    /// let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
+    /// assert!(client.has_tasks());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn has_tasks(&self) -> bool {
         let opened = &self.caller.opened;
         match opened.revision.profile().tasks {

@@ -222,7 +222,7 @@ impl Host {
         tool: &str,
         arguments: &impl Serialize,
     ) -> Call<T> {
-        if self.guard.rule.is_none() {
+        if !self.guard.is_there() {
             return call;
         }
         let wish = Wish::Tool {

@@ -100,9 +100,14 @@ pub fn choice_initial<C: FormChoice>(schema: EnumSchema, value: &C) -> EnumSchem
     schema.initial([value.value().to_owned()])
 }
 
-/// Reads a choice; see [`FormChoice`] for an example.
+/// Reads a choice; see [`FormChoice`] for an example. Nothing is the one that is chosen beforehand,
+/// if one is.
 pub fn choice_read<C: FormChoice>(value: Option<&Value>) -> Result<C, String> {
-    let chosen = value.ok_or(MISSING)?.as_str().and_then(C::from_value);
+    let Some(value) = value else {
+        let initial = C::choice().initial;
+        return initial.first().and_then(|it| C::from_value(it)).ok_or_else(|| MISSING.to_owned());
+    };
+    let chosen = value.as_str().and_then(C::from_value);
     chosen.ok_or_else(|| {
         let options = C::choice().options;
         let options: Vec<_> = options.iter().map(|it| format!("`{}`", it.value)).collect();

@@ -56,6 +56,15 @@ pub(super) fn wants_some(schema: &PrimitiveSchema) -> bool {
     )
 }
 
+/// Whether something is chosen beforehand, wherever the choice is asked for.
+pub(super) fn is_chosen<F: FormField>() -> bool {
+    let is_chosen = match F::field().into() {
+        PrimitiveSchema::Enum(choice) => choice.many.is_none() && !choice.initial.is_empty(),
+        _ => false,
+    };
+    is_chosen && F::read_field(None).is_ok()
+}
+
 pub(super) const MISSING: &str = "is missing";
 
 impl FormField for bool {

@@ -50,7 +50,7 @@ pub(crate) fn told(error: BoxError, is_tool: bool) -> ToolError {
         }
         cause = it.source();
     }
-    ToolError::internal(&*error)
+    ToolError::internal(error)
 }
 
 fn known(error: &(dyn Error + 'static), is_tool: bool) -> Option<ToolError> {

@@ -98,14 +98,15 @@ fn write_out_anything(members: &mut Members) {
     inner.filter(|it| **it == Value::Bool(true)).for_each(|it| *it = json!({}));
 }
 
-/// What refers to itself cannot be written out. It becomes something of the same type, and a
-/// sentence.
+/// What refers to itself cannot be written out. It becomes something of the same type, if there is
+/// one type that it always has, and a sentence.
 fn follow_no_reference(members: &mut Members, root: &Value) {
     let Some(Value::String(reference)) = members.remove("$ref") else { return };
     let target = reference.strip_prefix('#').and_then(|it| root.pointer(it));
     let kind = target.and_then(|it| it.get("type")).filter(|it| it.is_string());
-    let kind = kind.cloned().unwrap_or_else(|| "object".into());
-    members.entry("type").or_insert(kind);
+    if let Some(kind) = kind {
+        members.entry("type").or_insert_with(|| kind.clone());
+    }
     let sentence = match reference.rsplit_once('/') {
         Some((_, name)) => format!("Has the same form as the `{name}` it is in."),
         None => "Has the same form as the whole it is in.".to_owned(),

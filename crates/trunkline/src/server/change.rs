@@ -12,7 +12,8 @@ use super::tool::IntoTool;
 use super::{Inner, Server};
 
 impl Server {
-    /// Adds a tool, or puts it in the place of the one of its name.
+    /// Adds a tool, or puts it in the place of the one of its name; unless that is one of a mounted
+    /// server, which is changed there.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -42,7 +43,7 @@ impl Server {
         inner.put(&inner.tools, tool, Change::Tools, faults)
     }
 
-    /// Takes a tool away. Says whether there was one.
+    /// Takes a tool away. Says whether there was one; those of mounted servers stay.
     ///
     /// ```
     /// use trunkline::{Server, tool};
@@ -55,7 +56,8 @@ impl Server {
         inner.remove(&inner.tools, name, Change::Tools)
     }
 
-    /// Adds a prompt, or puts it in the place of the one of its name.
+    /// Adds a prompt, or puts it in the place of the one of its name; unless that is one of a
+    /// mounted server.
     ///
     /// ```
     /// use trunkline::{Server, prompt};
@@ -77,7 +79,7 @@ impl Server {
         inner.put(&inner.prompts, prompt, Change::Prompts, faults)
     }
 
-    /// Takes a prompt away. Says whether there was one.
+    /// Takes a prompt away. Says whether there was one; those of mounted servers stay.
     ///
     /// ```
     /// use trunkline::{Server, prompt};
@@ -91,7 +93,8 @@ impl Server {
         inner.remove(&inner.prompts, name, Change::Prompts)
     }
 
-    /// Adds a resource or template, or puts it in the place of the one of its URI.
+    /// Adds a resource or template, or puts it in the place of the one of its URI; unless that is
+    /// one of a mounted server.
     ///
     /// ```
     /// # use trunkline::{Client, Server, resource};
@@ -121,7 +124,8 @@ impl Server {
         }
     }
 
-    /// Takes a resource or template away, by its URI. Says whether there was one.
+    /// Takes a resource or template away, by its URI. Says whether there was one; those of mounted
+    /// servers stay.
     ///
     /// ```
     /// use trunkline::{Server, resource};
@@ -157,7 +161,18 @@ impl Inner {
     ) -> Result<(), BuildError> {
         BuildError::check(faults)?;
         let name = entry.key().to_owned();
-        registry.edit(|list| list.put(entry));
+        let owner = registry.edit(|list| {
+            let owner = list.find(&name).and_then(|it| self.owner::<T>(it));
+            if owner.is_none() {
+                list.put(entry);
+            }
+            owner
+        });
+        let taken = |owner| {
+            let kind = T::KIND;
+            format!("The {kind} `{name}` is that of {owner}; change it there, or use another name.")
+        };
+        BuildError::check(owner.map(taken).into_iter().collect())?;
         self.follow::<T>(&name);
         // Whoever is told finds the new list.
         self.tell(&change);
@@ -165,8 +180,12 @@ impl Inner {
     }
 
     fn remove<T: Offered>(&self, registry: &Registry<T>, name: &str, change: Change) -> bool {
-        let was_there = registry.edit(|list| list.remove(name)).is_some();
+        let was_there = registry.edit(|list| {
+            let is_own = list.find(name).is_some_and(|it| it.origin().is_none());
+            is_own && list.remove(name).is_some()
+        });
         if was_there {
+            self.offer_again::<T>(name);
             self.follow::<T>(name);
             self.tell(&change);
         }

@@ -30,8 +30,9 @@ impl ServerBuilder {
     /// them. Two things of one name or URI are a fault that [`try_build`](Self::try_build) tells.
     ///
     /// Its handlers have its states, and its layers are around them. What changes in it while it
-    /// runs, changes here too, and clients are told. What is not about its things stays behind:
-    /// instructions, limits, cache hints, page sizes, keys, and where its tasks are kept.
+    /// runs, changes here too, and clients are told. What is added there under a name that is taken
+    /// here waits until the name is free. What is not about its things stays behind: instructions,
+    /// limits, cache hints, page sizes, keys, and where its tasks are kept.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -157,6 +158,14 @@ impl Mount {
             _ => key.to_owned(),
         }
     }
+
+    /// What it calls the thing that is called `name` outside, if it can have one.
+    fn key_of<'a, T: Offered>(&self, name: &'a str) -> Option<&'a str> {
+        match &self.prefix {
+            Some(prefix) if T::HAS_NAME => name.strip_prefix(&**prefix)?.strip_prefix('.'),
+            _ => Some(name),
+        }
+    }
 }
 
 /// The servers that can be mounted; what is wrong with the others is noted.
@@ -251,95 +260,47 @@ pub(crate) trait Offered: Entry + Clone + Sized {
 
     fn origin(&self) -> Option<&Arc<Origin>>;
 
-    /// The same under another name and from elsewhere.
-    fn moved(&self, name: String, origin: Arc<Origin>) -> Self;
+    /// The same under another name, if it has one, and from elsewhere.
+    fn moved(&self, name: &str, origin: Arc<Origin>) -> Self;
 
-    fn is_legal(_name: &str) -> bool {
-        true
-    }
+    fn is_legal(name: &str) -> bool;
 }
 
-impl Offered for ToolEntry {
-    const KIND: &'static str = "tool";
-    const HAS_NAME: bool = true;
+/// `$entry` is called `$kind`, is in the list `$list`, has a name at `$part.name` if there is a
+/// `$part`, and may be called what `$is_legal` says.
+macro_rules! offered {
+    ($entry:ident: $kind:literal in $list:ident, $($part:ident)?, $is_legal:expr) => {
+        impl Offered for $entry {
+            const KIND: &'static str = $kind;
+            const HAS_NAME: bool = !stringify!($($part)?).is_empty();
 
-    fn registry(server: &Inner) -> &Registry<Self> {
-        &server.tools
-    }
+            fn registry(server: &Inner) -> &Registry<Self> {
+                &server.$list
+            }
 
-    fn origin(&self) -> Option<&Arc<Origin>> {
-        self.origin.as_ref()
-    }
+            fn origin(&self) -> Option<&Arc<Origin>> {
+                self.origin.as_ref()
+            }
 
-    fn moved(&self, name: String, origin: Arc<Origin>) -> Self {
-        let mut moved = self.clone();
-        moved.origin = Some(origin);
-        moved.tool.name = name;
-        moved
-    }
+            fn moved(&self, name: &str, origin: Arc<Origin>) -> Self {
+                let mut moved = self.clone();
+                moved.origin = Some(origin);
+                let _ = name;
+                $(moved.$part.name = name.to_owned();)?
+                moved
+            }
 
-    fn is_legal(name: &str) -> bool {
-        is_tool_name(name)
-    }
+            fn is_legal(name: &str) -> bool {
+                $is_legal(name)
+            }
+        }
+    };
 }
 
-impl Offered for PromptEntry {
-    const KIND: &'static str = "prompt";
-    const HAS_NAME: bool = true;
-
-    fn registry(server: &Inner) -> &Registry<Self> {
-        &server.prompts
-    }
-
-    fn origin(&self) -> Option<&Arc<Origin>> {
-        self.origin.as_ref()
-    }
-
-    fn moved(&self, name: String, origin: Arc<Origin>) -> Self {
-        let mut moved = self.clone();
-        moved.origin = Some(origin);
-        moved.prompt.name = name;
-        moved
-    }
-}
-
-impl Offered for ResourceEntry {
-    const KIND: &'static str = "resource";
-    const HAS_NAME: bool = false;
-
-    fn registry(server: &Inner) -> &Registry<Self> {
-        &server.resources
-    }
-
-    fn origin(&self) -> Option<&Arc<Origin>> {
-        self.origin.as_ref()
-    }
-
-    fn moved(&self, _: String, origin: Arc<Origin>) -> Self {
-        let mut moved = self.clone();
-        moved.origin = Some(origin);
-        moved
-    }
-}
-
-impl Offered for TemplateEntry {
-    const KIND: &'static str = "template";
-    const HAS_NAME: bool = false;
-
-    fn registry(server: &Inner) -> &Registry<Self> {
-        &server.templates
-    }
-
-    fn origin(&self) -> Option<&Arc<Origin>> {
-        self.origin.as_ref()
-    }
-
-    fn moved(&self, _: String, origin: Arc<Origin>) -> Self {
-        let mut moved = self.clone();
-        moved.origin = Some(origin);
-        moved
-    }
-}
+offered!(ToolEntry: "tool" in tools, tool, is_tool_name);
+offered!(PromptEntry: "prompt" in prompts, prompt, |_| true);
+offered!(ResourceEntry: "resource" in resources, , |_| true);
+offered!(TemplateEntry: "template" in templates, , |_| true);
 
 /// The servers that a server is mounted in, each with the number of the mount.
 #[derive(Default)]
@@ -398,6 +359,23 @@ impl Inner {
         }
     }
 
+    /// Whose thing this is, in words, if it is that of a mounted server.
+    pub(super) fn owner<T: Offered>(&self, entry: &T) -> Option<String> {
+        entry.origin().map(|it| self.mounts[it.mount].title())
+    }
+
+    /// Offers what a mounted server has under a name that has become free.
+    pub(super) fn offer_again<T: Offered>(&self, name: &str) {
+        for (at, mount) in self.mounts.iter().enumerate() {
+            let has = |it: &&str| T::registry(mount.server.inner()).find(it).is_some();
+            if let Some(key) = mount.key_of::<T>(name).filter(has)
+                && self.sync::<T>(at, key)
+            {
+                return;
+            }
+        }
+    }
+
     fn fill_with<T: Offered>(&self, at: usize, mount: &Mount) {
         for entry in T::registry(mount.server.inner()).now().iter() {
             self.sync::<T>(at, entry.key());
@@ -410,7 +388,8 @@ impl Inner {
         let mount = &self.mounts[at];
         let inner = mount.server.inner();
         let name = mount.name_of::<T>(key);
-        T::registry(self).edit(|list| {
+        let mut is_gone = false;
+        let changed = T::registry(self).edit(|list| {
             let is_ours = |it: &Arc<T>| it.origin().is_some_and(|it| it.mount == at);
             let is_free = list.find(&name).is_none_or(is_ours);
             match T::registry(inner).find(key) {
@@ -422,7 +401,7 @@ impl Inner {
                         None => inner.layers.clone(),
                     };
                     let origin = Origin { home: Arc::clone(home), mount: at, layers };
-                    list.put(entry.moved(name, Arc::new(origin)));
+                    list.put(entry.moved(&name, Arc::new(origin)));
                     true
                 }
                 Some(_) => {
@@ -430,9 +409,16 @@ impl Inner {
                     tracing::warn!(name, kind, from, "this cannot be offered under this name");
                     false
                 }
-                None => is_free && list.remove(&name).is_some(),
+                None => {
+                    is_gone = is_free && list.remove(&name).is_some();
+                    is_gone
+                }
             }
-        })
+        });
+        if is_gone {
+            self.offer_again::<T>(&name);
+        }
+        changed
     }
 
     /// Has a call answered through layers.

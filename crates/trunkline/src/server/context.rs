@@ -23,10 +23,10 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::Revision;
 
-use super::{Inner, Server};
 use super::ask::{Ask, AskError, AskModel, AskRoots, AskUrl, Key};
 use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
+use super::{Inner, Server};
 use crate::form::Form;
 use crate::{ToolError, TraceContext, extract};
 
@@ -76,8 +76,8 @@ tokio::task_local! {
 
 /// How questions reach the client.
 pub(super) enum Asker {
-    /// As requests on the wire: up to 2025-11-25.
-    Wire,
+    /// As requests on the wire: up to 2025-11-25. There is one run, and what it did.
+    Wire(Mutex<Notebook>),
     /// As rounds of one call: from 2026-07-28.
     Rounds(Mutex<Notebook>),
     /// As part of a task's state.
@@ -85,12 +85,11 @@ pub(super) enum Asker {
 }
 
 impl Asker {
-    /// What was done and learnt in earlier rounds of the call, where it has rounds.
-    fn notebook(&self) -> Option<&Mutex<Notebook>> {
+    /// What was done and learnt so far in the call.
+    fn notebook(&self) -> &Mutex<Notebook> {
         match self {
-            Self::Wire => None,
-            Self::Rounds(notebook) => Some(notebook),
-            Self::Task(task) => Some(task.notebook()),
+            Self::Wire(notebook) | Self::Rounds(notebook) => notebook,
+            Self::Task(task) => task.notebook(),
         }
     }
 }
@@ -138,8 +137,7 @@ impl Context {
     /// # });
     /// ```
     pub async fn report(&self, progress: Progress) {
-        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_progress(progress.progress);
-        let is_new = self.0.asker.notebook().is_none_or(is_new);
+        let is_new = lock(self.0.asker.notebook()).is_new_progress(progress.progress);
         if let (true, Asker::Task(task)) = (is_new, &self.0.asker) {
             return task.report(&progress);
         }
@@ -150,6 +148,11 @@ impl Context {
                 *lock(&self.0.reported) = Some(Instant::now());
             }
         }
+    }
+
+    /// Whether what is about to be said was not said in an earlier run.
+    fn is_new_word(&self) -> bool {
+        lock(self.0.asker.notebook()).is_new_word()
     }
 
     /// Lets the last progress be heard before the answer goes out. The npm SDK stops listening for
@@ -184,8 +187,7 @@ impl Context {
     /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.logs()[0].logger.as_deref(), Some("disk")); });
     /// ```
     pub async fn log_message(&self, message: LogMessage) {
-        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
-        if self.0.asker.notebook().is_none_or(is_new) {
+        if self.is_new_word() {
             self.0.voice.say(self.0.key, Utterance::Log(message)).await;
         }
     }
@@ -315,9 +317,7 @@ impl Context {
         E: Into<ToolError>,
     {
         let effect = EFFECT_OF.scope(self.address(), effect());
-        let Some(notebook) = self.0.asker.notebook() else {
-            return effect.await.map_err(Into::into);
-        };
+        let notebook = self.0.asker.notebook();
         let _underway = match rounds::begin(notebook, key) {
             Effect::Done(result) => return Ok(result.to()?),
             Effect::Now(underway) => underway,
@@ -325,6 +325,10 @@ impl Context {
                 // Only a task that the handler spawned gets past this.
                 self.cancelled().await;
                 return Err(ToolError::new("The call is over."));
+            }
+            Effect::Twice => {
+                let why = format!("Two effects called `{key}` happen at once; rename one.");
+                return Err(ToolError::new(why));
             }
         };
         let result = effect.await.map_err(Into::into)?;
@@ -378,8 +382,7 @@ impl Context {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn changed(&self, change: Change) {
-        let is_new = |notebook: &Mutex<Notebook>| lock(notebook).is_new_word();
-        if self.0.asker.notebook().is_none_or(is_new) {
+        if self.is_new_word() {
             self.home().tell(&change);
         }
     }

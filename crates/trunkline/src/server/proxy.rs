@@ -12,7 +12,7 @@ use std::task::Poll;
 
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use trunkline_proto::Change;
+use trunkline_proto::{Attached, Change};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{
@@ -67,9 +67,16 @@ pub async fn proxy(client: Client) -> Result<Server, ProxyError> {
 /// caller to the same one. A caller that lacks what the remote server asks for makes the question
 /// fail, as if nobody had been there to ask.
 ///
-/// The remote server does not say which call its question belongs to. When callers who are not the
-/// same one have calls open, it is refused rather than put to the wrong person; those who serve
-/// many people make one connection for each of them.
+/// From 2026-07-28 on the remote server says which call its question belongs to, and any number of
+/// callers share the connection. A server of an earlier revision does not say it, and may ask after
+/// a call is over: its questions reach a caller for as long as nobody else has made a call through
+/// this connection. From the second caller on they are all refused, with an internal error
+/// `several_callers`; those who serve many people make one connection for each of them. A caller is
+/// a [`Principal`](crate::Principal), or else whoever speaks in one conversation: over HTTP
+/// that is a session, and from 2026-07-28 on a single request.
+///
+/// A caller who is asked and does not come back is waited for until their connection ends, where
+/// they have a lasting one. Of those who leave many questions open the oldest are given up.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -228,10 +235,14 @@ impl Remote {
         for (name, value) in passed_on(cx.meta()).iter() {
             call = call.meta(name, value.clone());
         }
-        let mut going = Going::new(call);
+        let begin = |attached| match self.client.is_closed() {
+            true => Err(told_of(CallError::Unreachable("The connection is closed.".to_owned()))),
+            false => Ok(Going::new(call.attach(attached))),
+        };
         if let Some(board) = &self.board {
-            return board.attend(cx, going).await?.map_err(told_of);
+            return board.attend(cx, begin).await?.map_err(told_of);
         }
+        let mut going = begin(Attached::default())?;
         loop {
             match going.next().await {
                 Ok(step) => cx.report(step).await,
@@ -313,14 +324,15 @@ fn told_of(error: CallError) -> ToolError {
         CallError::Cancelled => {
             ToolError::new("The server behind this one gave the work up. Try again.")
         }
-        CallError::Closed | CallError::Unreachable(_) => {
+        CallError::Unreachable(_) => {
             tracing::warn!(%error, "a remote server is gone");
             ToolError::new(
                 "The server behind this one cannot be reached, and nothing was done. Try again \
                  later, or without it.",
             )
         }
-        CallError::Lost(_) => {
+        // A connection that ends in the middle of a call says nothing about how far that got.
+        CallError::Closed | CallError::Lost(_) => {
             tracing::warn!(%error, "a remote answer was lost");
             ToolError::new(
                 "The answer of the server behind this one was lost; the work may have been done. \

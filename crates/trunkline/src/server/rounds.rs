@@ -1,6 +1,7 @@
 //! Questions from 2026-07-28 on: the handler runs until it asks, is dropped, and runs again with
 //! the answers. Its journal travels with the client, sealed.
 
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -30,9 +31,9 @@ pub(super) struct Notebook {
     logged: u64,
     /// Second runs that only check the first say nothing and do nothing.
     silent: bool,
-    /// Effects under way. Nobody is asked before they are over: the handler would be dropped in
-    /// the middle of them, and the next run would begin them again.
-    effects: usize,
+    /// Effects under way, by key. Nobody is asked before they are over: the handler would be dropped
+    /// in the middle of them, and the next run would begin them again.
+    effects: BTreeSet<String>,
     /// Whether a silent run stands before an effect that it must not have.
     held: bool,
     /// Whether the rest may run as a task, and whether it shall.
@@ -51,15 +52,20 @@ pub(super) enum Effect<'a> {
     Now(Underway<'a>),
     /// It must not happen in this run.
     Held,
+    /// One of the same key is happening already.
+    Twice,
 }
 
 /// An effect that is happening.
-pub(super) struct Underway<'a>(&'a Mutex<Notebook>);
+pub(super) struct Underway<'a> {
+    notebook: &'a Mutex<Notebook>,
+    key: String,
+}
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        let mut notebook = lock(self.0);
-        notebook.effects -= 1;
+        let mut notebook = lock(self.notebook);
+        notebook.effects.remove(&self.key);
         notebook.wake();
     }
 }
@@ -75,8 +81,10 @@ pub(super) fn begin<'a>(notebook: &'a Mutex<Notebook>, key: &str) -> Effect<'a> 
         open.wake();
         return Effect::Held;
     }
-    open.effects += 1;
-    Effect::Now(Underway(notebook))
+    match open.effects.insert(key.to_owned()) {
+        true => Effect::Now(Underway { notebook, key: key.to_owned() }),
+        false => Effect::Twice,
+    }
 }
 
 impl Notebook {
@@ -143,7 +151,7 @@ impl Notebook {
     /// and nothing is half done.
     fn is_over(&mut self) -> bool {
         let has_said = self.left || !self.new.is_empty();
-        self.over = self.held || (has_said && self.effects == 0);
+        self.over = self.held || (has_said && self.effects.is_empty());
         self.over
     }
 

@@ -1,6 +1,6 @@
 //! Method → handler: the last step of the walk.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use trunkline_proto::{Attached, Call};
 use trunkline_transport::handler::{Answer, Handler, Listening};
@@ -200,7 +200,7 @@ impl Inner {
         }
         match call.revision.era() {
             Era::Stateful => {
-                let context = Context::new(self, &call, voice, Asker::Wire);
+                let context = Context::new(self, &call, voice, Asker::Wire(Mutex::default()));
                 let running = job.start(&context);
                 if !call.wants_progress {
                     return Answer::Later(Box::pin(running));

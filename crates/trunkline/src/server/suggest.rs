@@ -1,5 +1,7 @@
 //! A name that is not there → the one that was probably meant.
 
+use crate::validate::distance;
+
 /// The closest of `known`, if one is close enough to be a slip.
 pub(super) fn closest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = plain(wanted)?;
@@ -19,33 +21,6 @@ fn plain(name: &str) -> Option<Vec<char>> {
         other => other.to_ascii_lowercase(),
     };
     (!name.is_empty() && name.len() <= LONGEST).then(|| name.chars().map(plain).collect())
-}
-
-/// How many characters must be put in, left out, changed or swapped with their neighbour to get
-/// from one name to the other; `None` if they are more than `limit`.
-fn distance(one: &[char], other: &[char], limit: usize) -> Option<usize> {
-    if one.len().abs_diff(other.len()) > limit {
-        return None;
-    }
-    let mut before = vec![0; other.len() + 1];
-    let mut above: Vec<usize> = (0..=other.len()).collect();
-    for at in 1..=one.len() {
-        let mut row = vec![at; other.len() + 1];
-        for to in 1..=other.len() {
-            let changed = above[to - 1] + usize::from(one[at - 1] != other[to - 1]);
-            row[to] = changed.min(above[to] + 1).min(row[to - 1] + 1);
-            let is_swapped =
-                at > 1 && to > 1 && one[at - 1] == other[to - 2] && one[at - 2] == other[to - 1];
-            if is_swapped {
-                row[to] = row[to].min(before[to - 2] + 1);
-            }
-        }
-        if row.iter().all(|it| *it > limit) {
-            return None;
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    Some(above[other.len()]).filter(|it| *it <= limit)
 }
 
 /// The longest name that is looked at, in bytes.

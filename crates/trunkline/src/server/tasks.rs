@@ -158,6 +158,13 @@ impl Runtime {
         }
     }
 
+    /// Lets work go on by itself, until it is done or the server is gone.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> tokio::task::AbortHandle {
+        let mut working = lock(&self.working);
+        while working.tasks.try_join_next().is_some() {}
+        working.tasks.spawn(work)
+    }
+
     /// The work on a task is over.
     fn leave(&self, id: &str) -> Option<Arc<Live>> {
         let mut working = lock(&self.working);
@@ -215,7 +222,7 @@ impl Inner {
             return Answer::Now(Ok(answer));
         }
         let server = Arc::clone(self);
-        Answer::later(async move {
+        let begun = async move {
             // Nobody hears of a task that would not be there after a fall.
             if let Err(error) = server.keep_task(&id).await {
                 server.tasks.forget(&id);
@@ -224,6 +231,11 @@ impl Inner {
             }
             server.work_on(&id, job, context);
             Ok(answer)
+        };
+        let server = Arc::clone(self);
+        Answer::later(async move {
+            let gone = || Err(ErrorObject::internal("shutting_down", "The server ends."));
+            server.see_through(begun).await.unwrap_or_else(gone)
         })
     }
 
@@ -252,23 +264,24 @@ impl Inner {
                 (None, _) => {}
             }
         };
-        let mut working = lock(&self.tasks.working);
-        while working.tasks.try_join_next().is_some() {}
-        let stop = working.tasks.spawn(work);
-        if let Some(live) = working.live.get(id) {
-            *lock(&live.stop) = Some(stop);
+        let stop = self.tasks.spawn(work);
+        match self.tasks.live(id) {
+            Some(live) => *lock(&live.stop) = Some(stop),
+            // It was cancelled meanwhile, or is done already.
+            None => stop.abort(),
         }
     }
 
     async fn task_done(&self, id: &str, outcome: TaskOutcome) {
+        if !self.keep_outcome(id, &outcome).await {
+            return;
+        }
         let finished =
             lock(&self.tasks.register).finish(id, outcome, stamp()).map(|it| self.change(it));
-        let Ok(change) = finished else { return };
-        if let Err(error) = self.keep_task(id).await {
-            tracing::error!(task = id, error = %error.message, "a task's result was not kept");
-        }
         self.tasks.leave(id);
-        self.task_changed(&change);
+        if let Ok(change) = finished {
+            self.task_changed(&change);
+        }
     }
 
     fn task_changed(&self, change: &Change) {

@@ -1,5 +1,7 @@
 //! Schemas and values → words.
 
+use std::io::{self, Write};
+
 use serde_json::Value;
 
 /// A set of JSON types.
@@ -72,16 +74,39 @@ pub(super) fn described(value: &Value) -> String {
 pub(super) fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => format!("`{}`", cut(text)),
-        other => format!("`{}`", cut(&other.to_string())),
+        other => {
+            let mut start = Start::default();
+            // It stops where it is cut anyway.
+            let _ = serde_json::to_writer(&mut start, other);
+            format!("`{}`", cut(&String::from_utf8_lossy(&start.0)))
+        }
+    }
+}
+
+/// The start of a text that may be very long.
+#[derive(Default)]
+struct Start(Vec<u8>);
+
+impl Write for Start {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() > 4 * MOST_SHOWN {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 /// "a, b or c", shortened when there are many.
 pub(super) fn listed(words: impl IntoIterator<Item = String>, last: &str) -> String {
-    let mut words: Vec<String> = words.into_iter().collect();
-    if words.len() > MOST_LISTED {
-        let more = words.len() - MOST_LISTED;
-        words.truncate(MOST_LISTED);
+    let mut rest = words.into_iter();
+    let mut words: Vec<String> = rest.by_ref().take(MOST_LISTED).collect();
+    let more = rest.count();
+    if more > 0 {
         return format!("{} {last} {more} more", words.join(", "));
     }
     match words.pop() {
@@ -94,19 +119,6 @@ pub(super) fn listed(words: impl IntoIterator<Item = String>, last: &str) -> Str
 /// "1 character", "2 characters"
 pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
-}
-
-/// The name among `known` that `name` was probably meant to be.
-pub(super) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if name.len() > MOST_COMPARED {
-        return None;
-    }
-    let allowed = name.chars().count() / 3;
-    let near = known.filter(|it| it.len() <= MOST_COMPARED && *it != name).map(|it| {
-        let same_letters = simple(it) == simple(name);
-        (if same_letters { 0 } else { distance(name, it) }, it)
-    });
-    near.filter(|(far, _)| *far <= allowed).min_by_key(|(far, _)| *far).map(|(_, it)| it)
 }
 
 /// What the reader of a Rust type complains of, without our type names and without positions in a
@@ -127,37 +139,28 @@ pub(super) fn in_plain_words(complaint: &str) -> String {
     format!("{before}expected {expected}")
 }
 
-fn cut(text: &str) -> String {
+/// The same without what was found: that may be a secret.
+pub(super) fn in_guarded_words(complaint: &str) -> String {
+    let ours = ["missing field `", "a secret does not fit"];
+    let complaint = in_plain_words(complaint);
+    if ours.iter().any(|it| complaint.starts_with(it)) {
+        return complaint;
+    }
+    let is_known =
+        ["invalid type: ", "invalid value: "].iter().any(|it| complaint.starts_with(it));
+    // What was found comes first, so what is expected is what the last of these says.
+    match complaint.rsplit_once(", expected ").filter(|_| is_known) {
+        Some((_, expected)) => format!("expected {expected}"),
+        None => "there is something in them that cannot be read".to_owned(),
+    }
+}
+
+pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// A name without what people spell differently: `check_in`, `checkIn`, `check-in`.
-fn simple(name: &str) -> String {
-    name.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// How many letters must be changed, added, removed or swapped with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = change.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before_last[j - 2] + 1);
-            }
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
-}
-
 const MOST_LISTED: usize = 12;
 const MOST_SHOWN: usize = 60;
-const MOST_COMPARED: usize = 64;

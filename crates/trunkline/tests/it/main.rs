@@ -15,6 +15,7 @@ mod client_task;
 mod client_tools;
 mod compose;
 mod durable;
+mod durable_races;
 mod extract;
 mod faults;
 mod forms;

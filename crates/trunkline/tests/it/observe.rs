@@ -422,6 +422,7 @@ impl Meter for Told {
 
 #[tokio::test(start_paused = true)]
 async fn a_meter_is_told_of_each_operation_once() {
+    // the sleep is the subject
     let slow = tool("slow", async || tokio::time::sleep(Duration::from_secs(3)).await);
     let told = Told::default();
     let server = greeter().tool(slow).meter(told.clone()).build();

@@ -30,7 +30,7 @@ async fn think(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn sleep(_cx: Context) -> &'static str {
-    tokio::time::sleep(Duration::from_secs(50)).await;
+    tokio::time::sleep(Duration::from_secs(50)).await; // the sleep is the subject
     "slept"
 }
 

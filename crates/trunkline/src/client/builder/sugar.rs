@@ -17,6 +17,18 @@ use crate::client::question::{Question, Sampling};
 use crate::client::responder::Responder;
 
 /// What closures can be added to: nothing yet, or other closures.
+///
+/// ```
+/// use trunkline::Client;
+/// use trunkline::client::{ClientBuilder, Hooks, IntoHooks};
+///
+/// fn silent<H: IntoHooks>(builder: ClientBuilder<H>) -> ClientBuilder<Hooks> {
+///     builder.on_ask(|question| async move { question.decline() })
+/// }
+///
+/// let builder = silent(Client::builder("example", "1.0.0"));
+/// assert!(format!("{builder:?}").contains("elicitation"));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "closures cannot be added to the responder `{Self}`",
     note = "give a responder of your own, or closures, but not both"
@@ -48,6 +60,19 @@ impl<H: Responder> ClientBuilder<H> {
     ///
     /// The service must be `Clone`; `tower::buffer` makes any service so. Clients of one builder
     /// share what clones of its services share, such as the places of a `ConcurrencyLimit`.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; use std::time::Duration;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let slow = async || std::future::pending::<String>().await;
+    /// # let server = Server::builder("slow", "1").tool(tool("slow", slow)).build();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .layer(tower::timeout::TimeoutLayer::new(Duration::from_millis(10)))
+    ///     .connect_memory(&server)
+    ///     .await?;
+    /// assert!(client.call_tool("slow", ()).await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Requests>,
@@ -86,6 +111,21 @@ impl<H: IntoHooks> ClientBuilder<H> {
 
     /// Lets the user be asked to fill in forms; by form only, unless
     /// [`on_ask_url`](Self::on_ask_url) is there too.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, ToolError, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # async fn book(cx: Context) -> Result<String, ToolError> {
+    /// #     Ok(cx.ask::<bool>("Book it?").await?.accepted()?.to_string())
+    /// # }
+    /// # let server = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .on_ask_form(|question| async move { question.accept(true) })
+    ///     .connect_memory(&server)
+    ///     .await?;
+    /// assert_eq!(client.call_tool("book", ()).await?.content[0].as_text(), Some("true"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_ask_form<F>(
         self,
         answer: impl Fn(Question) -> F + Send + Sync + 'static,
@@ -98,6 +138,22 @@ impl<H: IntoHooks> ClientBuilder<H> {
 
     /// Lets the user be asked to visit URLs; by URL only, unless
     /// [`on_ask_form`](Self::on_ask_form) is there too.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, ToolError, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # async fn login(cx: Context) -> Result<&'static str, ToolError> {
+    /// #     cx.ask_url("Please log in.", "https://example.com").await?.accepted()?;
+    /// #     Ok("Welcome!")
+    /// # }
+    /// # let server = Server::builder("inn", "1.0.0").tool(tool("login", login)).build();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .on_ask_url(|question| async move { question.accept(()) })
+    ///     .connect_memory(&server)
+    ///     .await?;
+    /// assert_eq!(client.call_tool("login", ()).await?.content[0].as_text(), Some("Welcome!"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_ask_url<F>(
         self,
         answer: impl Fn(Question) -> F + Send + Sync + 'static,
@@ -109,6 +165,22 @@ impl<H: IntoHooks> ClientBuilder<H> {
     }
 
     /// Lets the model be asked, without tools.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, ToolError, model::*, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # async fn sum(cx: Context) -> Result<String, ToolError> {
+    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
+    /// #     Ok(cx.sample(params).await?.text())
+    /// # }
+    /// # let server = Server::builder("sum", "1.0.0").tool(tool("sum", sum)).build();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .on_sample(|request| async move { request.reply("my-model", "Four.") })
+    ///     .connect_memory(&server)
+    ///     .await?;
+    /// assert_eq!(client.call_tool("sum", ()).await?.content[0].as_text(), Some("Four."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_sample<F>(
         self,
         answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
@@ -120,6 +192,15 @@ impl<H: IntoHooks> ClientBuilder<H> {
     }
 
     /// Lets the model be asked, with tools.
+    ///
+    /// ```
+    /// let client = trunkline::Client::builder("example", "1.0.0")
+    ///     .on_sample_with_tools(|request| async move {
+    ///         let tools = request.tools.len();
+    ///         request.reply("my-model", format!("I was given {tools} tools."))
+    ///     });
+    /// assert!(format!("{client:?}").contains("sampling"));
+    /// ```
     pub fn on_sample_with_tools<F>(
         self,
         answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
@@ -131,11 +212,42 @@ impl<H: IntoHooks> ClientBuilder<H> {
     }
 
     /// Tells these roots: some that do not change, or [`Roots`] that may.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, ToolError, model::Root, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # async fn count(cx: Context) -> Result<String, ToolError> {
+    /// #     Ok(cx.roots().await?.len().to_string())
+    /// # }
+    /// # let server = Server::builder("files", "1.0.0").tool(tool("count", count)).build();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .roots([Root::new("file:///projects/ada")])
+    ///     .connect_memory(&server)
+    ///     .await?;
+    /// assert_eq!(client.call_tool("count", ()).await?.content[0].as_text(), Some("1"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn roots(self, roots: impl Into<Roots>) -> ClientBuilder<Hooks> {
         self.hooks(|hooks| hooks.roots(roots))
     }
 
     /// Hears the server's log; [`log_level`](Self::log_level) says how much of it.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, model::LogLevel, tool}; use std::sync::mpsc::channel;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
+    /// # let server = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// let (heard, log) = channel();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .log_level(LogLevel::Info)
+    ///     .on_log(move |message| heard.send(message.level).unwrap())
+    ///     .connect_memory(&server)
+    ///     .await?;
+    /// client.call_tool("save", ()).await?;
+    /// assert_eq!(log.recv()?, LogLevel::Info);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_log(
         self,
         heard: impl Fn(LogMessage) + Send + Sync + 'static,
@@ -144,6 +256,21 @@ impl<H: IntoHooks> ClientBuilder<H> {
     }
 
     /// Hears of changes.
+    ///
+    /// ```
+    /// # use trunkline::{Change, Client, Revision, Server}; use std::sync::mpsc::channel;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tools_later().build();
+    /// let (heard, changes) = channel();
+    /// let client = Client::builder("example", "1.0.0")
+    ///     .on_change(move |change| heard.send(change.clone()).unwrap())
+    ///     .protocol(Revision::V2025_11_25)
+    ///     .connect_memory(&server)
+    ///     .await?;
+    /// server.put_tool(trunkline::tool("now", async || "noon"))?;
+    /// assert_eq!(changes.recv()?, Change::Tools);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_change(
         self,
         heard: impl Fn(&Change) + Send + Sync + 'static,

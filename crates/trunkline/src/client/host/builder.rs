@@ -94,13 +94,18 @@ impl HostBuilder {
     }
 
     /// Decides whether tools may be called and servers may ask, before anything is sent or anybody
-    /// is asked. It must not block. Without it everything is allowed.
+    /// is asked. It must not block.
+    ///
+    /// Without it everything is left to [`Self::on_consent`]. With neither of them a tool is called
+    /// because the program says so, and a server reaches the user, the model and the roots as far
+    /// as the program's own [`Self::hooks`] answer it; without hooks it can ask nothing.
     pub fn consent(mut self, rule: impl Fn(&Wish) -> Consent + Send + Sync + 'static) -> Self {
         self.guard.rule = Some(Arc::new(rule));
         self
     }
 
-    /// Asks the user about what [`Self::consent`] leaves to them: whether they agree.
+    /// Asks the user whether they agree: about what [`Self::consent`] leaves to them, or about
+    /// everything if there is no such rule.
     pub fn on_consent<F>(mut self, ask: impl Fn(Wish) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,

@@ -95,10 +95,19 @@ pub(super) struct Guard {
 }
 
 impl Guard {
+    /// Whether anybody has a say in what is done.
+    pub(super) fn is_there(&self) -> bool {
+        self.rule.is_some() || self.ask.is_some()
+    }
+
     /// Whether it may be done, or else why not.
     pub(super) async fn admit(&self, wish: Wish) -> Result<(), String> {
-        let Some(rule) = &self.rule else { return Ok(()) };
-        match (rule(&wish), &self.ask) {
+        let consent = match &self.rule {
+            Some(rule) => rule(&wish),
+            None if self.ask.is_some() => Consent::Ask,
+            None => Consent::Allow,
+        };
+        match (consent, &self.ask) {
             (Consent::Allow, _) => Ok(()),
             (Consent::Deny(reason), _) => Err(reason),
             (Consent::Ask, Some(ask)) => match ask(wish).await {

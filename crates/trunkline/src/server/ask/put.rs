@@ -69,7 +69,7 @@ impl Context {
         self.claim(&key.text)?;
         let _waiting = self.wait_for_people();
         let answer = match &self.0.asker {
-            Asker::Wire => self.ask_on_the_wire(request).await?,
+            Asker::Wire(_) => self.ask_on_the_wire(request).await?,
             Asker::Task(task) => match task.known(&key, &request) {
                 Some(answer) => answer,
                 None => task.ask(&key, request).await?,

@@ -14,6 +14,8 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep};
+use trunkline_proto::Attached;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -23,9 +25,9 @@ use trunkline_wire::model::{
     SamplingCapability,
 };
 
-use super::Going;
+use super::{Going, PROGRESS_QUEUE};
 use crate::ToolError;
-use crate::client::{CallError, Responder};
+use crate::client::{ASKED_DURING, CallError, Responder};
 use crate::server::ask::AskError;
 use crate::server::context::{Asker, Context, lock};
 
@@ -88,9 +90,28 @@ impl fmt::Debug for Relay {
     }
 }
 
-/// The remote calls that are open.
+/// One connection to a remote server, and who calls through it.
 #[derive(Default)]
-pub(super) struct Switchboard(Mutex<HashMap<String, Arc<Line>>>);
+pub(super) struct Switchboard(Mutex<Board>);
+
+#[derive(Default)]
+struct Board {
+    /// The remote calls that are open.
+    lines: HashMap<String, Arc<Line>>,
+    callers: Callers,
+}
+
+/// Who has made calls so far.
+#[derive(Default)]
+enum Callers {
+    #[default]
+    Nobody,
+    One(Who),
+    Several,
+}
+
+/// What is attached to a remote call, and so to the questions that are known to belong to it.
+struct LineName(String);
 
 /// One remote call.
 struct Line {
@@ -100,6 +121,7 @@ struct Line {
 }
 
 /// Who makes the local call.
+#[derive(Clone)]
 struct Who {
     principal: Option<String>,
     voice: Voice,
@@ -113,8 +135,8 @@ struct State {
     /// A `Result<T, CallError>`.
     outcome: Option<Box<dyn Any + Send>>,
     call: Option<AbortHandle>,
-    /// Ends the line, if nobody comes back to it.
-    patience: Option<AbortHandle>,
+    /// Since when nobody attends to the line, and what ends it if nobody comes back.
+    patience: Option<(Instant, AbortHandle)>,
 }
 
 type Tell = oneshot::Sender<Result<Json, ErrorObject>>;
@@ -132,11 +154,10 @@ impl Switchboard {
     pub(super) async fn attend<T: Send + 'static>(
         self: &Arc<Self>,
         cx: &Context,
-        call: Going<T>,
+        begin: impl FnOnce(Attached) -> Result<Going<T>, ToolError>,
     ) -> Result<Result<T, CallError>, ToolError> {
-        let name: String =
-            cx.once("relay", async || Ok::<_, ToolError>(self.open(cx, call))).await?;
-        let line = lock(&self.0).get(&name).cloned().ok_or_else(|| {
+        let name: String = cx.once("relay", async || self.open(cx, begin)).await?;
+        let line = lock(&self.0).lines.get(&name).cloned().ok_or_else(|| {
             ToolError::new("The call took too long to be answered and was given up. Make it again.")
         })?;
         line.be_patient(None);
@@ -168,39 +189,88 @@ impl Switchboard {
     }
 
     /// Begins a remote call.
-    fn open<T: Send + 'static>(&self, cx: &Context, mut call: Going<T>) -> String {
-        let name = cx.0.server.sealer.random_name();
+    fn open<T: Send + 'static>(
+        &self,
+        cx: &Context,
+        begin: impl FnOnce(Attached) -> Result<Going<T>, ToolError>,
+    ) -> Result<String, ToolError> {
         let caller = Who { principal: cx.principal().map(|it| it.id()), voice: cx.0.voice.clone() };
-        let line = Arc::new(Line { caller, state: Mutex::default(), news: Notify::new() });
+        self.make_room(&caller)?;
+        let name = cx.0.server.sealer.random_name();
+        let attached = Attached::new(LineName(name.clone()));
+        let mut call = begin(attached.clone())?;
+        let state = Mutex::default();
+        let line = Arc::new(Line { caller: caller.clone(), state, news: Notify::new() });
+        {
+            // Before the call is made: its questions look here.
+            let mut board = lock(&self.0);
+            board.callers.add(caller);
+            board.lines.insert(name.clone(), Arc::clone(&line));
+        }
         let there = Arc::clone(&line);
-        let work = tokio::spawn(async move {
+        let work = ASKED_DURING.scope(attached, async move {
             loop {
                 match call.next().await {
-                    Ok(step) => there.tell(|it| it.progress.push_back(step)),
+                    Ok(step) => there.tell(|it| it.step(step)),
                     Err(outcome) => {
                         return there.tell(|it| it.outcome = Some(Box::new(outcome)));
                     }
                 }
             }
         });
-        lock(&line.state).call = Some(work.abort_handle());
-        lock(&self.0).insert(name.clone(), line);
-        name
+        lock(&line.state).call = Some(tokio::spawn(work).abort_handle());
+        Ok(name)
     }
 
-    /// Asks whoever has a call open, if that is beyond doubt.
+    /// Gives up the oldest call that this caller has not come back to, if there are too many.
+    fn make_room(&self, caller: &Who) -> Result<(), ToolError> {
+        let oldest = {
+            let board = lock(&self.0);
+            if board.lines.len() < LEFT_BY_ONE {
+                return Ok(());
+            }
+            let left = board.lines.iter().filter_map(|(name, it)| Some((it.left()?, name, it)));
+            let left: Vec<_> = left.collect();
+            let own: Vec<_> = left.iter().filter(|(.., it)| it.caller.is(caller)).collect();
+            if own.len() < LEFT_BY_ONE {
+                return match left.len() < LEFT_BY_ALL {
+                    true => Ok(()),
+                    false => Err(ToolError::new(
+                        "Too many calls wait for answers of their callers. Try again later.",
+                    )),
+                };
+            }
+            own.into_iter().min_by_key(|(since, ..)| *since).map(|(_, name, _)| (*name).clone())
+        };
+        oldest.iter().for_each(|it| self.close(it));
+        Ok(())
+    }
+
+    /// Asks whoever made the call that the question belongs to, if that is beyond doubt.
     fn put_through(
         &self,
         question: InputRequest,
     ) -> Result<oneshot::Receiver<Result<Json, ErrorObject>>, ErrorObject> {
-        let lines = lock(&self.0);
+        let board = lock(&self.0);
         let is_open = |it: &&Arc<Line>| lock(&it.state).outcome.is_none();
-        let line = lines.values().find(is_open).ok_or_else(nobody)?;
-        if !lines.values().all(|it| it.caller.is(&line.caller)) {
+        let known = ASKED_DURING.try_with(|it| Some(it.get::<LineName>()?.0.clone()));
+        let line = match (known, &board.callers) {
+            (Ok(name), _) => name.and_then(|it| board.lines.get(&it)),
+            // It may belong to a call that is over, so it does not help that only one is open.
+            (Err(_), Callers::Several) => {
+                return Err(ErrorObject::internal(
+                    "several_callers",
+                    "Several callers share this connection, and the question does not say which \
+                     of them it is for.",
+                ));
+            }
+            (Err(_), _) => board.lines.values().find(is_open),
+        };
+        let line = line.ok_or_else(nobody)?;
+        if lock(&line.state).questions.len() >= QUESTIONS {
             return Err(ErrorObject::internal(
-                "relay",
-                "Several callers have calls open, and the question does not say which of them it \
-                 is for.",
+                "too_many_questions",
+                format!("A caller is asked at most {QUESTIONS} questions in one call."),
             ));
         }
         let (tell, told) = oneshot::channel();
@@ -209,7 +279,7 @@ impl Switchboard {
     }
 
     fn close(&self, name: &str) {
-        let line = lock(&self.0).remove(name);
+        let line = lock(&self.0).lines.remove(name);
         if let Some(line) = line {
             line.end();
         }
@@ -218,7 +288,7 @@ impl Switchboard {
 
 impl Drop for Switchboard {
     fn drop(&mut self) {
-        lock(&self.0).values().for_each(|it| it.end());
+        lock(&self.0).lines.values().for_each(|it| it.end());
     }
 }
 
@@ -259,9 +329,15 @@ impl Line {
         }
     }
 
+    /// Since when nobody attends to it.
+    fn left(&self) -> Option<Instant> {
+        lock(&self.state).patience.as_ref().map(|(since, _)| *since)
+    }
+
     fn be_patient(&self, patience: Option<AbortHandle>) {
+        let patience = patience.map(|it| (Instant::now(), it));
         let before = std::mem::replace(&mut lock(&self.state).patience, patience);
-        if let Some(before) = before {
+        if let Some((_, before)) = before {
             before.abort();
         }
     }
@@ -277,7 +353,28 @@ impl Line {
     }
 }
 
+impl State {
+    /// Notes progress. Nobody may be there to pass it on, and the last step says most.
+    fn step(&mut self, step: Progress) {
+        if self.progress.len() >= PROGRESS_QUEUE {
+            self.progress.pop_front();
+        }
+        self.progress.push_back(step);
+    }
+}
+
+impl Callers {
+    fn add(&mut self, caller: Who) {
+        *self = match std::mem::take(self) {
+            Self::Nobody => Self::One(caller),
+            Self::One(before) if before.is(&caller) => Self::One(before),
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
+}
+
 impl Who {
+    /// Whether both are the same person, as far as that can be known.
     fn is(&self, other: &Self) -> bool {
         match (&self.principal, &other.principal) {
             (Some(one), Some(other)) => one == other,
@@ -302,8 +399,12 @@ impl Drop for Attending<'_> {
             return self.board.close(&self.name);
         };
         let (board, name) = (Arc::downgrade(self.board), self.name.clone());
+        let voice = self.line.caller.voice.clone();
         let patience = runtime.spawn(async move {
-            tokio::time::sleep(PATIENCE).await;
+            let end = Instant::now() + PATIENCE;
+            while Instant::now() < end && !voice.is_deserted() {
+                sleep(LOOK).await;
+            }
             if let Some(board) = board.upgrade() {
                 board.close(&name);
             }
@@ -328,3 +429,16 @@ fn nobody() -> ErrorObject {
 
 /// How long the caller's user may think about a question: as long as the state of the call lives.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often to look whether the caller is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A call that asks more than this is not one that anybody means.
+const QUESTIONS: usize = 256;
+
+/// How many calls may wait for one caller to come back. Their questions are open at the remote
+/// server's end, which has room for few.
+const LEFT_BY_ONE: usize = 16;
+
+/// How many calls may wait for callers to come back.
+const LEFT_BY_ALL: usize = 256;

@@ -1,20 +1,23 @@
 //! Tasks that outlive their process: every change goes to a store before anybody hears of it, and
 //! whoever finds the task of a process that is gone takes it over.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::time::timeout;
 use trunkline_auth::Principal;
 use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::Journal;
-use trunkline_proto::task::{Record, SavedTask};
+use trunkline_proto::task::{Record, SavedTask, TaskOutcome};
 use trunkline_proto::{Attached, Call, CallKey, Peer};
-use trunkline_store::{Entry, Expect, Lease, Store, StoreError, Swap, Version};
+use trunkline_store::{Entry, Expect, Lease, Pending, Store, StoreError, Swap, Version};
 use trunkline_transport::clock::now;
 use trunkline_transport::voice::Voice;
+use trunkline_wire::era;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::method;
@@ -23,6 +26,7 @@ use trunkline_wire::revision::Revision;
 
 use super::Live;
 use super::asker::TaskAsker;
+use super::stamp::stamp;
 use crate::extract::principal;
 use crate::server::Inner;
 use crate::server::context::{Asker, Context, lock};
@@ -81,9 +85,9 @@ struct Stored {
 
 impl Saved {
     pub(super) fn new(call: &Call, job: &Job) -> Self {
-        let tool = match &job.target {
-            Target::Tool(tool) => tool.tool.name.clone(),
-            _ => String::new(),
+        let (tool, resumes) = match &job.target {
+            Target::Tool(tool) => (tool.tool.name.clone(), tool.resumes),
+            _ => (String::new(), false),
         };
         let who = |it: &Principal| Who {
             issuer: it.issuer.clone(),
@@ -92,7 +96,8 @@ impl Saved {
         };
         let plan = Plan {
             tool,
-            arguments: job.arguments.clone(),
+            // What will not be begun again need not be known.
+            arguments: job.arguments.clone().filter(|_| resumes),
             meta: call.meta.clone(),
             revision: call.revision.as_str().to_owned(),
             client: call.peer.client.clone(),
@@ -145,24 +150,46 @@ impl Keeper {
     async fn sign(&self) -> Result<(), StoreError> {
         let mut lease = self.lease.lock().await;
         if let Some(held) = &*lease
-            && self.store.renew(held, self.life).await?
+            && in_time(self.store.renew(held, self.life)).await?
         {
             return Ok(());
         }
-        *lease = self.store.lease(&runner_key(&self.runner), self.life).await?;
-        Ok(())
+        let name = runner_key(&self.runner);
+        *lease = in_time(self.store.lease(&name, self.life)).await?;
+        match *lease {
+            Some(_) => Ok(()),
+            None => Err(StoreError::Unavailable("somebody else has our name".to_owned())),
+        }
     }
 
-    /// Whether the process `runner` is gone. If so, its name is taken: nobody else takes over what
-    /// it left at the same time.
+    /// Whether the process `runner` is gone. What decides in the end who takes over is the version
+    /// of the task, so its name is let go at once.
     async fn is_gone(&self, runner: &str) -> Result<bool, StoreError> {
         if runner == self.runner {
             return Ok(false);
         }
-        match self.store.lease(&runner_key(runner), TAKING_OVER).await? {
-            // It is let go at once: what decides in the end is the version of the task.
-            Some(lease) => self.store.release(&lease).await.map(|_| true),
+        match in_time(self.store.lease(&runner_key(runner), TAKING_OVER)).await? {
+            Some(lease) => in_time(self.store.release(&lease)).await.map(|_| true),
             None => Ok(false),
+        }
+    }
+}
+
+/// Why a task is not kept.
+pub(super) enum NotKept {
+    /// Somebody took this process for gone and goes on with the task.
+    Taken,
+    /// The store could not.
+    Failed(ErrorObject),
+}
+
+impl From<NotKept> for ErrorObject {
+    fn from(why: NotKept) -> Self {
+        match why {
+            NotKept::Failed(error) => error,
+            NotKept::Taken => {
+                Self::internal("taken_over", "Another process goes on with the task.")
+            }
         }
     }
 }
@@ -171,100 +198,155 @@ impl Inner {
     /// Keeps a task as it stands now. Nothing to do without a store.
     pub(super) async fn keep_task(&self, id: &str) -> Result<(), ErrorObject> {
         match self.tasks.live(id) {
-            Some(live) => self.keep_now(id, &live).await,
+            Some(live) => Ok(self.keep_now(id, &live, None).await?),
             None => Ok(()),
         }
     }
 
-    /// The same for a task that was worked on until now.
-    pub(super) async fn keep_now(&self, id: &str, live: &Live) -> Result<(), ErrorObject> {
+    /// Keeps what a task came to before anybody hears of it, for as long as that takes. Says
+    /// whether it is ours to tell.
+    pub(super) async fn keep_outcome(&self, id: &str, outcome: &TaskOutcome) -> bool {
+        let Some(live) = self.tasks.live(id) else { return true };
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match self.keep_now(id, &live, Some(outcome)).await {
+                Ok(()) => return true,
+                Err(NotKept::Taken) => return false,
+                Err(NotKept::Failed(_)) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(Duration::from_secs(5));
+        }
+    }
+
+    /// The same for a task that was worked on until now. If this is dropped half-way, the next one
+    /// finds out what became of it.
+    pub(super) async fn keep_now(
+        &self,
+        id: &str,
+        live: &Live,
+        outcome: Option<&TaskOutcome>,
+    ) -> Result<(), NotKept> {
         let Some(keeper) = &self.tasks.keeper else { return Ok(()) };
+        let key = task_key(id);
         // One after the other, and each writes what is known when its turn comes.
         let mut version = live.saved.version.lock().await;
-        let Some((stored, ttl)) = self.stored(id, &keeper.runner, &live.saved.plan, &live.notebook)
-        else {
-            return Ok(());
-        };
         if version.is_none() {
             // Whoever finds the task must see that somebody works on it.
             keeper.sign().await.map_err(|error| not_kept(&error))?;
         }
-        let expect = version.map_or(Expect::Absent, Expect::Version);
-        let key = task_key(id);
-        let swap = keeper.store.swap(&key, expect, stored.get().as_bytes(), Some(ttl));
-        match swap.await.map_err(|error| not_kept(&error))? {
-            Swap::Done(kept) => {
-                *version = Some(kept);
-                Ok(())
-            }
-            Swap::Conflict(_) => {
-                // Somebody took this process for gone and goes on with the task.
-                drop(version);
-                lock(&self.tasks.register).lend(id);
-                self.tasks.stop(id);
-                Err(ErrorObject::internal("taken_over", "Another process goes on with the task."))
+        loop {
+            let Some((stored, ttl)) = self.stored(id, &keeper.runner, live, outcome) else {
+                // Its time is over.
+                return Ok(());
+            };
+            let expect = version.map_or(Expect::Absent, Expect::Version);
+            let swap = keeper.store.swap(&key, expect, stored.get().as_bytes(), Some(ttl));
+            match in_time(swap).await.map_err(|error| not_kept(&error))? {
+                Swap::Done(kept) => {
+                    *version = Some(kept);
+                    return Ok(());
+                }
+                // A write of ours that nobody waited for any more.
+                Swap::Conflict(Some(entry)) if runner_of(&entry) == Some(keeper.runner.clone()) => {
+                    *version = Some(entry.version);
+                }
+                Swap::Conflict(_) => break,
             }
         }
+        drop(version);
+        lock(&self.tasks.register).lend(id);
+        self.tasks.stop(id);
+        Err(NotKept::Taken)
     }
 
     fn stored(
         &self,
         id: &str,
         runner: &str,
-        plan: &Plan,
-        notebook: &Mutex<Notebook>,
+        live: &Live,
+        outcome: Option<&TaskOutcome>,
     ) -> Option<(Json, Duration)> {
         let now = now();
         let mut register = lock(&self.tasks.register);
         let record = register.get(id, now).ok()?;
         let left = record.expires().saturating_duration_since(now).max(Duration::from_millis(1));
+        let mut task = record.save();
+        if let Some(outcome) = outcome
+            && !record.is_over()
+        {
+            task.finish(outcome.clone(), stamp());
+        }
         let stored = Stored {
             runner: runner.to_owned(),
             expires: unix_millis().saturating_add(u64::try_from(left.as_millis()).ok()?),
-            task: record.save(),
-            plan: plan.clone(),
-            journal: lock(notebook).journal().clone(),
+            task,
+            plan: live.saved.plan.clone(),
+            journal: lock(&live.notebook).journal().clone(),
         };
         Some((Json::of(&stored), left))
+    }
+
+    /// Does something to its end, whoever waits for it meanwhile.
+    pub(super) async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (tell, told) = oneshot::channel();
+        self.tasks.spawn(async move {
+            let _ = tell.send(work.await);
+        });
+        told.await.ok()
     }
 
     /// Finds out how a task stands that nobody here works on.
     pub(super) async fn look_up(self: &Arc<Self>, id: &str) {
         let Some(keeper) = &self.tasks.keeper else { return };
-        let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
-        if lock(&self.tasks.register).get(id, now()).is_ok_and(is_known) {
+        if self.is_known(id) {
             return;
         }
-        match keeper.store.get(&task_key(id)).await {
-            Ok(Some(entry)) => self.take_in(keeper, id, &entry).await,
+        match in_time(keeper.store.get(&task_key(id))).await {
+            Ok(Some(entry)) => {
+                let (server, id) = (Arc::clone(self), id.to_owned());
+                self.see_through(async move { server.take_in(&id, &entry, None).await }).await;
+            }
             Ok(None) => lock(&self.tasks.register).forget(id),
             Err(error) => tracing::error!(task = id, %error, "a task cannot be looked up"),
         }
     }
 
-    async fn take_in(self: &Arc<Self>, keeper: &Keeper, id: &str, entry: &Entry) {
+    /// Whether all that can be known of a task is known here.
+    fn is_known(&self, id: &str) -> bool {
+        let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
+        lock(&self.tasks.register).get(id, now()).is_ok_and(is_known)
+    }
+
+    async fn take_in(self: &Arc<Self>, id: &str, entry: &Entry, gone: Option<bool>) {
+        let Some(keeper) = &self.tasks.keeper else { return };
         let Ok(stored) = serde_json::from_slice::<Stored>(&entry.value) else {
-            tracing::error!(task = id, "a kept task cannot be read");
-            return;
+            return tracing::error!(task = id, "a kept task cannot be read");
         };
         let _taking = keeper.taking.lock().await;
         // Whoever had the word before may have taken it over already.
-        let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
-        if lock(&self.tasks.register).get(id, now()).is_ok_and(is_known) {
+        if self.is_known(id) {
             return;
         }
         let left = Duration::from_millis(stored.expires.saturating_sub(unix_millis()));
         let now = now();
         let is_over = stored.task.task.status.is_terminal();
-        let is_gone = !is_over && keeper.is_gone(&stored.runner).await.unwrap_or(false);
+        let is_gone = match gone {
+            Some(gone) => gone,
+            None => !is_over && keeper.is_gone(&stored.runner).await.unwrap_or(false),
+        };
         let restored = lock(&self.tasks.register).restore(
             stored.task.clone(),
             !is_over && !is_gone,
             now + left,
             now,
         );
-        if restored.is_ok() && is_gone {
-            self.take_over(id, stored, entry.version).await;
+        match restored {
+            Ok(()) if is_gone => self.take_over(id, stored, entry.version).await,
+            Ok(()) => {}
+            Err(_) => tracing::warn!(task = id, "there is no room for a kept task"),
         }
     }
 
@@ -287,13 +369,19 @@ impl Inner {
             return self.tasks.forget(id);
         }
         tracing::info!(task = id, tool = &*tool.tool.name, "a task goes on");
-        let asker = TaskAsker::new(self, id, &notebook);
-        let context = Context::new(self, &call, &Voice::unheard(), Asker::Task(asker));
+        let voice = Voice::unheard();
+        let asker = match call.revision.profile().tasks {
+            era::Tasks::Extension => TaskAsker::new(self, id, &notebook),
+            // Its questions went over the wire, and that conversation is over.
+            _ => TaskAsker::on_the_wire(self, id, &notebook, &voice, call.revision),
+        };
+        let context = Context::new(self, &call, &voice, Asker::Task(asker));
         let job = Job { server: Arc::clone(self), target: Target::Tool(tool), arguments };
         self.work_on(id, job, context);
     }
 
-    /// Looks for tasks that were left by processes that are gone, for as long as the server lives.
+    /// Says that this process is alive, and looks for tasks that were left by those that are not,
+    /// for as long as the server lives.
     pub(in crate::server) fn watch_tasks(self: &Arc<Self>) {
         let Some(keeper) = &self.tasks.keeper else { return };
         // The first look is the cheap one that every request can afford.
@@ -302,36 +390,55 @@ impl Inner {
         {
             return;
         }
-        let (server, pause) = (Arc::downgrade(self), keeper.life / 3);
-        let watch = async move {
+        let pause = keeper.life / 3;
+        let server = Arc::downgrade(self);
+        self.tasks.spawn(async move {
             while let Some(server) = server.upgrade() {
-                server.find_tasks().await;
+                server.sign().await;
                 drop(server);
                 tokio::time::sleep(pause).await;
             }
-        };
-        lock(&self.tasks.working).tasks.spawn(watch);
+        });
+        let server = Arc::downgrade(self);
+        self.tasks.spawn(async move {
+            while let Some(server) = server.upgrade() {
+                server.find_tasks(false).await;
+                drop(server);
+                tokio::time::sleep(pause).await;
+            }
+        });
     }
 
-    async fn find_tasks(self: &Arc<Self>) {
+    async fn sign(&self) {
         let Some(keeper) = &self.tasks.keeper else { return };
         if let Err(error) = keeper.sign().await {
             tracing::error!(%error, "the store of tasks cannot be reached");
-            return;
         }
-        let mut after = None;
+    }
+
+    /// Takes over what was left. `all`: also learns of what is over, or goes on elsewhere.
+    pub(super) async fn find_tasks(self: &Arc<Self>, all: bool) {
+        let Some(keeper) = &self.tasks.keeper else { return };
+        let (mut after, mut gone) = (None, HashMap::new());
         loop {
-            let page = match keeper.store.scan(TASKS, after.as_deref(), PAGE).await {
+            let page = match in_time(keeper.store.scan(TASKS, after.as_deref(), PAGE)).await {
                 Ok(page) => page,
                 Err(error) => return tracing::error!(%error, "kept tasks cannot be listed"),
             };
             for item in page.items {
-                let id = item.key.trim_start_matches(TASKS).to_owned();
-                let is_known = |it: &Record| it.is_over() || !it.is_elsewhere();
-                let is_known = lock(&self.tasks.register).get(&id, now()).is_ok_and(is_known);
-                if !is_known {
-                    let entry = Entry { value: item.value, version: item.version };
-                    self.take_in(keeper, &id, &entry).await;
+                let id = item.key.strip_prefix(TASKS).unwrap_or(&item.key);
+                let entry = Entry { value: item.value, version: item.version };
+                let Some(left) = left_of(&entry).filter(|_| !self.is_known(id)) else { continue };
+                let is_gone = match (left.task.task.status.is_terminal(), gone.get(&left.runner)) {
+                    (true, _) => false,
+                    (false, Some(gone)) => *gone,
+                    (false, None) => {
+                        let is_gone = keeper.is_gone(&left.runner).await.unwrap_or(false);
+                        *gone.entry(left.runner).or_insert(is_gone)
+                    }
+                };
+                if all || is_gone {
+                    self.take_in(id, &entry, Some(is_gone)).await;
                 }
             }
             after = page.next;
@@ -342,9 +449,31 @@ impl Inner {
     }
 }
 
-fn not_kept(error: &StoreError) -> ErrorObject {
+/// As much of a kept task as is needed to tell whose it is.
+#[derive(Deserialize)]
+struct Left {
+    runner: String,
+    task: SavedTask,
+}
+
+fn left_of(entry: &Entry) -> Option<Left> {
+    serde_json::from_slice(&entry.value).ok()
+}
+
+fn runner_of(entry: &Entry) -> Option<String> {
+    left_of(entry).map(|it| it.runner)
+}
+
+/// A store that does not answer is one that cannot be reached.
+async fn in_time<T>(asked: Pending<'_, T>) -> Result<T, StoreError> {
+    timeout(STORE, asked)
+        .await
+        .unwrap_or_else(|_| Err(StoreError::Unavailable("it does not answer".to_owned())))
+}
+
+fn not_kept(error: &StoreError) -> NotKept {
     tracing::error!(%error, "a task cannot be kept");
-    ErrorObject::internal("store", "The task cannot be kept. Try again later.")
+    NotKept::Failed(ErrorObject::internal("store", "The task cannot be kept. Try again later."))
 }
 
 fn task_key(id: &str) -> String {
@@ -362,6 +491,9 @@ fn unix_millis() -> u64 {
 
 const TASKS: &str = "task/";
 const PAGE: usize = 100;
+
+/// How long the store may take.
+const STORE: Duration = Duration::from_secs(10);
 
 /// How long a process counts as alive after its last sign, unless the server says otherwise.
 pub(crate) const LIFE: Duration = Duration::from_secs(15);

@@ -43,6 +43,7 @@ impl Inner {
     /// The same for tasks that may be elsewhere, or must be kept.
     async fn on_any_task(self: &Arc<Self>, call: &Call) -> Outcome {
         if call.method.name == "tasks/list" {
+            self.find_tasks(true).await;
             return self.on_known_task(call);
         }
         let id = task_of(call)?;
@@ -59,7 +60,9 @@ impl Inner {
         let outcome = self.on_known_task(call)?;
         if changes && let Some(live) = live {
             // A task that was stopped is not among those that are worked on any more.
-            self.keep_now(&id, &live).await?;
+            let server = Arc::clone(self);
+            let kept = async move { server.keep_now(&id, &live, None).await };
+            self.see_through(kept).await.transpose()?;
         }
         Ok(outcome)
     }

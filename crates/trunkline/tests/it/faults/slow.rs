@@ -102,7 +102,7 @@ async fn the_time_of_a_tool_stands_still_while_somebody_is_asked() {
             let id = peer.request("tools/call", json!({ "name": "ask" })).await;
             let question = peer.next().await;
             // The user thinks for longer than the tool may work.
-            tokio::time::sleep(2 * LIMIT).await;
+            tokio::time::sleep(2 * LIMIT).await; // the sleep is the subject
             let answer = json!({ "roots": [] });
             let id = match revision {
                 Revision::V2026_07_28 => {
