@@ -5,6 +5,7 @@
 
 mod bench;
 mod conformance;
+mod docs;
 mod edges;
 mod json;
 mod peers;
