@@ -10,7 +10,7 @@ use crate::fault::{Faults, place};
 use crate::function::Function;
 use crate::options::{Options, TEXT};
 use crate::params::{Params, shown};
-use crate::uri;
+use crate::{terms, uri};
 
 /// What a function can be registered as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct Entry {
     pub(crate) name: LitStr,
     /// Of a resource.
     uri: Option<LitStr>,
-    is_template: bool,
+    pub(crate) is_template: bool,
     /// The calls that follow the constructor: `.about("…")` and so on.
     said: TokenStream,
 }
@@ -45,11 +45,21 @@ impl Kind {
 
     pub(crate) fn options(self) -> &'static [&'static str] {
         match self {
-            Self::Tool => {
-                &["name", "title", "read_only", "destructive", "idempotent", "open_world", "task"]
-            }
-            Self::Prompt => &["name", "title"],
-            Self::Resource => &[TEXT, "name", "title", "mime_type"],
+            Self::Tool => &[
+                "name",
+                "title",
+                "read_only",
+                "destructive",
+                "idempotent",
+                "open_world",
+                "task",
+                "resume",
+                "asks",
+                "timeout",
+                "visible",
+            ],
+            Self::Prompt => &["name", "title", "asks", "timeout", "visible"],
+            Self::Resource => &[TEXT, "name", "title", "mime_type", "asks", "timeout", "visible"],
         }
     }
 
@@ -86,6 +96,7 @@ impl Entry {
         if let Some(title) = faults.keep(options.text("title")).flatten() {
             said.extend(quote!(.title(#title)));
         }
+        said.extend(terms::read(options, private, faults));
         let mut entry = Self {
             kind,
             name: name(kind, options, function, faults),
@@ -121,6 +132,9 @@ impl Entry {
         }
         if options.span("task").is_some() {
             self.read_task(options, private, faults);
+        }
+        if faults.keep(options.flag("resume")).flatten() == Some(true) {
+            self.said.extend(quote!(.resume()));
         }
     }
 

@@ -7,6 +7,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, Generics, Ident, LitStr, Path, Result, ReturnType, Token, Type, Visibility,
+    token,
 };
 
 /// A function or a method.
@@ -73,6 +74,11 @@ impl Param {
             _ => None,
         }
     }
+
+    /// The attribute `name`, if it has it.
+    pub(crate) fn marked(&self, name: &str) -> Option<&Attribute> {
+        self.attrs.iter().find(|it| it.path().is_ident(name))
+    }
 }
 
 impl Function {
@@ -96,9 +102,9 @@ impl Function {
             } else if input.peek(Token![const]) {
                 input.parse::<Token![const]>()?;
                 odd = Some((span, "const"));
-            } else if input.peek(Token![unsafe]) {
-                input.parse::<Token![unsafe]>()?;
-                odd = Some((span, "unsafe"));
+            } else if input.peek(token::Unsafe) {
+                input.parse::<token::Unsafe>()?;
+                odd = Some((span, concat!("un", "safe")));
             } else if input.peek(Token![extern]) {
                 input.parse::<Token![extern]>()?;
                 input.parse::<Option<LitStr>>()?;
@@ -166,7 +172,7 @@ impl ToTokens for Function {
 
 /// Whether an attribute of a parameter is for the macros, or for the struct they make.
 pub(crate) fn is_ours(attr: &Attribute) -> bool {
-    ["doc", "extract", "serde", "schemars"].iter().any(|it| attr.path().is_ident(it))
+    ["arg", "doc", "extract", "serde", "schemars"].iter().any(|it| attr.path().is_ident(it))
 }
 
 /// Whether `path` is trunkline's `name`, written alone or in full.

@@ -3,7 +3,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Generics, Ident, Path, Result};
+use syn::{Generics, Path, Result};
 
 use crate::docs::is_doc;
 use crate::entry::{Entry, Kind};
@@ -22,14 +22,16 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, item: TokenStream) -> Tok
     let (options, root) = match read_options(kind, options) {
         Ok(read) => read,
         Err(error) => {
-            let stub = stub(kind, &syn::parse_quote!(::trunkline::__private), &function);
+            let stub = stub(kind, false, &syn::parse_quote!(::trunkline::__private), &function);
             let error = error.into_compile_error();
             return quote!(#error #stub);
         }
     };
     let private: Path = syn::parse_quote!(#root::__private);
     try_expand(kind, &options, &private, &function).unwrap_or_else(|error| {
-        let (error, stub) = (error.into_compile_error(), stub(kind, &private, &function));
+        let is_template = options.text.as_ref().is_some_and(|it| it.value().contains('{'));
+        let stub = stub(kind, is_template, &private, &function);
+        let error = error.into_compile_error();
         quote!(#error #stub)
     })
 }
@@ -66,18 +68,18 @@ fn try_expand(
     let none = Generics::default();
     let definition = params.definition(private, &none);
     let handler = params.closure(private, &none, |given| quote!(#name(#given)));
-    let mut made = entry.make(private, function, &params.marker(private, &none), &handler);
-    if kind == Kind::Resource {
-        made = quote!(#private::server::IntoResource::into_resource(#made));
-    }
-    let into = into(kind, private, name, &made);
+    let made = entry.make(private, function, &params.marker(private, &none), &handler);
+    let into = into(kind, entry.is_template, private, function, &made);
     let deref = deref(function);
+    let conditions: Vec<_> = attrs.iter().filter(|it| it.path().is_ident("cfg")).collect();
     Ok(quote! {
         #(#docs)*
+        #(#conditions)*
         #[allow(non_camel_case_types)]
-        #[derive(Clone, Copy)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy)]
         #vis struct #name;
 
+        #(#conditions)*
         const _: () = {
             #inner
             #definition
@@ -95,36 +97,62 @@ fn inner(function: &Function) -> TokenStream {
     quote!(#inner)
 }
 
-/// The trait by which a builder takes it.
-fn into(kind: Kind, private: &Path, name: &Ident, made: &TokenStream) -> TokenStream {
-    match kind {
-        Kind::Tool => quote! {
-            #[automatically_derived]
-            #[allow(unused_braces)]
-            impl #private::server::IntoTool for #name {
-                fn into_tool(self) -> #private::server::ToolEntry {
-                    #made
+/// The entry itself, and the trait by which a builder takes it.
+fn into(
+    kind: Kind,
+    is_template: bool,
+    private: &Path,
+    function: &Function,
+    made: &TokenStream,
+) -> TokenStream {
+    let Function { vis, name, .. } = function;
+    let (entry, into) = match (kind, is_template) {
+        (Kind::Tool, _) => (
+            quote!(ToolEntry),
+            quote! {
+                impl #private::server::IntoTool for #name {
+                    fn into_tool(self) -> #private::server::ToolEntry {
+                        Self::entry(self)
+                    }
                 }
-            }
-        },
-        Kind::Prompt => quote! {
-            #[automatically_derived]
-            #[allow(unused_braces)]
-            impl #private::server::IntoPromptEntry for #name {
-                fn into_prompt_entry(self) -> #private::server::PromptEntry {
-                    #made
+            },
+        ),
+        (Kind::Prompt, _) => (
+            quote!(PromptEntry),
+            quote! {
+                impl #private::server::IntoPromptEntry for #name {
+                    fn into_prompt_entry(self) -> #private::server::PromptEntry {
+                        Self::entry(self)
+                    }
                 }
-            }
-        },
-        Kind::Resource => quote! {
-            #[automatically_derived]
-            #[allow(unused_braces)]
-            impl #private::server::IntoResource for #name {
-                fn into_resource(self) -> #private::server::ResourceOrTemplate {
-                    #made
+            },
+        ),
+        (Kind::Resource, _) => (
+            if is_template { quote!(TemplateEntry) } else { quote!(ResourceEntry) },
+            quote! {
+                impl #private::server::IntoResource for #name {
+                    fn into_resource(self) -> #private::server::ResourceOrTemplate {
+                        #private::server::IntoResource::into_resource(Self::entry(self))
+                    }
                 }
+            },
+        ),
+    };
+    let word = if is_template { "template" } else { kind.word() };
+    let about = format!("The {word}, to say more about it before it is registered.");
+    quote! {
+        #[automatically_derived]
+        #[allow(unused_braces)]
+        impl #name {
+            #[doc = #about]
+            #[must_use]
+            #vis fn entry(self) -> #private::server::#entry {
+                #made
             }
-        },
+        }
+
+        #[automatically_derived]
+        #into
     }
 }
 
@@ -152,12 +180,12 @@ fn deref(function: &Function) -> TokenStream {
 }
 
 /// What stands in for an item with faults. A method's place has no room for it.
-fn stub(kind: Kind, private: &Path, function: &Function) -> TokenStream {
+fn stub(kind: Kind, is_template: bool, private: &Path, function: &Function) -> TokenStream {
     if function.receiver.is_some() {
         return TokenStream::new();
     }
     let Function { vis, name, .. } = function;
-    let into = into(kind, private, name, &quote!(::core::unreachable!()));
+    let into = into(kind, is_template, private, function, &quote!(::core::unreachable!()));
     quote! {
         #[allow(non_camel_case_types, missing_docs)]
         #vis struct #name;

@@ -15,6 +15,7 @@ mod item;
 mod matrix;
 mod options;
 mod params;
+mod terms;
 mod toolbox;
 mod uri;
 
@@ -56,16 +57,85 @@ use proc_macro::TokenStream;
 /// comment is its description, `#[serde(…)]` and `#[schemars(…)]` mean what they mean on a field,
 /// and an `Option` may be left out.
 ///
+/// These types are known by their last name. If an argument is of a type of yours that has such a
+/// name, say so with `#[arg]`:
+///
+/// ```
+/// /// Where a parcel is.
+/// #[trunkline::data]
+/// enum State {
+///     Sent,
+///     Delivered,
+/// }
+///
+/// /// Counts the parcels in a state.
+/// #[trunkline::tool]
+/// async fn count(#[arg] state: State) -> String {
+///     match state {
+///         State::Sent => "three".to_owned(),
+///         State::Delivered => "none".to_owned(),
+///     }
+/// }
+/// # let schema = count.entry().definition().input_schema.get().to_owned();
+/// # assert!(schema.contains("Delivered"), "{schema}");
+/// ```
+///
 /// | option | |
 /// |---|---|
 /// | `name = "…"` | the tool's name, if not that of the function |
 /// | `title = "…"` | its name for people |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | how it behaves; `destructive = false` says no |
 /// | `task`, `task = "required"` | it can, or must, run as a task |
+/// | `resume` | such a task may be begun again by another process |
+/// | `asks = "form"`, `asks = ["url", "roots"]` | what it asks its client: also `sampling` and `sampling_tools`. Who cannot be asked that is told before the function starts |
+/// | `timeout = "30s"` | how long it may work: a whole number of `ms`, `s`, `min` or `h` |
+/// | `visible = path::to::function` | who sees it: a `fn(&Caller<'_>) -> bool` |
 /// | `crate = "…"` | where `trunkline` is, if not at `::trunkline` |
 ///
-/// The function becomes a value of the same name, which [`IntoTool`] makes a tool of. It can be
-/// called as before, so that it can be tested as a function:
+/// ```
+/// use trunkline::{Answer, Caller, Context, Server, ToolError, tool};
+///
+/// fn is_admin(caller: &Caller<'_>) -> bool {
+///     caller.principal().is_some_and(|it| it.may("admin"))
+/// }
+///
+/// /// Deletes everything, if somebody agrees.
+/// #[tool(asks = "form", timeout = "30s", visible = is_admin)]
+/// async fn reset(cx: Context) -> Result<String, ToolError> {
+///     match cx.ask::<bool>("Delete everything?").await? {
+///         Answer::Accept(true) => Ok("It is gone.".to_owned()),
+///         _ => Ok("Nothing happened.".to_owned()),
+///     }
+/// }
+///
+/// /// Renders a film.
+/// #[tool(task = "required", resume, timeout = "2h")]
+/// async fn render() -> &'static str {
+///     "A film."
+/// }
+///
+/// let server = Server::builder("studio", "1.0.0").tool(reset).tool(render);
+/// assert!(server.try_build().is_ok());
+/// ```
+///
+/// The function becomes a value of the same name, which [`IntoTool`] makes a tool of. What no option
+/// says is said of its `entry()`, a [`ToolEntry`]:
+///
+/// ```
+/// use trunkline::{Server, model::Icon, tool};
+///
+/// /// Books a room.
+/// #[tool]
+/// async fn book(city: String) -> String {
+///     city
+/// }
+///
+/// let book = book.entry().icon(Icon::new("https://example.com/bed.png"));
+/// let server = Server::builder("travel", "1.0.0").tool(book).build();
+/// # let _ = server;
+/// ```
+///
+/// It can be called as before, so that it can be tested as a function:
 ///
 /// ```
 /// /// Adds two numbers.
@@ -81,11 +151,54 @@ use proc_macro::TokenStream;
 /// # assert_eq!(sum.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
 /// ```
 ///
-/// As with any unit struct, its name cannot be that of a variable where it is in scope.
+/// # Variables of the same name
 ///
-/// By hand, the first example is `tool("book", …).about("Books a room.")` with a function that takes
+/// The value is a unit struct. As with any unit struct, no variable can have its name where it is in
+/// scope: beside a tool `total`, `let total = 5;` does not compile (`let bindings cannot shadow unit
+/// structs`), nor does a parameter `total` of another function. That holds for what other macros
+/// write too: the derive of `schemars`, and so [`macro@data`], has variables `schema` and `generator`. Only the
+/// tool's own body and parameters are free of it.
+///
+/// ```compile_fail
+/// /// What a stay costs.
+/// #[trunkline::tool]
+/// async fn total(nights: u32) -> String {
+///     (nights * 90).to_string()
+/// }
+///
+/// let total = 5;
+/// ```
+///
+/// There are two ways out: give the function another name and the tool its own with `name`, or put
+/// the tool into a module.
+///
+/// ```
+/// /// What a stay costs.
+/// #[trunkline::tool(name = "total")]
+/// async fn total_tool(nights: u32) -> String {
+///     (nights * 90).to_string()
+/// }
+///
+/// mod tools {
+///     /// What breakfast costs.
+///     #[trunkline::tool]
+///     pub async fn breakfast(days: u32) -> String {
+///         (days * 12).to_string()
+///     }
+/// }
+///
+/// let (total, breakfast) = (5, 7);
+/// let server = trunkline::Server::builder("hotel", "1.0.0").tool(total_tool).tool(tools::breakfast);
+/// assert!(server.try_build().is_ok());
+/// # let _ = (total, breakfast);
+/// ```
+///
+/// # By hand
+///
+/// The first example is `tool("book", …).about("Books a room.")` with a function that takes
 /// `Args` of a struct with the three fields.
 ///
+/// [`ToolEntry`]: https://docs.rs/trunkline/latest/trunkline/server/struct.ToolEntry.html
 /// [`IntoTool`]: https://docs.rs/trunkline/latest/trunkline/server/trait.IntoTool.html
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -112,7 +225,20 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let _ = server;
 /// ```
 ///
-/// Parameters are as for [`macro@tool`]; the options are `name`, `title` and `crate`.
+/// Parameters are as for [`macro@tool`]; the options are `name`, `title`, `asks`, `timeout`,
+/// `visible` and `crate`. What no option says is said of its `entry()`, a `PromptEntry`:
+///
+/// ```
+/// /// Plans a day.
+/// #[trunkline::prompt(timeout = "500ms")]
+/// async fn plan(city: String) -> String {
+///     format!("Plan a day in {city}.")
+/// }
+///
+/// let plan = plan.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
+/// let server = trunkline::Server::builder("travel", "1.0.0").prompt(plan).build();
+/// # let _ = server;
+/// ```
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Prompt, options.into(), item.into()).into()
@@ -140,8 +266,21 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let _ = server;
 /// ```
 ///
-/// Other parameters are as for [`macro@tool`]; the options are `name`, `title`, `mime_type` and
-/// `crate`.
+/// Other parameters are as for [`macro@tool`]; the options are `name`, `title`, `mime_type`, `asks`,
+/// `timeout`, `visible` and `crate`. What no option says is said of its `entry()`, a `ResourceEntry`
+/// or a `TemplateEntry`:
+///
+/// ```
+/// /// The rooms of a city.
+/// #[trunkline::resource("hotel://{city}/rooms", timeout = "5s")]
+/// async fn rooms(city: String) -> String {
+///     format!("Rooms in {city}.")
+/// }
+///
+/// let rooms = rooms.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
+/// let server = trunkline::Server::builder("travel", "1.0.0").resource(rooms).build();
+/// # let _ = server;
+/// ```
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Resource, options.into(), item.into()).into()

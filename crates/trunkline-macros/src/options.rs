@@ -2,7 +2,8 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
-use syn::parse::{ParseStream, Parser};
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Error, Ident, LitBool, LitStr, Path, Result, Token};
 
@@ -74,6 +75,14 @@ impl Options {
         self.value(name, &format!("takes a text: write `{name} = \"…\"`."))
     }
 
+    /// `name = "…"`, or `name = ["…", "…"]`. `known` are the texts it may have.
+    pub(crate) fn texts(&self, name: &str, known: &[&str]) -> Result<Vec<LitStr>> {
+        let known: Vec<_> = known.iter().map(|it| format!("`\"{it}\"`")).collect();
+        let known = known.join(", ");
+        let wanted = format!("takes one of {known}, or a list: write `{name} = [\"…\", \"…\"]`.");
+        Ok(self.value::<Texts>(name, &wanted)?.map(|it| it.0).unwrap_or_default())
+    }
+
     /// `name`, or `name = false`.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>> {
         let Some(given) = self.find(name) else { return Ok(None) };
@@ -112,7 +121,7 @@ impl Options {
         }
     }
 
-    fn value<T: syn::parse::Parse>(&self, name: &str, wanted: &str) -> Result<Option<T>> {
+    fn value<T: Parse>(&self, name: &str, wanted: &str) -> Result<Option<T>> {
         let Some(given) = self.find(name) else { return Ok(None) };
         let span = given.value.as_ref().map_or(given.name.span(), Spanned::span);
         let value = given.value.clone().unwrap_or_default();
@@ -125,6 +134,24 @@ impl Options {
 
     fn find(&self, name: &str) -> Option<&Given> {
         self.given.iter().find(|it| it.name == name)
+    }
+}
+
+/// One text, or a list of them in brackets.
+struct Texts(Vec<LitStr>);
+
+impl Parse for Texts {
+    fn parse(input: ParseStream) -> Result<Self> {
+        if input.peek(LitStr) {
+            return Ok(Self(vec![input.parse()?]));
+        }
+        let inside;
+        syn::bracketed!(inside in input);
+        let texts = Punctuated::<LitStr, Token![,]>::parse_terminated(&inside)?;
+        if texts.is_empty() {
+            return Err(inside.error("This list is empty."));
+        }
+        Ok(Self(texts.into_iter().collect()))
     }
 }
 

@@ -1,17 +1,19 @@
 //! A function's parameters → what its handler takes from a call, and the struct of its arguments.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Attribute, GenericArgument, GenericParam, Generics, LitStr, Path, PathArguments, Type};
 
-use crate::docs::is_doc;
-use crate::fault::Faults;
+use crate::fault::{Faults, place};
 use crate::function::{Function, Param};
 
 /// The parameters of a handler.
 pub(crate) struct Params {
     /// Those that are taken from the call as they are, by the names they have in the closure.
     extractors: Vec<(Ident, Type)>,
+    /// The types of those of them that are known by nothing but their names.
+    by_name: Vec<Type>,
     /// Those that the caller gives.
     pub(crate) arguments: Vec<Argument>,
     /// Whether one of them is `Args<…>`.
@@ -32,14 +34,16 @@ impl Params {
     pub(crate) fn sort(function: &Function, faults: &mut Faults) -> Self {
         let mut params = Self {
             extractors: Vec::new(),
+            by_name: Vec::new(),
             arguments: Vec::new(),
             has_args: false,
             call: Vec::new(),
         };
         for (at, param) in function.params.iter().enumerate() {
             check_type(param, faults);
-            let marker = param.attrs.iter().find(|it| it.path().is_ident("extract"));
-            if marker.is_some() || is_extractor(&param.ty) {
+            check_marks(param, faults);
+            let is_argument = param.marked("arg").is_some();
+            if param.marked("extract").is_some() || (!is_argument && is_extractor(&param.ty)) {
                 let is_args = last_name(&param.ty).is_some_and(|it| it == "Args");
                 if is_args && params.has_args {
                     let name = &function.name;
@@ -61,15 +65,19 @@ impl Params {
     }
 
     fn extract(&mut self, at: usize, param: &Param, faults: &mut Faults) {
-        let serde = param.attrs.iter().find(|it| !it.path().is_ident("extract") && !is_doc(it));
-        if let Some(attr) = serde {
+        let is_by_name = param.marked("extract").is_none();
+        if let Some(attr) = param.marked("serde").or(param.marked("schemars")) {
             let ty = shown(&param.ty);
+            let way_out = if is_by_name { ": if it is one, put `#[arg]` before it" } else { "" };
             let sentence =
-                format!("`{ty}` is not an argument, so this attribute does nothing here.");
+                format!("`{ty}` is not an argument, so this attribute does nothing here{way_out}.");
             faults.at(attr, sentence);
         }
         let name = format_ident!("__extracted_{at}");
         self.call.push(name.to_token_stream());
+        if is_by_name {
+            self.by_name.push(param.ty.clone());
+        }
         self.extractors.push((name, param.ty.clone()));
     }
 
@@ -104,7 +112,7 @@ impl Params {
             return TokenStream::new();
         }
         let arguments = self.arguments.iter().map(|Argument { name, ty, attrs }| {
-            let attrs = attrs.iter().filter(|it| !it.path().is_ident("extract"));
+            let attrs = attrs.iter().filter(|it| !it.path().is_ident("arg"));
             quote!(#(#attrs)* #name: #ty)
         });
         let used = self.used(generics);
@@ -134,7 +142,33 @@ impl Params {
         let params = extractors.chain(arguments);
         let given = &self.call;
         let call = call(quote!(#(#given),*));
-        quote!(move |#(#params),*| #call)
+        let checks = self.checks(private);
+        quote!(#checks move |#(#params),*| #call)
+    }
+
+    /// A type of the user's may have the name of one of ours: then the compiler says so at the
+    /// parameter, and what to do.
+    fn checks(&self, private: &Path) -> TokenStream {
+        if self.by_name.is_empty() {
+            return TokenStream::new();
+        }
+        let checks =
+            self.by_name.iter().map(|ty| quote_spanned!(place(ty.span())=> __taken::<#ty>();));
+        quote! {
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` has the name of something that is taken from the call, but is \
+                           something else",
+                label = "not an extractor",
+                note = "if the caller gives it, put `#[arg]` before the parameter: \
+                        `#[arg] name: {Self}`",
+                note = "if it is taken from the call, implement `FromCall` for it"
+            )]
+            trait __Taken {}
+            #[diagnostic::do_not_recommend]
+            impl<__T: #private::server::FromCall> __Taken for __T {}
+            fn __taken<__T: __Taken>() {}
+            #(#checks)*
+        }
     }
 
     /// What `Function` is told about the handler, so that faults name the parameter at fault and not
@@ -204,6 +238,19 @@ pub(crate) fn shown(tokens: &impl ToTokens) -> String {
         shown = shown.replace(spaced, tight);
     }
     shown.replace("& ", "&").replace(" ,", ",")
+}
+
+fn check_marks(param: &Param, faults: &mut Faults) {
+    if let (Some(_), Some(extract)) = (param.marked("arg"), param.marked("extract")) {
+        let sentence = "`#[arg]` and `#[extract]` say opposite things: keep one of them.";
+        faults.at(extract, sentence);
+    }
+    // Whether the condition holds is not known here, and a call cannot leave something out by it.
+    if let Some(attr) = param.marked("cfg").or(param.marked("cfg_attr")) {
+        let sentence = "A parameter is there always: put `#[cfg(…)]` on the whole function, and \
+                        write it once for each case.";
+        faults.at(attr, sentence);
+    }
 }
 
 fn check_type(param: &Param, faults: &mut Faults) {
@@ -279,7 +326,7 @@ pub(crate) fn text(path: &TokenStream) -> LitStr {
     LitStr::new(&path.to_string().replace(' ', ""), Span::call_site())
 }
 
-/// Types whose last name is one of these are taken from the call.
+/// Types whose last name is one of these are taken from the call, if no `#[arg]` says otherwise.
 const EXTRACTORS: [&str; 11] = [
     "Args",
     "Cancelled",

@@ -24,7 +24,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     };
     let private: Path = syn::parse_quote!(#root::__private);
     let (steps, error) = match block.steps(&private) {
-        Ok(steps) => (quote!(#(#steps)* builder), None),
+        Ok(steps) => (quote!(#(#steps)* __builder), None),
         Err(error) => (quote!(::core::unreachable!()), Some(error.into_compile_error())),
     };
     let Block { ty, generics, .. } = &block;
@@ -38,7 +38,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         impl #params #private::server::Toolbox for #ty #conditions {
             fn register(
                 self: ::std::sync::Arc<Self>,
-                builder: #private::server::ServerBuilder,
+                __builder: #private::server::ServerBuilder,
             ) -> #private::server::ServerBuilder {
                 #steps
             }
@@ -129,7 +129,7 @@ impl Block {
         })
     }
 
-    /// One statement for each method: it adds it to `builder`.
+    /// One statement for each method: it adds it to `__builder`.
     fn steps(&self, private: &Path) -> Result<Vec<TokenStream>> {
         let mut faults = Faults::default();
         let mut steps = Vec::new();
@@ -197,10 +197,10 @@ impl Method {
         let conditions = self.conditions();
         let step = quote! {
             #(#conditions)*
-            let builder = {
+            let __builder = {
                 #definition
                 #clone
-                #private::server::ServerBuilder::#add(builder, #made)
+                #private::server::ServerBuilder::#add(__builder, #made)
             };
         };
         Some((entry, step))

@@ -77,8 +77,8 @@ impl Refusal {
     /// ```
     /// # use http::StatusCode; use trunkline_proto::http::Refusal;
     /// # use trunkline_wire::{code, jsonrpc::{ErrorObject, Id}};
-    /// let text = Refusal::new(StatusCode::FORBIDDEN, "Not from there.").message().to_text();
-    /// assert_eq!(text, r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Not from there."}}"#);
+    /// let text = Refusal::new(StatusCode::FORBIDDEN, "Not here.").message().to_text();
+    /// assert_eq!(text, r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Not here."}}"#);
     /// ```
     pub fn message(self) -> Message {
         Message::Response { id: self.id, outcome: Err(self.error) }

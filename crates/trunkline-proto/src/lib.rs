@@ -40,7 +40,6 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::Revision;
 
 /// One end of a conversation, whichever role it plays.
-///
 /// ```
 /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
 /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -50,7 +49,6 @@ use trunkline_wire::revision::Revision;
 /// ```
 pub trait Conversation {
     /// Takes in what happened. Drain [`Self::poll`] afterwards.
-    ///
     /// ```
     /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
     /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -63,7 +61,6 @@ pub trait Conversation {
     fn handle(&mut self, input: Input, now: Instant);
 
     /// The next thing to do outside, if any.
-    ///
     /// ```
     /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
     /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -75,7 +72,6 @@ pub trait Conversation {
     fn poll(&mut self) -> Option<Output>;
 
     /// When to call [`Self::handle`] with [`Input::Tick`].
-    ///
     /// ```
     /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
     /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -87,7 +83,6 @@ pub trait Conversation {
     fn next_timeout(&self) -> Option<Instant>;
 
     /// How many calls of the peer are being answered.
-    ///
     /// ```
     /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
     /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -101,7 +96,6 @@ pub trait Conversation {
     fn open_calls(&self) -> usize;
 
     /// Whether an answer of the peer is awaited, so that its messages must be read come what may.
-    ///
     /// ```
     /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
     /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -113,24 +107,19 @@ pub trait Conversation {
 }
 
 /// A call of the peer that we answer.
-///
 /// ```
 /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
 /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// # let (now, mut config) = (Instant::now(), Config::new(Implementation::new("travel", "1")));
-/// # config.capabilities.tools = Some(ListChanged::new(false));
-/// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
-/// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-/// server.handle(Input::received(list), now);
-/// let Some(Output::Call(call)) = server.poll() else { panic!("a handler has to answer") };
-/// assert_eq!((call.method.name, call.revision), ("tools/list", Revision::LATEST_STATEFUL));
+/// let mut server = Server::new(Arc::new(Config::new(Implementation::new("travel", "1.0"))));
+/// let answer = Input::Finished { call: CallKey(7), outcome: Ok(Json::empty_object()) };
+/// server.handle(answer, Instant::now());
+/// assert!(server.poll().is_none(), "nobody has asked");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(pub u64);
 
 /// The way a message came, and the way its answer goes: over HTTP each POST is one; a pipe is one
 /// as a whole.
-///
 /// ```
 /// # use trunkline_proto::{Input, Via}; use trunkline_wire::jsonrpc::Incoming;
 /// let text = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -140,7 +129,6 @@ pub struct CallKey(pub u64);
 pub struct Via(pub u64);
 
 /// A call of ours that the peer answers; whoever makes the call picks the number.
-///
 /// ```
 /// # use std::collections::HashMap; use trunkline_proto::Ticket;
 /// let mut waiting = HashMap::from([(Ticket(7), "tools/list")]);
@@ -150,7 +138,6 @@ pub struct Via(pub u64);
 pub struct Ticket(pub u64);
 
 /// What happened outside.
-///
 /// ```
 /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
 /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -202,7 +189,6 @@ pub enum Input {
 
 impl Input {
     /// The peer sent a text the only way there is.
-    ///
     /// ```
     /// # use trunkline_proto::{Input, Via}; use trunkline_wire::jsonrpc::Incoming;
     /// let input = Input::received(Incoming::parse(b"{"));
@@ -214,7 +200,6 @@ impl Input {
 }
 
 /// What to do outside.
-///
 /// ```
 /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
 /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -258,7 +243,6 @@ pub enum Output {
 }
 
 /// What goes out as one text.
-///
 /// ```
 /// # use trunkline_proto::Outgoing; use trunkline_wire::{json::Json, jsonrpc::{Id, Message}};
 /// let one = Message::result(Id::Number(1), Json::empty_object());
@@ -274,7 +258,6 @@ pub enum Outgoing {
 
 impl Outgoing {
     /// Appends the JSON text.
-    ///
     /// ```
     /// # use trunkline_proto::Outgoing; use trunkline_wire::{json::Json, jsonrpc::{Id, Message}};
     /// let (one, mut text) = (Message::result(Id::Number(1), Json::empty_object()), Vec::new());
@@ -296,6 +279,17 @@ impl Outgoing {
 }
 
 /// A call of the peer, checked and ready to be answered.
+/// ```
+/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
+/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
+/// # let (now, mut config) = (Instant::now(), Config::new(Implementation::new("travel", "1")));
+/// # config.capabilities.tools = Some(ListChanged::new(false));
+/// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
+/// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+/// server.handle(Input::received(list), now);
+/// let Some(Output::Call(call)) = server.poll() else { panic!("a handler has to answer") };
+/// assert_eq!((call.method.name, call.revision), ("tools/list", Revision::LATEST_STATEFUL));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Names the call in [`Input::Finished`].
@@ -320,7 +314,6 @@ pub struct Call {
 
 /// What a transport knows of a request besides its text, such as who was let in with it. Cheap to
 /// clone, carried past everything that decides.
-///
 /// ```
 /// # use trunkline_proto::Attached;
 /// let attached = Attached::new("alice".to_owned());
@@ -332,7 +325,6 @@ pub struct Attached(Option<Arc<dyn Any + Send + Sync>>);
 
 impl Attached {
     /// Attaches `it`.
-    ///
     /// ```
     /// # use trunkline_proto::Attached;
     /// struct User(u32);
@@ -343,7 +335,6 @@ impl Attached {
     }
 
     /// What was attached, if it is a `T`.
-    ///
     /// ```
     /// # use trunkline_proto::Attached;
     /// assert_eq!(Attached::new(7_u32).get::<String>(), None);
@@ -361,7 +352,6 @@ impl fmt::Debug for Attached {
 }
 
 /// What we know of the other side.
-///
 /// ```
 /// # use trunkline_proto::Peer;
 /// let peer = Peer::default();
@@ -378,7 +368,6 @@ pub struct Peer {
 }
 
 /// What a handler can say while it works.
-///
 /// ```
 /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
 /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -402,7 +391,6 @@ pub enum Utterance {
 }
 
 /// A call of ours, to be made.
-///
 /// ```
 /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
 /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -435,7 +423,6 @@ pub struct Ask {
 }
 
 /// How long an answer may take.
-///
 /// ```
 /// # use trunkline_proto::Timing;
 /// let timing = Timing::default();
@@ -456,7 +443,6 @@ impl Default for Timing {
 }
 
 /// The numbers that bound a conversation.
-///
 /// ```
 /// # use trunkline_proto::Bounds;
 /// let bounds = Bounds { in_flight: 8, ..Bounds::default() };
@@ -495,9 +481,8 @@ impl Default for Bounds {
 }
 
 /// Something that peers may listen to.
-///
 /// ```
-/// # use trunkline_proto::{subscribe::wants, Change}; use trunkline_wire::model::SubscriptionFilter;
+/// # use trunkline_proto::{subscribe::wants, Change}; use trunkline_wire::model::*;
 /// let mut filter = SubscriptionFilter::new();
 /// filter.resource_subscriptions = vec!["file:///a".to_owned()];
 /// assert!(wants(&filter, &Change::Resource("file:///a/b".to_owned())));
@@ -520,7 +505,6 @@ pub enum Change {
 }
 
 /// A notification from the peer.
-///
 /// ```
 /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
 /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
@@ -542,7 +526,6 @@ pub struct Heard {
 }
 
 /// Why a call of ours has no result.
-///
 /// ```
 /// # use trunkline_proto::CallError;
 /// assert_eq!(CallError::TimedOut.to_string(), "The peer did not answer in time.");

@@ -11,7 +11,6 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{CallToolResult, InputRequest, TASKS_EXTENSION, Task, TaskStatus};
 
 /// How many tasks there may be and how long they are kept.
-///
 /// ```
 /// # use trunkline_proto::task::TaskBounds;
 /// let bounds = TaskBounds { tasks: 10, ..TaskBounds::default() };
@@ -41,9 +40,8 @@ impl Default for TaskBounds {
 }
 
 /// The tasks of a server.
-///
 /// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
 /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
 /// tasks.create("t-1".into(), None, None, noon(), now).unwrap();
 /// let done = tasks.finish("t-1", Ok(CallToolResult::text("booked")), noon()).unwrap();
@@ -59,9 +57,8 @@ pub struct Tasks {
 }
 
 /// One task.
-///
 /// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
 /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
 /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
 /// let record = tasks.get("t", now).unwrap();
@@ -86,9 +83,8 @@ pub struct Record {
 pub type TaskOutcome = Result<CallToolResult, ErrorObject>;
 
 /// A task as it is kept where it outlives the process.
-///
 /// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
 /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
 /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
 /// let saved = tasks.get("t", now).unwrap().save();
@@ -109,9 +105,8 @@ pub struct SavedTask {
 }
 
 /// Why a task cannot be changed.
-///
 /// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
 /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
 /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
 /// tasks.cancel("t", noon()).unwrap();
@@ -129,9 +124,8 @@ pub enum TaskError {
 
 impl Tasks {
     /// An empty register.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// let mut tasks = Tasks::new(TaskBounds { tasks: 0, ..TaskBounds::default() });
     /// let full = tasks.create("t".into(), None, None, noon(), now);
@@ -142,9 +136,8 @@ impl Tasks {
     }
 
     /// Begins a task under an id that nobody can guess. `stamp` is the wall clock's time.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// let task = tasks.create("t".into(), None, Some(5_000), noon(), now).unwrap();
     /// assert_eq!((task.status, task.ttl_ms), (TaskStatus::Working, Some(5_000)));
@@ -182,9 +175,8 @@ impl Tasks {
 
     /// Takes in a task that was kept elsewhere, in the place of what is known of it. It is
     /// forgotten at `expires`.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// let (saved, later) = (tasks.get("t", now).unwrap().save(), now + Duration::from_secs(9));
@@ -214,9 +206,8 @@ impl Tasks {
     }
 
     /// One task.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().task().task_id, "t");
@@ -229,9 +220,8 @@ impl Tasks {
 
     /// The tasks of `owner` in order of creation, from `after` on: at most `page` of them, and
     /// where to go on.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// tasks.create("mine".into(), Some("alice".into()), None, noon(), now).unwrap();
@@ -256,9 +246,8 @@ impl Tasks {
     }
 
     /// The handler is done.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// let error = trunkline_wire::jsonrpc::ErrorObject::new(-32000, "Sold out.");
@@ -281,9 +270,8 @@ impl Tasks {
     }
 
     /// The requestor does not want it any more.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert_eq!(tasks.cancel("t", noon()).unwrap().task().status, TaskStatus::Cancelled);
@@ -299,9 +287,8 @@ impl Tasks {
 
     /// The handler has a question for the requestor, under a key that the call has not used yet.
     /// Returns the answer if there is one already: to the same question before a fall.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert_eq!(tasks.ask("t", "where", InputRequest::Roots, noon()), Ok(None));
@@ -325,9 +312,8 @@ impl Tasks {
     }
 
     /// The handler says how it gets on.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// let record = tasks.say("t", "Half way.".into(), noon()).unwrap();
@@ -341,9 +327,8 @@ impl Tasks {
     }
 
     /// The requestor answers; returns the answers to questions that are open.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// # use trunkline_wire::jsonrpc::Object;
@@ -371,9 +356,8 @@ impl Tasks {
     }
 
     /// A question was not answered, and is no longer asked.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
@@ -393,9 +377,8 @@ impl Tasks {
     }
 
     /// Somebody else works on a task from now on.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// tasks.lend("t");
@@ -408,9 +391,8 @@ impl Tasks {
     }
 
     /// Forgets a task before its time.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// tasks.forget("t");
@@ -433,6 +415,14 @@ impl Tasks {
 
 impl SavedTask {
     /// The handler is done.
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// let mut saved = tasks.get("t", now).unwrap().save();
+    /// saved.finish(Ok(CallToolResult::text("booked")), noon());
+    /// assert_eq!(saved.task.status, TaskStatus::Completed);
+    /// ```
     pub fn finish(&mut self, outcome: TaskOutcome, stamp: String) {
         self.task.status =
             if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
@@ -445,9 +435,8 @@ impl SavedTask {
 
 impl Record {
     /// The task as 2026-07-28 sees it: a tool that reports an error has still completed.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().task().created_at, "12:00");
@@ -457,9 +446,8 @@ impl Record {
     }
 
     /// The task as 2025-11-25 sees it: a tool that reports an error has failed.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// let record = tasks.finish("t", Ok(CallToolResult::error("Sold out.")), noon()).unwrap();
@@ -475,9 +463,8 @@ impl Record {
     }
 
     /// What it came to, once it is over; a cancelled task has no outcome.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// let record = tasks.finish("t", Ok(CallToolResult::text("booked")), noon()).unwrap();
@@ -488,9 +475,8 @@ impl Record {
     }
 
     /// Whether it is there for `caller`. What belongs to somebody is there for nobody else.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// tasks.create("t".into(), Some("alice".into()), None, noon(), now).unwrap();
     /// let record = tasks.get("t", now).unwrap();
@@ -501,9 +487,8 @@ impl Record {
     }
 
     /// When it will be forgotten.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().expires(), now + TaskBounds::default().ttl);
@@ -513,9 +498,8 @@ impl Record {
     }
 
     /// Whether somebody else works on it: what is known here may be old.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert!(!tasks.get("t", now).unwrap().is_elsewhere());
@@ -525,9 +509,8 @@ impl Record {
     }
 
     /// The answer that was given to exactly this question.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// # use trunkline_wire::jsonrpc::Object;
@@ -541,9 +524,8 @@ impl Record {
     }
 
     /// The task as it is kept where it outlives the process.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().save().task.task_id, "t");
@@ -559,9 +541,8 @@ impl Record {
     }
 
     /// The questions that wait for an answer.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
@@ -579,9 +560,8 @@ impl Record {
     }
 
     /// Whether nothing will change any more.
-    ///
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::Json, model::*};
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// assert!(tasks.cancel("t", noon()).unwrap().is_over());
@@ -599,7 +579,6 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// What a client hears that did not declare the extension of 2026-07-28.
-///
 /// ```
 /// # use trunkline_proto::task::missing_extension;
 /// assert!(missing_extension().message.contains("`io.modelcontextprotocol/tasks`"));

@@ -2,6 +2,28 @@
 //!
 //! Read [`drive`] first: it is the one loop. [`handler`] is what it calls, [`connection`] is the
 //! client's end, and the rest is where the bytes come from.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trunkline_proto::{client, server};
+//! use trunkline_transport::connection::Connection;
+//! use trunkline_transport::{drive::Driver, handler::Nobody, memory, Limits};
+//! use trunkline_wire::{frame::Framing, model::Implementation};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let (near, far) = memory::pair();
+//! let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
+//! let core = server::Server::new(config);
+//! tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
+//!
+//! let config = Arc::new(client::Config::new(Implementation::new("host", "1")));
+//! let (nobody, limits) = (Arc::new(Nobody), Limits::default());
+//! let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
+//! let connection = opening.await.unwrap();
+//! assert_eq!(connection.opened().info.as_ref().unwrap().name, "travel");
+//! # }
+//! ```
 
 #![deny(unsafe_code)]
 

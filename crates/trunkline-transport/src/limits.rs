@@ -28,6 +28,14 @@ macro_rules! limits {
         impl Limits {
             $(
                 #[doc = concat!("The same limits with another `", stringify!($name), "`.")]
+                ///
+                /// ```
+                /// # use trunkline_transport::Limits;
+                /// let old = Limits::default();
+                #[doc = concat!("let twice = old.", stringify!($name), " * 2;")]
+                #[doc = concat!("let new = old.clone().", stringify!($name), "(twice);")]
+                #[doc = concat!("assert_eq!(new.", stringify!($name), ", twice);")]
+                /// ```
                 #[must_use]
                 pub fn $name(mut self, value: $kind) -> Self {
                     self.$name = value;
@@ -124,6 +132,12 @@ limits! {
 
 impl Limits {
     /// The part that bounds the conversation itself.
+    ///
+    /// ```
+    /// # use trunkline_transport::Limits;
+    /// let bounds = Limits::default().in_flight(8).input_rounds(3).bounds();
+    /// assert_eq!((bounds.in_flight, bounds.rounds), (8, 3));
+    /// ```
     pub fn bounds(&self) -> Bounds {
         Bounds {
             call: Timing { idle: self.call_deadline, hard: self.hard_deadline },

@@ -40,11 +40,28 @@ pub struct ToolError {
 
 impl ToolError {
     /// A failure in one sentence.
+    ///
+    /// ```
+    /// let error = trunkline::ToolError::new("The file is empty. Name another one.");
+    /// assert_eq!(error.to_string(), "The file is empty. Name another one.");
+    /// ```
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), data: None, rpc: None, causes: None }
     }
 
     /// The same failure with structured details.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, ToolError, serde_json::json, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let full = async || -> Result<(), ToolError> {
+    ///     Err(ToolError::new("There is no room.").with_data(json!({ "free": 0 })))
+    /// };
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("full", full)).build()).await?;
+    /// let result = client.call_tool("full", ()).await?;
+    /// assert_eq!(result.structured_content.unwrap().get(), r#"{"free":0}"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Json>) -> Self {
         self.data = Some(data.into());
@@ -52,6 +69,17 @@ impl ToolError {
     }
 
     /// A failure that the caller gets as a JSON-RPC error, not the model as a result.
+    ///
+    /// ```
+    /// # use trunkline::{Client, ErrorObject, Server, ToolError, client::CallError, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let never = async || -> Result<(), ToolError> {
+    ///     Err(ToolError::rpc(ErrorObject::invalid_request("Not on Sundays.")))
+    /// };
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("never", never)).build()).await?;
+    /// assert!(matches!(client.call_tool("never", ()).await, Err(CallError::Peer(_))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn rpc(error: ErrorObject) -> Self {
         Self { rpc: Some(error.clone()), ..Self::new(error.message) }
     }
@@ -91,6 +119,13 @@ impl ToolError {
     }
 
     /// What only the log has: the causes of the error, from the nearest on.
+    ///
+    /// ```
+    /// use trunkline::ToolError;
+    ///
+    /// let error = ToolError::internal(std::io::Error::other("db:5432 is down"));
+    /// assert_eq!(error.causes(), Some("db:5432 is down"));
+    /// ```
     pub fn causes(&self) -> Option<&str> {
         self.causes.as_deref()
     }

@@ -23,6 +23,22 @@ use crate::layer::Added;
 use crate::server::{Context, FromCall, Input, Rejection, Signature};
 
 /// The arguments of a call, read as a `T`.
+///
+/// ```
+/// # use trunkline::{Args, Client, Server, data, serde_json::json, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// #[data]
+/// struct Sum {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = tool("add", async |Args(it): Args<Sum>| (it.a + it.b).to_string());
+/// let client = Client::in_memory(&Server::builder("sums", "1.0.0").tool(add).build()).await?;
+/// let sum = client.call_tool("add", json!({ "a": 1, "b": 2 })).await?;
+/// assert_eq!(sum.content[0].as_text(), Some("3"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Args<T>(pub T);
 
@@ -38,6 +54,16 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
 
 /// What the server was given with [`ServerBuilder::state`](crate::server::ServerBuilder::state).
 /// A handler that wants a state the server lacks is found out when the server is built.
+///
+/// ```
+/// # use trunkline::{Client, Server, State, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let price = tool("price", async |State(price): State<u32>| format!("{price} euros"));
+/// let server = Server::builder("inn", "1.0.0").tool(price).state(99_u32).build();
+/// let price = Client::in_memory(&server).await?.call_tool("price", ()).await?;
+/// assert_eq!(price.content[0].as_text(), Some("99 euros"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct State<T>(pub Arc<T>);
 
@@ -87,6 +113,19 @@ impl FromCall for Option<Principal> {
 
 /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
 /// extensions of the HTTP request.
+///
+/// ```
+/// # use trunkline::{Client, Extension, Server, layer::ServerRequest, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tag = tower::util::MapRequestLayer::new(|mut request: ServerRequest| {
+///     request.insert(7_u8);
+///     request
+/// });
+/// let tagged = tool("tagged", async |Extension(it): Extension<u8>| it.to_string());
+/// # let client = Client::in_memory(&Server::builder("a", "1").tool(tagged).layer(tag).build()).await?;
+/// assert_eq!(client.call_tool("tagged", ()).await?.content[0].as_text(), Some("7"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension<T>(pub T);
 
@@ -100,6 +139,16 @@ impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
 }
 
 /// How the client names itself. Self-reported: never decide on it.
+///
+/// ```
+/// # use trunkline::{Client, ClientInfo, Server, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let who = async |ClientInfo(it): ClientInfo| it.map_or("Somebody".to_owned(), |it| it.name);
+/// let server = Server::builder("a", "1").tool(tool("who", who)).build();
+/// let client = Client::builder("example", "1.0.0").connect_memory(&server).await?;
+/// assert_eq!(client.call_tool("who", ()).await?.content[0].as_text(), Some("example"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientInfo(pub Option<Implementation>);
 
@@ -110,6 +159,15 @@ impl FromCall for ClientInfo {
 }
 
 /// What the client can be asked.
+///
+/// ```
+/// # use trunkline::{Capabilities, Client, Server, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let can = async |Capabilities(it): Capabilities| it.sampling.is_some().to_string();
+/// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
+/// assert_eq!(client.call_tool("can", ()).await?.content[0].as_text(), Some("false"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capabilities(pub ClientCapabilities);
 
@@ -120,11 +178,30 @@ impl FromCall for Capabilities {
 }
 
 /// The `_meta` of the request.
+///
+/// ```
+/// # use trunkline::{Client, Meta, Server, serde_json::json, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let whose = async |meta: Meta| meta.get::<String>("com.example/tenant").unwrap_or_default();
+/// # let server = Server::builder("a", "1").tool(tool("whose", whose)).build();
+/// let client = Client::in_memory(&server).await?;
+/// let result = client.call_tool("whose", ()).meta("com.example/tenant", json!("blue")).await?;
+/// assert_eq!(result.content[0].as_text(), Some("blue"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta(pub BTreeMap<String, Json>);
 
 impl Meta {
     /// One member, read as a `T`.
+    ///
+    /// ```
+    /// use trunkline::{Meta, RawJson};
+    ///
+    /// let meta = Meta([("com.example/tries".to_owned(), RawJson::of(&3))].into());
+    /// assert_eq!(meta.get::<u8>("com.example/tries"), Some(3));
+    /// assert_eq!(meta.get::<String>("com.example/tries"), None);
+    /// ```
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         self.0.get(name)?.to().ok()
     }
@@ -139,16 +216,57 @@ impl FromCall for Meta {
 
 /// Whether the caller has given up: for what a handler spawns or blocks on, since the handler
 /// itself is dropped then.
+///
+/// ```
+/// # use trunkline::{Cancelled, Client, Server, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let count = async |cancelled: Cancelled| {
+///     let counting = tokio::task::spawn_blocking(move || {
+///         (0..1000).take_while(|_| !cancelled.is()).count().to_string()
+///     });
+///     counting.await.unwrap_or_default()
+/// };
+/// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("count", count)).build()).await?;
+/// assert_eq!(client.call_tool("count", ()).await?.content[0].as_text(), Some("1000"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Cancelled(Context);
 
 impl Cancelled {
     /// Whether the caller has given up or the call is over.
+    ///
+    /// ```
+    /// # use trunkline::{Cancelled, Client, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let is = async |cancelled: Cancelled| cancelled.is().to_string();
+    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("is", is)).build()).await?;
+    /// assert_eq!(client.call_tool("is", ()).await?.content[0].as_text(), Some("false"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn is(&self) -> bool {
         self.0.is_cancelled()
     }
 
     /// Waits for that.
+    ///
+    /// ```
+    /// # use trunkline::{Cancelled, Client, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let (over, is_over) = std::sync::mpsc::channel::<()>();
+    /// # let server = Server::builder("a", "1").state(over);
+    /// # let begin = async |trunkline::State(over): trunkline::State<std::sync::mpsc::Sender<()>>, cancelled: Cancelled| {
+    /// let waiting = cancelled.wait();
+    /// tokio::spawn(async move {
+    ///     waiting.await;
+    ///     over.send(()).unwrap();
+    /// });
+    /// # };
+    /// # let client = Client::in_memory(&server.tool(tool("begin", begin)).build()).await?;
+    /// # client.call_tool("begin", ()).await?;
+    /// # assert!(is_over.recv().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn wait(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.cancelled()
     }
@@ -171,6 +289,16 @@ impl fmt::Debug for Cancelled {
 }
 
 /// The URI that is read, as the client wrote it. For resources and templates alone.
+///
+/// ```
+/// # use trunkline::{Client, Server, Uri, model::ResourceData, template};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let day = template("menu://{day}", "day", async |Uri(uri): Uri| format!("This is {uri}."));
+/// let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+/// let read = client.read_resource("menu://friday").await?;
+/// assert_eq!(read.contents[0].data, ResourceData::Text("This is menu://friday.".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri(pub String);
 
@@ -189,36 +317,101 @@ impl FromCall for Uri {
 }
 
 /// Who looks at a list or calls: what [`visible`](crate::server::ToolEntry::visible) decides on.
+///
+/// ```
+/// # use trunkline::{Caller, Client, Server, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// fn is_known(caller: &Caller<'_>) -> bool {
+///     caller.principal().is_some()
+/// }
+///
+/// let reset = tool("reset", async || "Done.").visible(is_known);
+/// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(reset).build()).await?;
+/// assert!(client.list_tools().await?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub struct Caller<'a>(pub(crate) &'a Call);
 
 impl Caller<'_> {
     /// Who was let in.
+    ///
+    /// ```
+    /// let reset = trunkline::tool("reset", async || "Done.")
+    ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
+    /// assert!(trunkline::Server::builder("a", "1.0.0").tool(reset).try_build().is_ok());
+    /// ```
     pub fn principal(&self) -> Option<&Principal> {
         principal(&self.0.attached)
     }
 
     /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
     /// extensions of the HTTP request.
+    ///
+    /// ```
+    /// struct Plan(&'static str);
+    ///
+    /// let render = trunkline::tool("render", async || "A film.")
+    ///     .visible(|caller| caller.extension::<Plan>().is_some_and(|plan| plan.0 == "gold"));
+    /// assert!(trunkline::Server::builder("a", "1.0.0").tool(render).try_build().is_ok());
+    /// ```
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         extension(&self.0.attached)
     }
 
     /// How the client names itself. Self-reported: never a reason to let anybody in.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let hint = tool("hint", async || "Press F1.")
+    ///     .visible(|caller| caller.client().is_some_and(|it| it.name == "example"));
+    /// let server = Server::builder("a", "1.0.0").tool(hint).build();
+    /// let client = Client::builder("example", "1.0.0").connect_memory(&server).await?;
+    /// assert_eq!(client.list_tools().await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn client(&self) -> Option<&Implementation> {
         self.0.peer.info.as_ref()
     }
 
     /// What the client can be asked.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let sum = tool("sum", async || "Four.")
+    ///     .visible(|caller| caller.capabilities().sampling.is_some());
+    /// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(sum).build()).await?;
+    /// assert!(client.list_tools().await?.is_empty(), "its model cannot be asked");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn capabilities(&self) -> &ClientCapabilities {
         &self.0.peer.client
     }
 
     /// The `_meta` of the request.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let blue = tool("blue", async || "Blue.")
+    ///     .visible(|caller| caller.meta().is_some_and(|it| it.get().contains("blue")));
+    /// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(blue).build()).await?;
+    /// assert!(client.call_tool("blue", ()).await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn meta(&self) -> Option<&Json> {
         self.0.meta.as_ref()
     }
 
     /// The revision it speaks.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Era, Server, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let modern = tool("modern", async || "New.")
+    ///     .visible(|caller| caller.revision().era() == Era::Stateless);
+    /// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(modern).build()).await?;
+    /// assert_eq!(client.list_tools().await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn revision(&self) -> Revision {
         self.0.revision
     }

@@ -1,5 +1,19 @@
 //! Rust types ⇄ forms that a person fills in: a flat object of texts, numbers, choices and yes or
 //! no, which is all that elicitation allows.
+//!
+//! ```
+//! use trunkline::{Form, RawJson};
+//!
+//! #[derive(Form)]
+//! struct Trip {
+//!     city: String,
+//!     nights: u8,
+//! }
+//!
+//! let answer = RawJson::parse(r#"{"city":"Oslo","nights":2}"#).unwrap();
+//! let trip = Trip::read(&answer).unwrap();
+//! assert_eq!((&*trip.city, trip.nights), ("Oslo", 2));
+//! ```
 
 mod choice;
 mod field;
@@ -56,10 +70,23 @@ pub use read::{Fields, one_field, read_one};
 )]
 pub trait Form: Sized + Send + 'static {
     /// The form: its fields in order.
+    ///
+    /// ```
+    /// use trunkline::Form;
+    ///
+    /// assert_eq!(bool::form().required, ["value"]);
+    /// ```
     fn form() -> FormSchema;
 
     /// Reads what was filled in, or says everything that is wrong with it, each with a JSON
     /// pointer to its place.
+    ///
+    /// ```
+    /// use trunkline::{Form, RawJson};
+    ///
+    /// assert_eq!(u8::read(&RawJson::parse(r#"{"value":2}"#).unwrap()), Ok(2));
+    /// assert!(u8::read(&RawJson::parse(r#"{"value":"two"}"#).unwrap()).is_err());
+    /// ```
     fn read(content: &Json) -> Result<Self, String>;
 }
 

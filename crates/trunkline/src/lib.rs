@@ -57,6 +57,18 @@ pub use trunkline_macros::{Form, data, prompt, resource, test, tool, toolbox};
 /// How deadlines are given.
 pub use trunkline_proto::{Change, Timing};
 /// The byte streams underneath: for those who bring their own.
+///
+/// ```
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// let ((mut reader, _), (_, mut writer)) = trunkline::transport::memory::pair();
+/// writer.write_all(b"Hello!").await.unwrap();
+/// let mut heard = [0; 6];
+/// reader.read_exact(&mut heard).await.unwrap();
+/// assert_eq!(&heard, b"Hello!");
+/// # });
+/// ```
 pub mod transport {
     pub use trunkline_transport::drive::DriveError;
     pub use trunkline_transport::{child, memory};

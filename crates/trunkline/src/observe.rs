@@ -63,6 +63,23 @@ pub(crate) use watch::{Watch, follow};
 /// ```
 pub trait Meter: Send + Sync + 'static {
     /// An operation is over.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, observe::{Meter, Operation}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// struct Tools;
+    ///
+    /// impl Meter for Tools {
+    ///     fn operation(&self, operation: &Operation<'_>) {
+    ///         assert!(operation.target.is_none_or(|it| it == "now"));
+    ///     }
+    /// }
+    ///
+    /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon"));
+    /// let client = Client::in_memory(&server.meter(Tools).build()).await?;
+    /// assert!(client.call_tool("now", ()).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     fn operation(&self, operation: &Operation<'_>);
 }
 
@@ -140,6 +157,10 @@ pub enum Transport {
 
 impl Transport {
     /// The value of `network.transport`.
+    ///
+    /// ```
+    /// assert_eq!(trunkline::observe::Transport::Http.network(), "tcp");
+    /// ```
     pub fn network(self) -> &'static str {
         match self {
             Self::Stdio => "pipe",

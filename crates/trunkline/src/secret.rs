@@ -53,16 +53,31 @@ pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
     /// Hides a value.
+    ///
+    /// ```
+    /// let token = trunkline::Secret::new("abc");
+    /// assert_eq!(token.to_string(), "[secret]");
+    /// ```
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
     /// The value, for whoever must have it.
+    ///
+    /// ```
+    /// let token = trunkline::Secret::new("abc");
+    /// assert_eq!(token.expose().len(), 3);
+    /// ```
     pub const fn expose(&self) -> &T {
         &self.0
     }
 
     /// The value itself. From here on nothing hides it.
+    ///
+    /// ```
+    /// let token = trunkline::Secret::new("abc".to_owned());
+    /// assert_eq!(token.into_exposed(), "abc");
+    /// ```
     pub fn into_exposed(self) -> T {
         self.0
     }

@@ -2,6 +2,19 @@
 //!
 //! Register [`tool`]s, [`resource`]s, [`template`]s and [`prompt`]s with [`Server::builder`]; they
 //! are values made of plain async functions. Handlers never learn which revision serves them.
+//!
+//! ```
+//! use trunkline::{Client, Server, tool};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let now = tool("now", async || "noon").about("Tells the time.");
+//! let server = Server::builder("clock", "1.0.0").tool(now).build();
+//! let client = Client::in_memory(&server).await?;
+//! assert_eq!(client.call_tool("now", ()).await?.content[0].as_text(), Some("noon"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod ask;
 mod builder;

@@ -52,6 +52,10 @@ pub use script::{Reply, ScriptedModel};
 pub use transcript::{Line, Transcript};
 
 /// What lies between the client and the server.
+///
+/// ```
+/// assert_eq!(trunkline::testing::Transport::Stdio.to_string(), "stdio");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Transport {
@@ -74,12 +78,25 @@ impl fmt::Display for Transport {
 }
 
 /// What a test body comes to: `()`, or a `Result` so that it may use `?`.
+///
+/// ```
+/// use trunkline::testing::Verdict;
+///
+/// assert!(().verdict().is_ok());
+/// assert!(Err::<(), _>("No bread.").verdict().unwrap_err().contains("No bread."));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a test body returns `()` or `Result<(), E>`, not `{Self}`",
     note = "`E` may be anything that implements `Debug`"
 )]
 pub trait Verdict {
     /// Whether the test passed, or else why not.
+    ///
+    /// ```
+    /// use trunkline::testing::Verdict;
+    ///
+    /// assert_eq!(Ok::<(), String>(()).verdict(), Ok(()));
+    /// ```
     fn verdict(self) -> Result<(), String>;
 }
 
@@ -96,6 +113,16 @@ impl<E: fmt::Debug> Verdict for Result<(), E> {
 }
 
 /// Runs `body` with a client of `server` that speaks `revision` over `transport`.
+///
+/// ```
+/// use trunkline::testing::{Transport, run};
+/// use trunkline::{Revision, Server};
+///
+/// let server = || Server::builder("empty", "1.0.0").build();
+/// run(Revision::V2025_11_25, Transport::Stdio, server, async |peer| {
+///     assert!(peer.ping().await.is_ok());
+/// });
+/// ```
 ///
 /// # Panics
 ///

@@ -6,25 +6,31 @@
 //! keywords that constrain a value. `$ref` stays within the schema: nothing is ever fetched.
 
 mod check;
+mod choice;
 mod compile;
 mod explain;
 mod format;
+mod near;
+mod note;
 mod number;
 mod strict;
 mod words;
+mod work;
 
 pub(crate) use compile::is_natural_bound;
+pub(crate) use near::distance;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use regex_lite::Regex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use trunkline_wire::json::Json;
 
 use check::Checker;
+use choice::Choices;
 use format::Format;
 use words::Types;
+use work::Pattern;
 
 /// A schema, ready to check values.
 #[derive(Clone, Debug)]
@@ -33,6 +39,8 @@ pub(crate) struct Schema {
     /// It has keywords that need to know what their neighbours have looked at.
     tracks: bool,
     says_more: bool,
+    /// Some of it is `writeOnly`.
+    has_secrets: bool,
 }
 
 /// What is wrong, and where.
@@ -66,6 +74,7 @@ impl Schema {
         self.says_more
     }
 
+    #[cfg(test)]
     /// Everything that is wrong with `value`: up to [`MOST_VIOLATIONS`], and a last one that counts
     /// the rest.
     pub(crate) fn check(&self, value: &Value) -> Vec<Violation> {
@@ -90,7 +99,14 @@ pub(crate) fn read<T: DeserializeOwned>(
         Ok(read) if !schema.is_some_and(Schema::says_more_than_serde) => return Ok(read),
         read => read,
     };
-    let value = strict::read(text).map_err(|why| format!("The arguments do not fit: {why}"))?;
+    let guards = schema.is_none_or(|it| it.has_secrets);
+    let value = strict::read(text).map_err(|why| match guards {
+        // It would name what it complains of, which may be in a secret.
+        true if why.contains("stands twice") => {
+            "The arguments do not fit: a name stands twice in one object.".to_owned()
+        }
+        _ => format!("The arguments do not fit: {why}"),
+    })?;
     if let Some(schema) = schema {
         // Models send `null` for what they leave out, and so do programs.
         let violations = Checker::new(schema, "The value", true).violations(&value);
@@ -105,14 +121,19 @@ pub(crate) fn read<T: DeserializeOwned>(
     // To JSON Schema `2.0` is a whole number, and some models write all of theirs so.
     let again = number::with_whole_numbers(value).and_then(|it| serde_json::from_value(it).ok());
     again.ok_or_else(|| {
-        format!("The arguments do not fit: {}.", words::in_plain_words(&error.to_string()))
+        let why = match guards {
+            true => words::in_guarded_words(&error.to_string()),
+            false => words::in_plain_words(&error.to_string()),
+        };
+        format!("The arguments do not fit: {why}.")
     })
 }
 
-/// Says everything that is wrong with a structured result.
+/// Says everything that is wrong with a structured result, but repeats no value of it: this goes into
+/// logs.
 pub(crate) fn result(schema: &Schema, result: &Json) -> Result<(), String> {
     let value = strict::read(result.get()).map_err(|why| format!("The result is wrong: {why}"))?;
-    let violations = schema.check(&value);
+    let violations = Checker::new(schema, "The value", false).without_values().violations(&value);
     if violations.is_empty() {
         return Ok(());
     }
@@ -136,6 +157,8 @@ struct Node {
     rules: Vec<Rule>,
     /// It is `writeOnly`: what fails here is not repeated.
     secret: bool,
+    /// It, or something in it, is.
+    holds_secret: bool,
 }
 
 /// One condition. Those that look at what others have looked at come last.
@@ -143,13 +166,12 @@ struct Node {
 enum Rule {
     Never,
     Types(Types),
-    Enum(Vec<Value>),
-    Const(Value),
+    Enum(Choices),
     Bound(number::Bound, serde_json::Number),
     MultipleOf(serde_json::Number),
     MinLength(u64),
     MaxLength(u64),
-    Pattern(Regex),
+    Pattern(Pattern),
     Format(Format),
     Required(Vec<String>),
     Members(Box<Members>),
@@ -173,14 +195,39 @@ enum Rule {
     UnevaluatedProperties(Id),
 }
 
+impl Rule {
+    /// The schemas in it.
+    fn parts(&self) -> Vec<Id> {
+        match self {
+            Self::Members(it) => {
+                let named = it.named.values().copied();
+                named.chain(it.patterns.iter().map(|it| it.1)).chain(it.others).collect()
+            }
+            Self::DependentSchemas(schemas) => schemas.values().copied().collect(),
+            Self::Items { prefix, rest } => prefix.iter().copied().chain(*rest).collect(),
+            Self::AllOf(ids) | Self::AnyOf(ids) | Self::OneOf(ids) => ids.clone(),
+            Self::If { condition, then, otherwise } => {
+                [Some(*condition), *then, *otherwise].into_iter().flatten().collect()
+            }
+            Self::PropertyNames(id)
+            | Self::Contains { item: id, .. }
+            | Self::Ref(id)
+            | Self::Not(id)
+            | Self::UnevaluatedItems(id)
+            | Self::UnevaluatedProperties(id) => vec![*id],
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// What an object may consist of.
 #[derive(Clone, Debug, Default)]
 struct Members {
     named: BTreeMap<String, Id>,
-    patterns: Vec<(Regex, Id)>,
+    patterns: Vec<(Pattern, Id)>,
     others: Option<Id>,
     /// Those that are named by `required` beside it.
-    required: Vec<String>,
+    required: BTreeSet<String>,
 }
 
 /// How many violations are told one by one.

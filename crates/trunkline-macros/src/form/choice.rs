@@ -40,14 +40,16 @@ pub(super) fn expand(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
                 #schema #title #description #initial
             }
 
-            fn value(&self) -> &'static str {
+            fn value(&self) -> &'static ::core::primitive::str {
                 match self {
                     #(Self::#variants => #values,)*
                 }
             }
 
-            fn from_value(value: &str) -> ::core::option::Option<Self> {
-                match value {
+            fn from_value(
+                __value: &::core::primitive::str,
+            ) -> ::core::option::Option<Self> {
+                match __value {
                     #(#values => ::core::option::Option::Some(Self::#variants),)*
                     _ => ::core::option::Option::None,
                 }
@@ -56,7 +58,7 @@ pub(super) fn expand(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
 
         #[automatically_derived]
         impl #form::FormField for #name {
-            const REQUIRED: bool = true;
+            const REQUIRED: ::core::primitive::bool = true;
             type Schema = #private::model::EnumSchema;
             type Initial = Self;
 
@@ -64,14 +66,14 @@ pub(super) fn expand(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
                 #form::choice_field::<Self>()
             }
 
-            fn initial(schema: Self::Schema, value: Self) -> Self::Schema {
-                #form::choice_initial(schema, &value)
+            fn initial(__schema: Self::Schema, __value: Self) -> Self::Schema {
+                #form::choice_initial(__schema, &__value)
             }
 
             fn read_field(
-                value: ::core::option::Option<&#private::serde_json::Value>,
+                __value: ::core::option::Option<&#private::serde_json::Value>,
             ) -> ::core::result::Result<Self, ::std::string::String> {
-                #form::choice_read(value)
+                #form::choice_read(__value)
             }
         }
 
@@ -82,9 +84,9 @@ pub(super) fn expand(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream
             }
 
             fn read(
-                content: &#private::RawJson,
+                __content: &#private::RawJson,
             ) -> ::core::result::Result<Self, ::std::string::String> {
-                #form::read_one(content)
+                #form::read_one(__content)
             }
         }
     })

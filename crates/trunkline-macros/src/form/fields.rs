@@ -36,15 +36,15 @@ pub(super) fn expand(input: &DeriveInput, fields: &FieldsNamed) -> Result<TokenS
         #[automatically_derived]
         impl #form::Form for #name {
             fn form() -> #private::model::FormSchema {
-                let form = #private::model::FormSchema::new();
+                let __form = #private::model::FormSchema::new();
                 #(#adds)*
-                form
+                __form
             }
 
             fn read(
-                content: &#private::RawJson,
+                __content: &#private::RawJson,
             ) -> ::core::result::Result<Self, ::std::string::String> {
-                let fields = #form::Fields::open(&<Self as #form::Form>::form(), content)?;
+                let __fields = #form::Fields::open(&<Self as #form::Form>::form(), __content)?;
                 ::core::result::Result::Ok(Self { #(#reads),* })
             }
         }
@@ -102,7 +102,7 @@ impl<'a> One<'a> {
         })
     }
 
-    /// Adds the field to `form`.
+    /// Adds the field to `__form`.
     fn add(&self, private: &Path, faults: &mut Faults) -> TokenStream {
         let Self { ident, ty, name, description, .. } = self;
         let mut said =
@@ -125,19 +125,19 @@ impl<'a> One<'a> {
                     check_format(&self.options, faults);
                     quote_spanned!(place(span)=> .#setter(#value))
                 }
-                "min" | "max" => quote_spanned!(place(span)=> .#setter((#value) as f64)),
-                _ => quote_spanned!(place(span)=> .#setter({ let it: u64 = #value; it })),
+                "min" | "max" => quote_spanned!(place(span)=> .#setter((#value) as ::core::primitive::f64)),
+                _ => quote_spanned!(place(span)=> .#setter({ let __it: ::core::primitive::u64 = #value; __it })),
             });
         }
         let many = self.many(private, faults);
         let form = quote!(#private::form);
         let field = quote!(<#ty as #form::FormField>::field() #said #many);
         match &self.initial {
-            None => quote!(let form = #form::with::<#ty>(form, #name, #field);),
+            None => quote!(let __form = #form::with::<#ty>(__form, #name, #field);),
             // What has a value beforehand need not be filled in.
             Some(initial) => quote! {
-                let field = <#ty as #form::FormField>::initial(#field, #initial);
-                let form = form.optional(#name, field);
+                let __field = <#ty as #form::FormField>::initial(#field, #initial);
+                let __form = __form.optional(#name, __field);
             },
         }
     }
@@ -145,14 +145,17 @@ impl<'a> One<'a> {
     /// How many may be chosen.
     fn many(&self, private: &Path, faults: &mut Faults) -> TokenStream {
         let mut bound = |option: &str| {
-            let Some(span) = self.options.span(option) else { return quote!(None) };
+            let Some(span) = self.options.span(option) else {
+                return quote!(::core::option::Option::None);
+            };
             if self.kind != Kind::Many {
                 let sentence =
                     format!("`{}` is not a `Vec`, and `{option}` is for those.", self.ident);
                 faults.add(span, sentence);
             }
             let value = faults.keep(self.options.tokens(option)).flatten();
-            value.map_or_else(|| quote!(None), |it| quote!(Some(#it)))
+            let none = || quote!(::core::option::Option::None);
+            value.map_or_else(none, |it| quote!(::core::option::Option::Some(#it)))
         };
         let (least, most) = (bound("min_items"), bound("max_items"));
         if self.options.span("min_items").or(self.options.span("max_items")).is_none() {
@@ -161,16 +164,16 @@ impl<'a> One<'a> {
         quote!(.many(#private::model::Many { min_items: #least, max_items: #most }))
     }
 
-    /// Takes the field out of `fields`.
+    /// Takes the field out of `__fields`.
     fn take(&self, private: &Path) -> TokenStream {
         let Self { ident, ty, name, initial, .. } = self;
         let fields = quote!(#private::form::Fields);
         let read = match initial {
             // An `Option` that was left out is `None`, whatever stood there beforehand.
             Some(initial) if !is_option(ty) => {
-                quote!(#fields::read_or::<#ty>(&fields, #name, || #initial)?)
+                quote!(#fields::read_or::<#ty>(&__fields, #name, || #initial)?)
             }
-            _ => quote!(#fields::read::<#ty>(&fields, #name)?),
+            _ => quote!(#fields::read::<#ty>(&__fields, #name)?),
         };
         quote!(#ident: #read)
     }

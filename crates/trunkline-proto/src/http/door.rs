@@ -78,7 +78,8 @@ impl Door {
     /// ```
     /// # use http::{HeaderMap, Uri};
     /// # use trunkline_proto::http::door::*;
-    /// let refusal = Door::default().check(&Uri::from_static("/mcp"), &HeaderMap::new()).unwrap_err();
+    /// let (uri, headers) = (Uri::from_static("/mcp"), HeaderMap::new());
+    /// let refusal = Door::default().check(&uri, &headers).unwrap_err();
     /// assert_eq!(refusal.error.message, "The request names no Host.");
     /// ```
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {

@@ -14,6 +14,12 @@ use trunkline_proto::http::{Refusal, door};
 use super::pulse::Beat;
 
 /// The body of a response: nothing, a text, or events as they come.
+///
+/// ```
+/// # use http_body::Body;
+/// # use trunkline_transport::http::HttpBody;
+/// assert!(HttpBody::default().is_end_stream(), "it is empty");
+/// ```
 #[derive(Default)]
 pub struct HttpBody {
     kind: Kind,

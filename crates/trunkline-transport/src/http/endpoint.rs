@@ -30,6 +30,12 @@ use crate::limits::Limits;
 use crate::voice::Voice;
 
 /// How a server is reached over HTTP.
+/// ```
+/// # use trunkline_transport::{http::Settings, Limits};
+/// let mut settings = Settings::new(Limits::default());
+/// settings.door.allow_host("mcp.example.com");
+/// assert_eq!((settings.path.as_str(), settings.sessions), ("/mcp", true));
+/// ```
 #[derive(Clone)]
 pub struct Settings {
     /// The path that serves every revision with Streamable HTTP.
@@ -53,6 +59,11 @@ pub type Page = Arc<dyn Fn() -> String + Send + Sync>;
 
 impl Settings {
     /// `/mcp`, and `/sse` with `/messages`; for this machine only; with sessions.
+    /// ```
+    /// # use trunkline_transport::{http::Settings, Limits};
+    /// let sse = Settings::new(Limits::default()).sse_paths.unwrap();
+    /// assert_eq!(sse, ("/sse".to_owned(), "/messages".to_owned()));
+    /// ```
     pub fn new(limits: Limits) -> Self {
         Self {
             path: "/mcp".to_owned(),
@@ -67,6 +78,16 @@ impl Settings {
 }
 
 /// A handler that is reached over HTTP.
+/// ```
+/// # use std::sync::{Arc, Mutex}; use http::Request; use trunkline_proto::server::Config;
+/// # use trunkline_transport::{handler::Nobody, http::*, Limits};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let core = Arc::new(Config::new(trunkline_wire::model::Implementation::new("travel", "1.0")));
+/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+/// let request = Request::put("http://localhost/mcp").body(String::new()).unwrap();
+/// assert_eq!(endpoint.answer(request, &Mutex::default()).await.status(), 405);
+/// # }
+/// ```
 pub struct Endpoint<H: Handler> {
     pub(super) settings: Settings,
     pub(super) core: Arc<Config>,
@@ -89,6 +110,13 @@ pub struct Endpoint<H: Handler> {
 
 impl<H: Handler> Endpoint<H> {
     /// Serves `handler`, which is what `core` says.
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// assert_eq!(Arc::strong_count(&endpoint), 1);
+    /// ```
     pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
         let limits = &settings.limits;
         let sessions = Sessions::new(limits.sessions, limits.session_idle, limits.session_sweep);
@@ -117,6 +145,16 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Answers one request. `memo` is shared by the requests of one connection.
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// let request = http::Request::get("http://localhost/other").body(String::new()).unwrap();
+    /// assert_eq!(endpoint.answer(request, &Default::default()).await.status(), 404);
+    /// # });
+    /// ```
     pub async fn answer<B: Body>(
         &self,
         request: Request<B>,
@@ -137,6 +175,14 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Ends every session, and what its handlers are at.
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// endpoint.end();
+    /// assert_eq!(Arc::strong_count(&endpoint), 1, "nothing is at work any more");
+    /// ```
     pub fn end(&self) {
         for session in self.sessions.all() {
             self.sessions.remove(&session.id);
@@ -145,6 +191,14 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Ends what would never end by itself: streams of sessions, and subscriptions.
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// endpoint.hang_up();
+    /// assert_eq!(Arc::strong_count(&endpoint), 1, "no stream is open any more");
+    /// ```
     pub fn hang_up(&self) {
         // Whoever comes later sees this, and whoever came before is in one of the lists.
         self.closing.store(true, Ordering::SeqCst);

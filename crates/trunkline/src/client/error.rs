@@ -11,6 +11,16 @@ use trunkline_wire::model::CallToolResult;
 use super::layer::LayerError;
 
 /// A server that could not be reached.
+///
+/// ```
+/// # use trunkline::client::{Client, Command, ConnectCause};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let connecting = Client::builder("example", "1").connect(Command::new("no-such-server"));
+/// let error = connecting.await.unwrap_err();
+/// assert!(matches!(error.cause, ConnectCause::Spawn(_)));
+/// assert!(error.to_string().contains("`no-such-server`"), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConnectError {
@@ -27,6 +37,16 @@ pub struct ConnectError {
 }
 
 /// What went wrong while connecting; the variant is the stage.
+///
+/// ```
+/// # use trunkline::{Revision, Server, client::{Client, ConnectCause, OpenError}};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder("old", "1.0.0").protocol(Revision::V2024_11_05).build();
+/// let builder = Client::builder("new", "1.0.0").protocol(Revision::V2026_07_28);
+/// let error = builder.connect_memory(&server).await.unwrap_err();
+/// assert!(matches!(error.cause, ConnectCause::Handshake(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectCause {
@@ -37,6 +57,17 @@ pub enum ConnectCause {
 }
 
 /// Why a call has no result.
+///
+/// ```
+/// # use trunkline::{Server, client::{CallError, Client}};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").tools_later().build()).await?;
+/// match client.call_tool("none", ()).await {
+///     Err(CallError::Peer(error)) => assert!(error.message.contains("`none`")),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallError {
@@ -108,6 +139,13 @@ impl ConnectError {
     }
 
     /// The stage that failed, in a word: `spawn` or `handshake`.
+    ///
+    /// ```
+    /// # use trunkline::client::{Client, Command}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let connecting = Client::builder("example", "1").connect(Command::new("no-such-server"));
+    /// assert_eq!(connecting.await.unwrap_err().stage(), "spawn");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn stage(&self) -> &'static str {
         match self.cause {
             ConnectCause::Spawn(_) => "spawn",
@@ -116,6 +154,15 @@ impl ConnectError {
     }
 
     /// What to do about it, if anything helps.
+    ///
+    /// ```
+    /// # use trunkline::Client; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// // Nobody listens at this port.
+    /// let connecting = Client::builder("example", "1.0.0").connect_http("http://127.0.0.1:9/mcp");
+    /// let error = connecting.await.unwrap_err();
+    /// assert_eq!(error.advice(), Some("Check the address, and that the server is running."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn advice(&self) -> Option<&'static str> {
         let ConnectCause::Handshake(error) = &self.cause else { return None };
         if let Some(url) = &self.url
@@ -144,6 +191,13 @@ impl ConnectError {
     }
 
     /// Whether time ran out.
+    ///
+    /// ```
+    /// # use trunkline::client::{Client, Command}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let connecting = Client::builder("example", "1").connect(Command::new("no-such-server"));
+    /// assert!(!connecting.await.unwrap_err().is_timeout(), "it failed at once");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn is_timeout(&self) -> bool {
         matches!(self.cause, ConnectCause::Handshake(OpenError::TimedOut))
     }

@@ -43,11 +43,25 @@ pub struct Hooks {
 
 impl Hooks {
     /// Answers nothing.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    ///
+    /// assert_eq!(Hooks::new().capabilities(), trunkline::model::ClientCapabilities::new());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Lets the user be asked, by form and by URL.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::ElicitationCapability;
+    ///
+    /// let hooks = Hooks::new().on_ask(|question| async move { question.accept(true) });
+    /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::BOTH));
+    /// ```
     #[must_use]
     pub fn on_ask<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
     where
@@ -59,6 +73,14 @@ impl Hooks {
 
     /// Lets the user be asked to fill in forms; unless [`Self::on_ask_url`] is there too, by form
     /// only.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::ElicitationCapability;
+    ///
+    /// let hooks = Hooks::new().on_ask_form(|question| async move { question.accept(true) });
+    /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::FORM));
+    /// ```
     #[must_use]
     pub fn on_ask_form<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
     where
@@ -68,6 +90,14 @@ impl Hooks {
     }
 
     /// Lets the user be asked to visit URLs; unless [`Self::on_ask_form`] is there too, by URL only.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::ElicitationCapability;
+    ///
+    /// let hooks = Hooks::new().on_ask_url(|question| async move { question.accept(()) });
+    /// assert_eq!(hooks.capabilities().elicitation, Some(ElicitationCapability::URL));
+    /// ```
     #[must_use]
     pub fn on_ask_url<F>(self, answer: impl Fn(Question) -> F + Send + Sync + 'static) -> Self
     where
@@ -77,6 +107,14 @@ impl Hooks {
     }
 
     /// [`Self::on_ask`] with the question as the protocol has it.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::{ElicitAction, ElicitResult};
+    ///
+    /// let hooks = Hooks::new().elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Decline)) });
+    /// assert!(hooks.capabilities().elicitation.is_some());
+    /// ```
     #[must_use]
     pub fn elicit<F>(self, answer: impl Fn(ElicitParams) -> F + Send + Sync + 'static) -> Self
     where
@@ -86,6 +124,13 @@ impl Hooks {
     }
 
     /// Lets the model be asked, without tools.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    ///
+    /// let hooks = Hooks::new().on_sample(|request| async move { request.reply("me", "Four.") });
+    /// assert!(!hooks.capabilities().sampling.unwrap().tools);
+    /// ```
     #[must_use]
     pub fn on_sample<F>(self, answer: impl Fn(Sampling) -> F + Send + Sync + 'static) -> Self
     where
@@ -95,6 +140,14 @@ impl Hooks {
     }
 
     /// Lets the model be asked, with tools.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    ///
+    /// let hooks =
+    ///     Hooks::new().on_sample_with_tools(|asked| async move { asked.reply("me", "Four.") });
+    /// assert!(hooks.capabilities().sampling.unwrap().tools);
+    /// ```
     #[must_use]
     pub fn on_sample_with_tools<F>(
         self,
@@ -107,6 +160,15 @@ impl Hooks {
     }
 
     /// [`Self::on_sample`] with the question as the protocol has it.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::{Content, CreateMessageResult};
+    ///
+    /// let reply = || CreateMessageResult::new(Content::text("Four."), "model");
+    /// let hooks = Hooks::new().sample(move |_| async move { Ok(reply()) });
+    /// assert!(hooks.capabilities().sampling.is_some());
+    /// ```
     #[must_use]
     pub fn sample<F>(
         self,
@@ -119,6 +181,15 @@ impl Hooks {
     }
 
     /// [`Self::on_sample_with_tools`] with the question as the protocol has it.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::{Content, CreateMessageResult};
+    ///
+    /// let reply = || CreateMessageResult::new(Content::text("Four."), "model");
+    /// let hooks = Hooks::new().sample_with_tools(move |_| async move { Ok(reply()) });
+    /// assert!(hooks.capabilities().sampling.unwrap().tools);
+    /// ```
     #[must_use]
     pub fn sample_with_tools<F>(
         self,
@@ -131,18 +202,41 @@ impl Hooks {
     }
 
     /// Tells these roots: some that do not change, or [`Roots`] that may.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::Root;
+    ///
+    /// let hooks = Hooks::new().roots([Root::new("file:///projects/ada")]);
+    /// assert!(hooks.capabilities().roots.is_some());
+    /// ```
     #[must_use]
     pub fn roots(self, roots: impl Into<Roots>) -> Self {
         Self { roots: Some(roots.into()), ..self }
     }
 
     /// Hears the server's log.
+    ///
+    /// ```
+    /// use trunkline::client::{Hooks, Responder};
+    /// use trunkline::model::{LogLevel, LogMessage};
+    ///
+    /// let hooks = Hooks::new().on_log(|message| assert_eq!(message.level, LogLevel::Info));
+    /// Responder::on_log(&hooks, LogMessage::text(LogLevel::Info, "Saved."));
+    /// ```
     #[must_use]
     pub fn on_log(self, heard: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
         Self { log: Some(Arc::new(heard)), ..self }
     }
 
     /// Hears of changes.
+    ///
+    /// ```
+    /// use trunkline::{Change, client::{Hooks, Responder}};
+    ///
+    /// let hooks = Hooks::new().on_change(|change| assert_eq!(*change, Change::Tools));
+    /// Responder::on_change(&hooks, &Change::Tools);
+    /// ```
     #[must_use]
     pub fn on_change(self, heard: impl Fn(&Change) + Send + Sync + 'static) -> Self {
         Self { change: Some(Arc::new(heard)), ..self }
@@ -238,17 +332,38 @@ pub struct Roots {
 
 impl Roots {
     /// Folders that may change, which servers are told beforehand.
+    ///
+    /// ```
+    /// use trunkline::{client::Roots, model::Root};
+    ///
+    /// assert_eq!(Roots::new([Root::new("file:///projects/ada")]).get().len(), 1);
+    /// ```
     pub fn new(roots: impl IntoIterator<Item = Root>) -> Self {
         Self { list: Arc::new(Mutex::new(roots.into_iter().collect())), may_change: true }
     }
 
     /// The folders of now.
+    ///
+    /// ```
+    /// use trunkline::{client::Roots, model::Root};
+    ///
+    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
+    /// assert_eq!(roots.get()[0].uri, "file:///projects/ada");
+    /// ```
     pub fn get(&self) -> Vec<Root> {
         self.lock().clone()
     }
 
     /// Replaces the folders. Servers ask again after
     /// [`Client::roots_changed`](super::Client::roots_changed).
+    ///
+    /// ```
+    /// use trunkline::{client::Roots, model::Root};
+    ///
+    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
+    /// roots.clone().set([Root::new("file:///projects/grace")]);
+    /// assert_eq!(roots.get()[0].uri, "file:///projects/grace", "clones are the same folders");
+    /// ```
     pub fn set(&self, roots: impl IntoIterator<Item = Root>) {
         let roots = roots.into_iter().collect();
         *self.lock() = roots;

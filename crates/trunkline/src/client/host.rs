@@ -67,6 +67,16 @@ struct Member {
 }
 
 /// What all servers offer, and who did not say.
+///
+/// ```
+/// # use trunkline::{Server, client::Host, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
+/// let tools = host.tools().await;
+/// assert!(tools.items.len() == 1 && tools.errors.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Listed<T> {
@@ -77,6 +87,16 @@ pub struct Listed<T> {
 }
 
 /// Something a server offers.
+///
+/// ```
+/// # use trunkline::{Server, client::Host, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
+/// let item = &host.tools().await.items[0];
+/// assert_eq!((&*item.name, &*item.server, &*item.it.name), ("clock.now", "clock", "now"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Item<T> {
@@ -90,42 +110,114 @@ pub struct Item<T> {
 
 impl Host {
     /// A host under construction; servers see its name and version.
+    ///
+    /// ```
+    /// # use trunkline::client::Host; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let host = Host::builder("app", "1.0.0").connect().await?;
+    /// assert_eq!(host.servers().count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> HostBuilder {
         HostBuilder::new(Implementation::new(name, version))
     }
 
     /// The names of the servers, reached or not.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").build();
+    /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
+    /// assert_eq!(host.servers().collect::<Vec<_>>(), ["clock"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|it| &*it.name)
     }
 
     /// The servers that could not be reached, and why.
+    ///
+    /// ```
+    /// # use trunkline::client::{Command, Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let builder = Host::builder("app", "1.0.0").server("gone", Command::new("no-such-server"));
+    /// let host = builder.connect().await?;
+    /// let (server, why) = host.failures().next().unwrap();
+    /// assert_eq!((server, why.stage()), ("gone", "spawn"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn failures(&self) -> impl Iterator<Item = (&str, &ConnectError)> {
         self.members.iter().filter_map(|it| Some((&*it.name, it.client.as_ref().err()?)))
     }
 
     /// The client of one server, for everything else. Tools that are called through it are called
     /// without consent.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").build();
+    /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
+    /// assert!(host.client("clock").unwrap().ping().await.is_ok());
+    /// assert!(host.client("radio").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn client(&self, server: &str) -> Option<&Client> {
         self.members.iter().find(|it| &*it.name == server)?.client.as_ref().ok()
     }
 
     /// The tools of all servers.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
+    /// assert_eq!(host.tools().await.items[0].name, "clock.now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn tools(&self) -> Listed<Tool> {
         self.list(|it| it.tools.is_some(), Client::list_tools, |tool| &tool.name).await
     }
 
     /// The prompts of all servers.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host, prompt};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
+    /// # let days = Server::builder("days", "1.0.0").prompt(plan).build();
+    /// let host = Host::builder("app", "1.0.0").server("days", &days).connect().await?;
+    /// assert_eq!(host.prompts().await.items[0].name, "days.plan");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn prompts(&self) -> Listed<Prompt> {
         self.list(|it| it.prompts.is_some(), Client::list_prompts, |prompt| &prompt.name).await
     }
 
     /// The resources of all servers.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = resource("menu://today", "menu", async || "Soup.");
+    /// # let inn = Server::builder("inn", "1.0.0").resource(menu).build();
+    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).connect().await?;
+    /// assert_eq!(host.resources().await.items[0].name, "inn.menu://today");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn resources(&self) -> Listed<Resource> {
         self.list(|it| it.resources.is_some(), Client::list_resources, |it| &it.uri).await
     }
 
     /// The resource templates of all servers.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host, template};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let day = template("menu://{day}", "day", async || "Soup.");
+    /// # let inn = Server::builder("inn", "1.0.0").resource(day).build();
+    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).connect().await?;
+    /// assert_eq!(host.resource_templates().await.items[0].name, "inn.menu://{day}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn resource_templates(&self) -> Listed<ResourceTemplate> {
         let list = Client::list_resource_templates;
         self.list(|it| it.resources.is_some(), list, |it| &it.uri_template).await
@@ -133,6 +225,15 @@ impl Host {
 
     /// [`Client::call`] of `server.tool`. Without consent it is [`CallError::Denied`], and nothing
     /// is sent.
+    ///
+    /// ```
+    /// # use trunkline::{Json, Server, client::Host, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let sums = Server::builder("sums", "1").tool(tool("primes", async || Json(vec![2, 3, 5]))).build();
+    /// let host = Host::builder("app", "1.0.0").server("sums", &sums).connect().await?;
+    /// assert_eq!(host.call::<Vec<u32>>("sums.primes", ()).await?, [2, 3, 5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn call<T: DeserializeOwned + Send + 'static>(
         &self,
         name: &str,
@@ -149,6 +250,17 @@ impl Host {
 
     /// [`Client::call_tool`] of `server.tool`. Without consent it is [`CallError::Denied`], and
     /// nothing is sent.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::{CallError, Consent, Host}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock);
+    /// let host = builder.consent(|_| Consent::deny("Not now.")).connect().await?;
+    /// let outcome = host.call_tool("clock.now", ()).await;
+    /// assert_eq!(outcome, Err(CallError::Denied("Not now.".to_owned())));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn call_tool(&self, name: &str, arguments: impl Serialize) -> Call<CallToolResult> {
         match self.find(name) {
             Ok((client, server, tool)) => {
@@ -160,6 +272,16 @@ impl Host {
     }
 
     /// [`Client::read_resource`] of `server.uri`.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host, resource};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let menu = resource("menu://today", "menu", async || "Soup.");
+    /// # let inn = Server::builder("inn", "1.0.0").resource(menu).build();
+    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).connect().await?;
+    /// assert_eq!(host.read_resource("inn.menu://today").await?.contents.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn read_resource(&self, name: &str) -> Call<ReadResourceResult> {
         match self.find(name) {
             Ok((client, _, uri)) => client.read_resource(uri),
@@ -168,6 +290,17 @@ impl Host {
     }
 
     /// [`Client::get_prompt`] of `server.prompt`.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host, prompt};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
+    /// # let days = Server::builder("days", "1.0.0").prompt(plan).build();
+    /// let host = Host::builder("app", "1.0.0").server("days", &days).connect().await?;
+    /// let plan = host.get_prompt("days.plan", [("city", "Oslo")]).await?;
+    /// assert_eq!(plan.messages[0].content.as_text(), Some("Plan my day."));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn get_prompt(
         &self,
         name: &str,
@@ -181,6 +314,15 @@ impl Host {
 
     /// Hangs up on all servers in good order, side by side. Says how those ended that were started
     /// by the host.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").build();
+    /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
+    /// let ended = host.close().await;
+    /// assert!(ended[0].0 == "clock" && ended[0].1.is_none(), "no process was started");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn close(self) -> Vec<(String, Option<Exit>)> {
         let close = |member: Member| -> Pin<Box<dyn Future<Output = _> + Send>> {
             Box::pin(async move {

@@ -51,51 +51,182 @@ pub struct ClientRequest {
 }
 
 /// Any error, as tower has it.
+///
+/// ```
+/// let error: trunkline::client::BoxError = "The queue is full.".into();
+/// assert_eq!(error.to_string(), "The queue is full.");
+/// ```
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 impl ClientRequest {
     /// The method.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::ClientRequest}; use tower::util::MapRequestLayer;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").tools_later().build();
+    /// let layer = MapRequestLayer::new(|request: ClientRequest| {
+    ///     assert_eq!(request.method(), "tools/list");
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// assert!(client.list_tools().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn method(&self) -> &'static str {
         self.method
     }
 
     /// The tool, if one is called.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::ClientRequest, tool}; use tower::util::MapRequestLayer;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let layer = MapRequestLayer::new(|request: ClientRequest| {
+    ///     assert_eq!(request.tool().as_deref(), Some("now"));
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// assert!(client.call_tool("now", ()).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn tool(&self) -> Option<String> {
         (self.method == "tools/call").then(|| self.params.get("name")?.to().ok()).flatten()
     }
 
     /// The parameters, without `_meta`.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::ClientRequest, tool}; use tower::util::MapRequestLayer;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let layer = MapRequestLayer::new(|request: ClientRequest| {
+    ///     assert!(request.params().get().contains(r#""name":"now""#));
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// assert!(client.call_tool("now", ()).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn params(&self) -> Json {
         self.params.to_json()
     }
 
     /// A member of `_meta`.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::ClientRequest, serde_json::json, tool}; use tower::util::MapRequestLayer;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let layer = MapRequestLayer::new(|request: ClientRequest| {
+    ///     assert_eq!(request.meta("com.example/tenant").unwrap().get(), r#""blue""#);
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// client.call_tool("now", ()).meta("com.example/tenant", json!("blue")).await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn meta(&self, name: &str) -> Option<&Json> {
         self.meta.get(name)
     }
 
     /// Sets a member of `_meta`, such as `traceparent`.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Meta, Server, client::ClientRequest, serde_json::json, tool}; use tower::util::MapRequestLayer;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let whose = async |meta: Meta| meta.get::<String>("com.example/tenant").unwrap_or_default();
+    /// # let server = Server::builder("a", "1").tool(tool("whose", whose)).build();
+    /// let layer = MapRequestLayer::new(|mut request: ClientRequest| {
+    ///     request.set_meta("com.example/tenant", json!("blue"));
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// assert_eq!(client.call_tool("whose", ()).await?.content[0].as_text(), Some("blue"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn set_meta(&mut self, name: impl Into<String>, value: impl Into<Json>) {
         self.meta.set(name.into(), value.into());
     }
 
     /// How long it may take.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, Timing, client::ClientRequest}; use tower::util::MapRequestLayer;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").tools_later().build();
+    /// let layer = MapRequestLayer::new(|request: ClientRequest| {
+    ///     assert_eq!(request.timing(), Timing::default());
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// assert!(client.list_tools().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
     /// Gives it another time.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, Timing, client::{CallError, ClientRequest}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use {std::time::Duration, tower::util::MapRequestLayer};
+    /// # let slow = async || std::future::pending::<String>().await;
+    /// # let server = Server::builder("slow", "1").tool(tool("slow", slow)).build();
+    /// let soon = Duration::from_millis(10);
+    /// let layer = MapRequestLayer::new(move |mut request: ClientRequest| {
+    ///     request.set_timing(Timing { idle: soon, hard: soon });
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// assert_eq!(client.call_tool("slow", ()).await.err(), Some(CallError::TimedOut));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn set_timing(&mut self, timing: Timing) {
         self.timing = timing;
     }
 
     /// The revision that is spoken.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server, client::ClientRequest}; use tower::util::MapRequestLayer;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").tools_later().build();
+    /// let layer = MapRequestLayer::new(|request: ClientRequest| {
+    ///     assert_eq!(request.revision(), Revision::LATEST);
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// assert!(client.list_tools().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn revision(&self) -> Revision {
         self.caller.revision()
     }
 
     /// How the server's list says that the tool behaves, if one is called and a list has been
     /// fetched. Self-reported: it may be wrong.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::ClientRequest, model::ToolAnnotations, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use tower::util::MapRequestLayer;
+    /// # let reads = ToolAnnotations::new().read_only_hint(true);
+    /// # let now = tool("now", async || "noon").annotations(reads);
+    /// # let server = Server::builder("clock", "1.0.0").tool(now).build();
+    /// let layer = MapRequestLayer::new(|request: ClientRequest| {
+    ///     let only_reads = request.annotations().and_then(|it| it.read_only_hint);
+    ///     assert_eq!(only_reads, request.tool().map(|_| true));
+    ///     request
+    /// });
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// client.list_tools().await?;
+    /// assert!(client.call_tool("now", ()).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn annotations(&self) -> Option<ToolAnnotations> {
         self.caller.shared.known.annotations(&self.tool()?)
     }
@@ -133,6 +264,19 @@ impl fmt::Debug for ClientRequest {
 pub(super) struct Layers(Option<Mutex<Box<dyn Erased>>>);
 
 /// The requests of a client as a service: what the layers of a client are put around.
+///
+/// ```
+/// # use trunkline::{Client, Server, client::{ClientRequest, Requests}};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # use {tower::util::MapRequest, tower::layer::layer_fn};
+/// # let server = Server::builder("empty", "1.0.0").build();
+/// let layer = layer_fn(|requests: Requests| {
+///     MapRequest::new(requests, |request: ClientRequest| request)
+/// });
+/// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+/// assert!(client.ping().await.is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub struct Requests(Box<dyn Erased>);
 
 impl Layers {
@@ -284,6 +428,19 @@ pub struct LayerError(Arc<dyn Error + Send + Sync>);
 
 impl LayerError {
     /// The layer's own error, if it is of this type.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, client::CallError}; use std::time::Duration;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use tower::timeout::{TimeoutLayer, error::Elapsed};
+    /// # let slow = async || std::future::pending::<String>().await;
+    /// # let server = Server::builder("slow", "1").tool(trunkline::tool("slow", slow)).build();
+    /// let layer = TimeoutLayer::new(Duration::from_millis(10));
+    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
+    /// let Err(CallError::Layer(error)) = client.call_tool("slow", ()).await else { panic!() };
+    /// assert!(error.downcast_ref::<Elapsed>().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         self.0.downcast_ref()
     }

@@ -25,6 +25,19 @@ use super::call::Caller;
 use super::error::CallError;
 
 /// Changes, in the order in which the server told them. Dropping it ends the subscription.
+///
+/// ```
+/// # use trunkline::{Change, Client, Server, model::SubscriptionFilter, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let server = Server::builder("clock", "1.0.0").tools_later().build();
+/// # let client = Client::in_memory(&server).await?;
+/// let mut listener = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
+/// server.put_tool(tool("now", async || "noon"))?;
+/// server.remove_tool("now");
+/// assert_eq!(listener.next().await, Some(Change::Tools));
+/// assert_eq!(listener.next().await, Some(Change::Tools));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub struct Listener {
     inbox: Arc<Inbox>,
     honoured: SubscriptionFilter,
@@ -51,16 +64,50 @@ impl Listener {
     }
 
     /// What the server agreed to tell: what was asked for, or less.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::SubscriptionFilter};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").tools_later().build()).await?;
+    /// let filter = SubscriptionFilter::new().tools_list_changed(true).prompts_list_changed(true);
+    /// let listener = client.listen(filter).await?;
+    /// let honoured = listener.honoured();
+    /// assert!(honoured.tools_list_changed && !honoured.prompts_list_changed, "it has no prompts");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn honoured(&self) -> &SubscriptionFilter {
         &self.honoured
     }
 
     /// The next change; `None` once the server or the connection has ended.
+    ///
+    /// ```
+    /// # use trunkline::{Change, Client, Server, model::SubscriptionFilter};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("clock", "1.0.0").tools_later().build();
+    /// # let client = Client::in_memory(&server).await?;
+    /// let mut listener = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
+    /// server.changed(Change::Tools).await;
+    /// assert_eq!(listener.next().await, Some(Change::Tools));
+    /// client.close().await;
+    /// assert_eq!(listener.next().await, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn next(&mut self) -> Option<Change> {
         self.inbox.next().await
     }
 
     /// Ends the subscription and waits until the server has been told.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::SubscriptionFilter};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").tools_later().build()).await?;
+    /// let listener = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
+    /// listener.close().await;
+    /// assert!(!client.is_closed(), "the connection goes on");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn close(mut self) {
         if let Held::Session(caller) = &mut self.held
             && let Some(caller) = caller.take()

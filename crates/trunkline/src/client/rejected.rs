@@ -7,6 +7,18 @@ use trunkline_wire::model::Tool;
 
 /// A tool that was left out of the lists: in 2026-07-28 a tool whose `x-mcp-header` annotations
 /// are wrong must not be used.
+///
+/// ```
+/// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// # let client = Client::in_memory(&server).await?;
+/// let tools = client.list_tools().await?;
+/// for tool in client.rejected_tools() {
+///     eprintln!("`{}` cannot be used: {}", tool.name, tool.why);
+/// }
+/// # assert!(tools.len() == 1 && client.rejected_tools().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RejectedTool {

@@ -15,13 +15,56 @@ use trunkline_wire::model::{
 ///
 /// The hooks `on_log` and `on_change` are called in the order of arrival, on the connection's own
 /// task: they must not block.
+///
+/// ```
+/// # use trunkline::{Client, Context, Server, ToolError, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use trunkline::ErrorObject;
+/// use trunkline::client::Responder;
+/// use trunkline::model::{ClientCapabilities, Root, RootsCapability};
+///
+/// struct Folders;
+///
+/// impl Responder for Folders {
+///     fn capabilities(&self) -> ClientCapabilities {
+///         ClientCapabilities::new().roots(RootsCapability::new(false))
+///     }
+///
+///     async fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
+///         Ok(vec![Root::new("file:///projects/ada")])
+///     }
+/// }
+///
+/// # async fn count(cx: Context) -> Result<String, ToolError> {
+/// #     Ok(cx.roots().await?.len().to_string())
+/// # }
+/// # let server = Server::builder("files", "1.0.0").tool(tool("count", count)).build();
+/// let builder = Client::builder("example", "1.0.0").responder(Folders);
+/// let count = builder.connect_memory(&server).await?.call_tool("count", ()).await?;
+/// assert_eq!(count.content[0].as_text(), Some("1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 pub trait Responder: Send + Sync + 'static {
     /// What the server may ask. Nothing, unless said.
+    ///
+    /// ```
+    /// use trunkline::client::Responder;
+    ///
+    /// assert!(().capabilities().sampling.is_none(), "nobody is there to be asked");
+    /// ```
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::default()
     }
 
     /// Asks the user.
+    ///
+    /// ```
+    /// # use trunkline::{RawJson, client::Responder, model::ElicitParams};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let params = ElicitParams::form("Your name?", RawJson::empty_object());
+    /// assert!(().elicit(params).await.is_err(), "nobody is there to be asked");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     fn elicit(
         &self,
         _params: ElicitParams,
@@ -31,6 +74,14 @@ pub trait Responder: Send + Sync + 'static {
 
     /// Asks the model. To refuse in the user's name, answer with
     /// [`USER_REJECTED`](trunkline_wire::code::USER_REJECTED).
+    ///
+    /// ```
+    /// # use trunkline::{client::Responder, model::CreateMessageParams};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let params = CreateMessageParams::new(Vec::new(), 10);
+    /// assert!(().sample(params).await.is_err(), "nobody is there to be asked");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     fn sample(
         &self,
         _params: CreateMessageParams,
@@ -39,14 +90,49 @@ pub trait Responder: Send + Sync + 'static {
     }
 
     /// The folders the server may know about, as `file://` URIs.
+    ///
+    /// ```
+    /// # use trunkline::client::Responder; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// assert!(().roots().await.is_err(), "nobody is there to be asked");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     fn roots(&self) -> impl Future<Output = Result<Vec<Root>, ErrorObject>> + Send {
         async { Err(ErrorObject::method_not_found("roots/list")) }
     }
 
     /// The server logged something.
+    ///
+    /// ```
+    /// use trunkline::client::Responder;
+    /// use trunkline::model::{LogLevel, LogMessage};
+    ///
+    /// struct Loud;
+    ///
+    /// impl Responder for Loud {
+    ///     fn on_log(&self, message: LogMessage) {
+    ///         assert_eq!(message.level, LogLevel::Error);
+    ///     }
+    /// }
+    ///
+    /// Loud.on_log(LogMessage::text(LogLevel::Error, "The disk is full."));
+    /// ```
     fn on_log(&self, _message: LogMessage) {}
 
     /// Something changed. A server of 2026-07-28 tells only what is listened to or subscribed.
+    ///
+    /// ```
+    /// use trunkline::{Change, client::Responder};
+    ///
+    /// struct Curious;
+    ///
+    /// impl Responder for Curious {
+    ///     fn on_change(&self, change: &Change) {
+    ///         assert_eq!(*change, Change::Tools);
+    ///     }
+    /// }
+    ///
+    /// Curious.on_change(&Change::Tools);
+    /// ```
     fn on_change(&self, _change: &Change) {}
 }
 

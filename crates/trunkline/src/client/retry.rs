@@ -37,11 +37,21 @@ pub struct Retry {
 
 impl Retry {
     /// Makes a request up to `times` times again, with pauses of 100, 200, 400… milliseconds.
+    ///
+    /// ```
+    /// let retry = trunkline::client::Retry::new(3);
+    /// assert!(format!("{retry:?}").contains("100ms"));
+    /// ```
     pub fn new(times: u32) -> Self {
         Self { times, pause: Duration::from_millis(100) }
     }
 
     /// Waits so long before the first time, and twice as long before each next.
+    ///
+    /// ```
+    /// let retry = trunkline::client::Retry::new(3).pause(std::time::Duration::from_secs(2));
+    /// assert!(format!("{retry:?}").contains("2s"));
+    /// ```
     #[must_use]
     pub fn pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
@@ -57,6 +67,14 @@ impl<S> Layer<S> for Retry {
 }
 
 /// What [`Retry`] makes of a service.
+///
+/// ```
+/// use trunkline::client::{Retry, Retrying};
+/// use trunkline::layer::Layer;
+///
+/// let retrying: Retrying<&str> = Retry::new(3).layer("a service");
+/// assert!(format!("{retrying:?}").contains("a service"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Retrying<S> {
     retry: Retry,

@@ -81,27 +81,80 @@ use super::field::MISSING;
 )]
 pub trait FormChoice: Sized + Send + 'static {
     /// What there is to choose from.
+    ///
+    /// ```
+    /// use trunkline::form::FormChoice;
+    ///
+    /// #[derive(trunkline::Form)]
+    /// enum Class { Economy, Business }
+    ///
+    /// assert_eq!(Class::choice().options.len(), 2);
+    /// ```
     fn choice() -> EnumSchema;
 
     /// What stands for this choice in an answer.
+    ///
+    /// ```
+    /// use trunkline::form::FormChoice;
+    ///
+    /// #[derive(Debug, PartialEq, trunkline::Form)]
+    /// enum Class { Economy, Business }
+    ///
+    /// assert_eq!(Class::from_value(Class::Business.value()), Some(Class::Business));
+    /// ```
     fn value(&self) -> &'static str;
 
     /// The choice that `value` stands for.
+    ///
+    /// ```
+    /// use trunkline::form::FormChoice;
+    ///
+    /// #[derive(Debug, PartialEq, trunkline::Form)]
+    /// enum Class { Economy, Business }
+    ///
+    /// assert_eq!(Class::from_value("a horse"), None);
+    /// ```
     fn from_value(value: &str) -> Option<Self>;
 }
 
 /// The field of a choice; see [`FormChoice`] for an example.
+///
+/// ```
+/// #[derive(trunkline::Form)]
+/// enum Class { Economy, Business }
+///
+/// assert_eq!(trunkline::form::choice_field::<Class>().options.len(), 2);
+/// ```
 pub fn choice_field<C: FormChoice>() -> EnumSchema {
     C::choice()
 }
 
 /// Chooses beforehand; see [`FormChoice`] for an example.
+///
+/// ```
+/// use trunkline::form::{choice_field, choice_initial};
+///
+/// #[derive(trunkline::Form)]
+/// enum Class { Economy, Business }
+///
+/// let field = choice_initial(choice_field::<Class>(), &Class::Business);
+/// assert_eq!(field.initial.len(), 1);
+/// ```
 pub fn choice_initial<C: FormChoice>(schema: EnumSchema, value: &C) -> EnumSchema {
     schema.initial([value.value().to_owned()])
 }
 
 /// Reads a choice; see [`FormChoice`] for an example. Nothing is the one that is chosen beforehand,
 /// if one is.
+///
+/// ```
+/// use trunkline::form::choice_read;
+///
+/// #[derive(Debug, trunkline::Form)]
+/// enum Class { Economy, Business }
+///
+/// assert_eq!(choice_read::<Class>(None).unwrap_err(), "is missing");
+/// ```
 pub fn choice_read<C: FormChoice>(value: Option<&Value>) -> Result<C, String> {
     let Some(value) = value else {
         let initial = C::choice().initial;

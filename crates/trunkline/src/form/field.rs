@@ -38,13 +38,32 @@ pub trait FormField: Sized {
     type Initial;
 
     /// The field, before anything else is said about it.
+    ///
+    /// ```
+    /// use trunkline::form::FormField;
+    ///
+    /// assert_eq!(u8::field().maximum, Some(255.0));
+    /// ```
     fn field() -> Self::Schema;
 
     /// Fills it in beforehand.
+    ///
+    /// ```
+    /// use trunkline::form::FormField;
+    ///
+    /// assert_eq!(u8::initial(u8::field(), 2).initial, Some(2.0));
+    /// ```
     fn initial(schema: Self::Schema, value: Self::Initial) -> Self::Schema;
 
     /// Reads what was filled in, if anything was. The error follows the name of the field:
     /// "must be a whole number".
+    ///
+    /// ```
+    /// use trunkline::form::FormField;
+    ///
+    /// assert_eq!(bool::read_field(None).unwrap_err(), "is missing");
+    /// assert_eq!(Option::<bool>::read_field(None), Ok(None));
+    /// ```
     fn read_field(value: Option<&Value>) -> Result<Self, String>;
 }
 

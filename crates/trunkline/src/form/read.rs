@@ -27,16 +27,40 @@ pub struct Fields(Map<String, Value>);
 impl Fields {
     /// Reads an answer and checks it against its form. The error says everything that is wrong,
     /// with JSON pointers.
+    ///
+    /// ```
+    /// use trunkline::{Form, RawJson, form::Fields};
+    ///
+    /// let answer = RawJson::parse(r#"{"value":true}"#).unwrap();
+    /// assert!(Fields::open(&bool::form(), &answer).is_ok());
+    /// assert!(Fields::open(&u8::form(), &answer).is_err());
+    /// ```
     pub fn open(form: &FormSchema, content: &Json) -> Result<Self, String> {
         Check::new(&form.to_json())?.filled_in(content).map(Self)
     }
 
     /// Reads a field.
+    ///
+    /// ```
+    /// use trunkline::{Form, RawJson, form::Fields};
+    ///
+    /// let answer = RawJson::parse(r#"{"value":true}"#).unwrap();
+    /// let fields = Fields::open(&bool::form(), &answer).unwrap();
+    /// assert_eq!(fields.read::<bool>("value"), Ok(true));
+    /// assert_eq!(fields.read::<bool>("other").unwrap_err(), "`/other` is missing.");
+    /// ```
     pub fn read<F: FormField>(&self, name: &str) -> Result<F, String> {
         F::read_field(self.0.get(name)).map_err(|why| format!("`/{}` {why}.", escaped(name)))
     }
 
     /// Reads a field that has a value beforehand: what was left out stays as it was.
+    ///
+    /// ```
+    /// use trunkline::{RawJson, form::Fields, model::FormSchema};
+    ///
+    /// let fields = Fields::open(&FormSchema::new(), &RawJson::empty_object()).unwrap();
+    /// assert_eq!(fields.read_or("nights", || 2_u8), Ok(2));
+    /// ```
     pub fn read_or<F: FormField>(
         &self,
         name: &str,

@@ -203,3 +203,55 @@ fn a_form_by_hand_is_checked_before_it_is_asked() {
     assert!(check.filled_in(&Json::of(&json!({ "a": "x" }))).is_ok());
     assert!(check.filled_in(&Json::of(&json!({ "a": "X" }))).unwrap_err().contains("`/a`"));
 }
+
+#[test]
+fn a_choice_that_is_made_beforehand_need_not_be_made() {
+    #[derive(Debug, PartialEq)]
+    enum Seat {
+        Aisle,
+        Window,
+    }
+
+    impl FormChoice for Seat {
+        fn choice() -> EnumSchema {
+            EnumSchema::new(["aisle", "window"]).initial(["window".to_owned()])
+        }
+
+        fn value(&self) -> &'static str {
+            if *self == Self::Aisle { "aisle" } else { "window" }
+        }
+
+        fn from_value(value: &str) -> Option<Self> {
+            [Self::Aisle, Self::Window].into_iter().find(|it| it.value() == value)
+        }
+    }
+
+    impl FormField for Seat {
+        const REQUIRED: bool = true;
+        type Schema = EnumSchema;
+        type Initial = Self;
+
+        fn field() -> EnumSchema {
+            choice_field::<Self>()
+        }
+
+        fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
+            choice_initial(schema, &value)
+        }
+
+        fn read_field(value: Option<&Value>) -> Result<Self, String> {
+            choice_read(value)
+        }
+    }
+
+    assert!(one_field::<Seat>().required.is_empty());
+    let read = |content: Value| read_one::<Seat>(&Json::of(&content));
+    assert_eq!(read(json!({})), Ok(Seat::Window));
+    assert_eq!(read(json!({ "value": null })), Ok(Seat::Window));
+    assert_eq!(read(json!({ "value": "aisle" })), Ok(Seat::Aisle));
+    assert!(read(json!({ "value": "roof" })).is_err());
+    assert_eq!(read_one::<Option<Seat>>(&Json::of(&json!({}))), Ok(None));
+    // Nothing is chosen beforehand here.
+    assert_eq!(one_field::<Class>().required, ["value"]);
+    assert_eq!(choice_read::<Class>(None), Err("is missing".to_owned()));
+}

@@ -309,6 +309,35 @@ fn what_contains_itself_ends_in_a_sentence() {
 }
 
 #[test]
+fn what_contains_itself_in_several_forms_may_be_any_of_them() {
+    #[derive(serde::Serialize, serde::Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    enum Term {
+        Number(i32),
+        Sum(Vec<Term>),
+        Named { name: String, term: Option<Box<Term>> },
+    }
+
+    #[derive(serde::Serialize, serde::Deserialize, JsonSchema)]
+    struct Line {
+        term: Term,
+    }
+
+    let term = Term::Named { name: "a".into(), term: Some(Box::new(Term::Number(1))) };
+    let line = Json::of(&Line { term: Term::Sum(vec![Term::Number(2), Term::Sum(vec![term])]) });
+    for profile in [SchemaProfile::Plain, SchemaProfile::Full] {
+        let output = output_in::<Line>(profile);
+        let schema = validate::Schema::compile(&output).unwrap();
+        assert_eq!(validate::result(&schema, &line), Ok(()), "{output}");
+        let input = input_in::<Line>(profile);
+        let schema = validate::Schema::compile(&input).unwrap().by_hand();
+        assert!(validate::read::<Line>(Some(&schema), Some(&line)).is_ok(), "{input}");
+    }
+    let text = output_in::<Line>(SchemaProfile::Plain).get().to_owned();
+    assert!(text.contains("the same form as the `Term`") && !text.contains("$ref"), "{text}");
+}
+
+#[test]
 fn full_schemas_have_all_that_schemars_says() {
     let full: Value = input_in::<Optional>(SchemaProfile::Full).to().unwrap();
     let text = full.to_string();

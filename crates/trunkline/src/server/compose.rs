@@ -98,6 +98,12 @@ impl ServerBuilder {
 )]
 pub trait IntoServer {
     /// The server, or what is wrong with it.
+    ///
+    /// ```
+    /// use trunkline::{Server, server::IntoServer};
+    ///
+    /// assert!(Server::builder("shop", "1.0.0").into_server().is_ok());
+    /// ```
     fn into_server(self) -> Result<Server, BuildError>;
 }
 

@@ -336,9 +336,31 @@ impl Signature {
 )]
 pub trait FromCall: Sized + Send + 'static {
     /// Takes it, or says what is wrong.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Input, Rejection};
+    ///
+    /// struct Progressing(bool);
+    ///
+    /// impl FromCall for Progressing {
+    ///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+    ///         Ok(Self(input.context().wants_progress()))
+    ///     }
+    /// }
+    /// # let wants = trunkline::tool("wants", async |Progressing(it): Progressing| it.to_string());
+    /// # assert!(trunkline::Server::builder("a", "1").tool(wants).try_build().is_ok());
+    /// ```
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection>;
 
     /// Says what it wants of calls and of the server.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Signature};
+    ///
+    /// let mut signature = Signature::default();
+    /// trunkline::State::<u8>::describe(&mut signature);
+    /// assert!(format!("{signature:?}").contains("u8"));
+    /// ```
     fn describe(_signature: &mut Signature) {}
 }
 
@@ -368,12 +390,33 @@ pub trait Function<M>: Send + Sync + 'static {
     type Output: Send + 'static;
 
     /// Calls it.
+    ///
+    /// ```
+    /// use trunkline::server::{Function, Input, Rejection};
+    ///
+    /// fn is_taken<M, F: Function<M>>(function: &F, input: &Input<'_>) -> bool {
+    ///     function.call(input).is_ok()
+    /// }
+    /// # let _: fn(&fn() -> std::future::Ready<()>, &Input<'_>) -> bool = is_taken;
+    /// ```
     fn call(
         &self,
         input: &Input<'_>,
     ) -> Result<impl Future<Output = Self::Output> + Send + 'static + use<Self, M>, Rejection>;
 
     /// Says what it wants of calls and of the server.
+    ///
+    /// ```
+    /// use trunkline::server::{Function, Signature};
+    ///
+    /// fn wants<M, F: Function<M>>(_: F) -> String {
+    ///     let mut signature = Signature::default();
+    ///     F::describe(&mut signature);
+    ///     format!("{signature:?}")
+    /// }
+    ///
+    /// assert!(wants(async |_: trunkline::State<u8>| "noon").contains("u8"));
+    /// ```
     fn describe(signature: &mut Signature);
 }
 

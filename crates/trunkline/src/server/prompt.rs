@@ -113,6 +113,13 @@ where
 )]
 pub trait IntoPromptEntry {
     /// The prompt.
+    ///
+    /// ```
+    /// use trunkline::{prompt, server::IntoPromptEntry};
+    ///
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).into_prompt_entry();
+    /// assert!(trunkline::Server::builder("days", "1.0.0").prompt(plan).try_build().is_ok());
+    /// ```
     fn into_prompt_entry(self) -> PromptEntry;
 }
 
@@ -253,6 +260,13 @@ impl Entry for PromptEntry {
 )]
 pub trait IntoPrompt: Send + 'static {
     /// Turns it into the protocol's result.
+    ///
+    /// ```
+    /// use trunkline::{ToolError, server::IntoPrompt};
+    ///
+    /// let failed: Result<String, ToolError> = Err(ToolError::new("There is no plan."));
+    /// assert_eq!(failed.into_prompt().unwrap_err().message, "There is no plan.");
+    /// ```
     fn into_prompt(self) -> Result<GetPromptResult, ErrorObject>;
 }
 

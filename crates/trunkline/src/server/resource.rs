@@ -162,6 +162,13 @@ where
 )]
 pub trait IntoResource {
     /// The resource or template.
+    ///
+    /// ```
+    /// use trunkline::{resource, server::IntoResource};
+    ///
+    /// let menu = resource("menu://today", "menu", async || "Soup.").into_resource();
+    /// assert!(trunkline::Server::builder("inn", "1.0.0").resource(menu).try_build().is_ok());
+    /// ```
     fn into_resource(self) -> ResourceOrTemplate;
 }
 
@@ -481,6 +488,13 @@ pub struct Bytes(pub Vec<u8>);
 )]
 pub trait IntoContents: Send + 'static {
     /// Turns it into the protocol's result.
+    ///
+    /// ```
+    /// use trunkline::server::IntoContents;
+    ///
+    /// let read = "Soup.".into_contents("menu://today", Some("text/plain")).unwrap();
+    /// assert_eq!(read.contents[0].mime_type.as_deref(), Some("text/plain"));
+    /// ```
     fn into_contents(
         self,
         uri: &str,

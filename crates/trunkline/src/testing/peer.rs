@@ -61,41 +61,131 @@ struct Place {
 impl Peer {
     /// Answers the questions of the server to its user, in this order. A question without an answer
     /// fails the test, and so does an answer without a question.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let ask = async |cx: Context| cx.ask::<u8>("How many?").await.map(|it| format!("{it:?}")).map_err(ToolError::from);
+    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("ask", ask)).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.answers([Reply::accept(2), Reply::decline()]);
+    ///     let first = peer.call_tool("ask", ()).await.unwrap();
+    ///     let second = peer.call_tool("ask", ()).await.unwrap();
+    ///     assert_eq!(first.content[0].as_text(), Some("Accept(2)"));
+    ///     assert_eq!(second.content[0].as_text(), Some("Decline"));
+    /// });
+    /// ```
     pub fn answers<R: Into<Reply>>(&self, replies: impl IntoIterator<Item = R>) {
         self.stage.answers(replies.into_iter().map(Into::into));
     }
 
     /// Answers the questions of the server to a model; keep a clone to see what it was asked.
+    ///
+    /// ```
+    /// # use trunkline::{*, model::*, testing::*};
+    /// # async fn sum(cx: Context) -> Result<String, ToolError> {
+    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
+    /// #     Ok(cx.sample(params).await?.text())
+    /// # }
+    /// # let server = || Server::builder("sum", "1.0.0").tool(tool("sum", sum)).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.model(ScriptedModel::new(["Four."]));
+    ///     let sum = peer.call_tool("sum", ()).await.unwrap();
+    ///     assert_eq!(sum.content[0].as_text(), Some("Four."));
+    /// });
+    /// ```
     pub fn model(&self, model: ScriptedModel) {
         self.stage.model(model);
     }
 
     /// The folders the server is told. Say [`Client::roots_changed`] if it knows others already.
+    ///
+    /// ```
+    /// # use trunkline::{*, model::Root, testing::*};
+    /// # let count = async |cx: Context| cx.roots().await.map(|it| it.len().to_string()).map_err(ToolError::from);
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("count", count)).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.roots([Root::new("file:///projects/ada")]);
+    ///     let count = peer.call_tool("count", ()).await.unwrap();
+    ///     assert_eq!(count.content[0].as_text(), Some("1"));
+    /// });
+    /// ```
     pub fn roots(&self, roots: impl IntoIterator<Item = Root>) {
         self.stage.roots.set(roots);
     }
 
     /// The questions to the user so far.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let ask = async |cx: Context| cx.ask::<bool>("Book it?").await.map(|_| ()).map_err(ToolError::from);
+    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("ask", ask)).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.answers([true]);
+    ///     peer.call_tool("ask", ()).await.unwrap();
+    ///     assert_eq!(peer.questions()[0].message(), "Book it?");
+    /// });
+    /// ```
     pub fn questions(&self) -> Vec<Question> {
         self.stage.questions()
     }
 
     /// The progress of all calls so far, in the order in which it came.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let save = async |cx: Context| cx.progress(1.0, 2.0).await;
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.call_tool("save", ()).await.unwrap();
+    ///     assert_eq!(peer.progress()[0].progress, 1.0);
+    /// });
+    /// ```
     pub fn progress(&self) -> Vec<Progress> {
         self.stage.progress()
     }
 
     /// What the server logged so far.
+    ///
+    /// ```
+    /// # use trunkline::{*, model::LogLevel, testing::*};
+    /// # let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
+    /// # let server = || Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.call_tool("save", ()).await.unwrap();
+    ///     assert_eq!(peer.logs()[0].data.get(), r#""Saved.""#);
+    /// });
+    /// ```
     pub fn logs(&self) -> Vec<LogMessage> {
         self.stage.logs()
     }
 
     /// The changes the server told so far; in 2026-07-28 only those that are listened to.
+    ///
+    /// ```
+    /// # use trunkline::{*, model::SubscriptionFilter, testing::*};
+    /// # let server = || Server::builder("clock", "1.0.0").tools_later().build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     let filter = SubscriptionFilter::new().tools_list_changed(true);
+    ///     let mut listener = peer.listen(filter).await.unwrap();
+    ///     peer.server().put_tool(tool("now", async || "noon")).unwrap();
+    ///     listener.next().await;
+    ///     assert_eq!(peer.changes(), [Change::Tools]);
+    /// });
+    /// ```
     pub fn changes(&self) -> Vec<Change> {
         self.stage.changes()
     }
 
     /// Every message after the handshake, as it went over the wire.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.call_tool("now", ()).await.unwrap();
+    ///     assert_eq!(peer.transcript().outline(), "> tools/call now\n< result");
+    /// });
+    /// ```
     pub fn transcript(&self) -> Transcript {
         self.place.recorder.read()
     }
@@ -135,26 +225,70 @@ impl Peer {
     }
 
     /// The revision that is spoken.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("empty", "1.0.0").build();
+    /// run(Revision::V2025_06_18, Transport::Memory, server, async |peer| {
+    ///     assert_eq!(peer.revision(), Revision::V2025_06_18);
+    /// });
+    /// ```
     pub fn revision(&self) -> Revision {
         self.place.revision
     }
 
     /// What lies between client and server.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("empty", "1.0.0").build();
+    /// run(Revision::LATEST, Transport::Stdio, server, async |peer| {
+    ///     assert_eq!(peer.transport(), Transport::Stdio);
+    /// });
+    /// ```
     pub fn transport(&self) -> Transport {
         self.place.transport
     }
 
     /// The server, to change it while it is used.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("clock", "1.0.0").tools_later().build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.server().put_tool(tool("now", async || "noon")).unwrap();
+    ///     assert_eq!(peer.list_tools().await.unwrap().len(), 1);
+    /// });
+    /// ```
     pub fn server(&self) -> &Server {
         &self.place.server
     }
 
     /// A clock that only the test moves: deadlines, pauses and lifetimes of both sides go by it.
+    ///
+    /// ```
+    /// # use {std::time::Duration, trunkline::{*, testing::*}};
+    /// # let server = || Server::builder("empty", "1.0.0").build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     let clock = peer.clock();
+    ///     clock.advance(Duration::from_secs(3600)).await;
+    ///     assert!(clock.elapsed() >= Duration::from_secs(3600), "an hour, in no time");
+    /// });
+    /// ```
     pub fn clock(&self) -> Clock {
         Clock::stop()
     }
 
     /// Connects one more client to the server, in the same way.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("empty", "1.0.0").build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     let other = peer.connect(Client::builder("other", "1.0.0")).await.unwrap();
+    ///     assert_eq!(other.revision(), peer.revision());
+    /// });
+    /// ```
     pub async fn connect<H: Responder>(
         &self,
         builder: ClientBuilder<H>,

@@ -40,6 +40,12 @@ enum Kind {
 impl Reply {
     /// The user agrees: see [`Question::accept`].
     ///
+    /// ```
+    /// use trunkline::testing::Reply;
+    ///
+    /// assert_eq!(Reply::accept(true), true.into());
+    /// ```
+    ///
     /// # Panics
     ///
     /// If `content` cannot be written as JSON.
@@ -48,16 +54,34 @@ impl Reply {
     }
 
     /// The user presses Enter: see [`Question::accept_defaults`].
+    ///
+    /// ```
+    /// use trunkline::testing::Reply;
+    ///
+    /// assert_ne!(Reply::defaults(), Reply::accept(true));
+    /// ```
     pub fn defaults() -> Self {
         Self(Kind::Defaults)
     }
 
     /// The user says no.
+    ///
+    /// ```
+    /// use trunkline::testing::Reply;
+    ///
+    /// assert_ne!(Reply::decline(), Reply::cancel());
+    /// ```
     pub fn decline() -> Self {
         Self(Kind::Decline)
     }
 
     /// The user closes the question.
+    ///
+    /// ```
+    /// use trunkline::testing::Reply;
+    ///
+    /// assert_ne!(Reply::cancel(), Reply::defaults());
+    /// ```
     pub fn cancel() -> Self {
         Self(Kind::Cancel)
     }
@@ -98,6 +122,13 @@ struct ModelState {
 
 impl ScriptedModel {
     /// A model that says these texts.
+    ///
+    /// ```
+    /// use trunkline::testing::ScriptedModel;
+    ///
+    /// let model = ScriptedModel::new(["Four.", "Still four."]);
+    /// assert!(model.asked().is_empty());
+    /// ```
     pub fn new<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
         let model = Self::default();
         texts.into_iter().for_each(|text| {
@@ -108,6 +139,16 @@ impl ScriptedModel {
     }
 
     /// Says this too, once everything before has been said: tool uses, say, or more than one block.
+    ///
+    /// ```
+    /// use trunkline::model::{Content, CreateMessageResult, ToolUseContent};
+    /// use trunkline::{RawJson, testing::ScriptedModel};
+    ///
+    /// let call = ToolUseContent::new("1", "now", RawJson::empty_object());
+    /// let reply = CreateMessageResult::new(Content::ToolUse(call), "me").stop_reason("toolUse");
+    /// let model = ScriptedModel::new(["Let me look."]).then(reply);
+    /// assert!(model.asked().is_empty());
+    /// ```
     #[must_use]
     pub fn then(self, reply: CreateMessageResult) -> Self {
         self.push(reply);
@@ -115,6 +156,21 @@ impl ScriptedModel {
     }
 
     /// What it was asked so far.
+    ///
+    /// ```
+    /// # use trunkline::{*, model::*, testing::*};
+    /// # async fn sum(cx: Context) -> Result<String, ToolError> {
+    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
+    /// #     Ok(cx.sample(params).await?.text())
+    /// # }
+    /// # let server = || Server::builder("sum", "1.0.0").tool(tool("sum", sum)).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     let model = ScriptedModel::new(["Four."]);
+    ///     peer.model(model.clone());
+    ///     peer.call_tool("sum", ()).await.unwrap();
+    ///     assert_eq!(model.asked()[0].max_tokens, 10);
+    /// });
+    /// ```
     pub fn asked(&self) -> Vec<CreateMessageParams> {
         lock(&self.0).asked.clone()
     }

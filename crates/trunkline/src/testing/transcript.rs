@@ -23,6 +23,17 @@ use serde_json::Value;
 pub struct Transcript(Vec<Line>);
 
 /// One message.
+///
+/// ```
+/// # use trunkline::{*, testing::*};
+/// # let server = || Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+///     peer.call_tool("now", ()).await.unwrap();
+///     let transcript = peer.transcript();
+///     let line = &transcript.lines()[0];
+///     assert!(line.by_client && line.message["method"] == "tools/call");
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Line {
@@ -34,12 +45,30 @@ pub struct Line {
 
 impl Transcript {
     /// The messages in order.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("empty", "1.0.0").build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     peer.ping().await.unwrap();
+    ///     assert_eq!(peer.transcript().lines().len(), 2, "a question and its answer");
+    /// });
+    /// ```
     pub fn lines(&self) -> &[Line] {
         &self.0
     }
 
     /// A short word for each message, one a line: `> tools/call book`, `< notifications/progress`,
     /// `< result`. What the client said begins with `>`.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     assert!(peer.call_tool("then", ()).await.is_err());
+    ///     assert_eq!(peer.transcript().outline(), "> tools/call then\n< error -32602");
+    /// });
+    /// ```
     pub fn outline(&self) -> String {
         let lines: Vec<_> = self.0.iter().map(Line::outline).collect();
         lines.join("\n")

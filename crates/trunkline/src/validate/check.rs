@@ -4,38 +4,45 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::explain::{Fault, Kind};
-use super::number::{canonical, is_multiple, same};
-use super::words::{counted, described, listed, literal, meant};
-use super::{Id, MOST_VIOLATIONS, Members, Rule, Schema, Violation};
+use super::choice::weight;
+use super::explain::{Fault, Hint, Kind};
+use super::note::MOST_FAULTS;
+use super::number::{canonical, is_multiple};
+use super::words::counted;
+use super::work::{COST_OF_FAULT, COST_OF_NAME, COST_OF_NODE, COST_OF_RULE, Work};
+use super::{Id, Members, Rule, Schema};
 
 /// One check of one value.
 pub(super) struct Checker<'a> {
-    schema: &'a Schema,
+    pub(super) schema: &'a Schema,
     /// What the whole value is called.
-    subject: &'static str,
+    pub(super) subject: &'static str,
     /// Whether `null` stands for a member that may be left out.
     forgives_null: bool,
-    place: Vec<Step<'a>>,
-    pub(super) faults: Vec<Fault>,
+    /// Whether values may be repeated.
+    pub(super) shows_values: bool,
+    pub(super) place: Vec<Step<'a>>,
+    pub(super) faults: Vec<Fault<'a>>,
     /// How many faults there are, kept or not.
     pub(super) failed: usize,
     /// Where secrets are.
-    secrets: BTreeSet<String>,
+    pub(super) secrets: BTreeSet<String>,
+    /// Where there is a secret somewhere within, so that one that is misplaced may be anywhere.
+    pub(super) holders: BTreeSet<String>,
     depth: usize,
-    /// How much work is left. References can make a small schema very much work.
-    budget: usize,
+    /// References can make a small schema very much work.
+    pub(super) work: Work,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+pub(super) enum Step<'a> {
     Name(&'a str),
     Index(usize),
 }
 
 /// What a schema and its parts have looked at, for the `unevaluated…` keywords.
 #[derive(Default)]
-struct Seen<'a> {
+pub(super) struct Seen<'a> {
     names: BTreeSet<&'a str>,
     items: BTreeSet<usize>,
 }
@@ -46,65 +53,41 @@ impl<'a> Checker<'a> {
             schema,
             subject,
             forgives_null,
+            shows_values: true,
             place: Vec::new(),
             faults: Vec::new(),
             failed: 0,
             secrets: BTreeSet::new(),
+            holders: BTreeSet::new(),
             depth: 0,
-            budget: 0,
+            work: Work::new(),
         }
     }
 
-    pub(super) fn violations(mut self, value: &'a Value) -> Vec<Violation> {
-        self.budget = (LEAST_WORK + WORK_PER_VALUE * size(value)).min(MOST_WORK);
-        self.run(0, value);
-        if self.budget == 0 {
-            self.faults.clear();
-            self.failed = 0;
-            self.place.clear();
-            self.fault(Kind::Other, "is too much to be checked against its schema");
-        }
-        let mut violations: Vec<Violation> = Vec::new();
-        let mut more = self.failed - self.faults.len();
-        for fault in std::mem::take(&mut self.faults) {
-            let is_secret = self.secrets.iter().any(|it| is_within(&fault.pointer, it));
-            let message = fault.in_words(self.subject, is_secret);
-            if violations.iter().any(|it| it.message == message) {
-                continue;
-            }
-            match violations.len() < MOST_VIOLATIONS {
-                true => violations.push(Violation { pointer: fault.pointer, message }),
-                false => more += 1,
-            }
-        }
-        if more > 0 {
-            let message = format!("And {} more.", counted(more as u64, "fault", "faults"));
-            violations.push(Violation { pointer: String::new(), message });
-        }
-        violations
+    /// The same, but no value is repeated.
+    pub(super) fn without_values(self) -> Self {
+        Self { shows_values: false, ..self }
     }
 
     /// Checks a value against a node and notes its faults.
-    fn run(&mut self, id: Id, value: &'a Value) -> Seen<'a> {
+    pub(super) fn run(&mut self, id: Id, value: &'a Value) -> Seen<'a> {
         let mut seen = Seen::default();
-        if self.budget == 0 {
-            return seen;
-        }
         if self.depth >= MOST_DEPTH {
-            // Nothing that is this deep is legitimate; and it must not pass inside a `not`.
-            self.budget = 0;
+            // Nothing that is this deep is legitimate.
+            self.work.none();
+        }
+        let schema = self.schema;
+        let node = &schema.nodes[id];
+        self.work.spend(COST_OF_NODE + COST_OF_RULE * node.rules.len());
+        if self.work.is_spent() {
             return seen;
         }
         self.depth += 1;
         let before = self.failed;
-        let schema = self.schema;
-        let node = &schema.nodes[id];
-        if node.secret {
-            let pointer = self.pointer();
-            self.secrets.insert(pointer);
+        if node.holds_secret {
+            self.guard(node.secret);
         }
         for rule in &node.rules {
-            self.budget = self.budget.saturating_sub(1);
             let is_last =
                 matches!(rule, Rule::UnevaluatedItems(_) | Rule::UnevaluatedProperties(_));
             // What failed has not been looked at, and would be reported twice.
@@ -124,14 +107,10 @@ impl<'a> Checker<'a> {
                     self.fault_of(Kind::Type(*types), value, "");
                 }
             }
-            Rule::Enum(values) => {
-                if !values.iter().any(|it| same(it, value)) {
-                    self.fault_of(Kind::Choice(values.iter().map(literal).collect()), value, "");
-                }
-            }
-            Rule::Const(constant) => {
-                if !same(constant, value) {
-                    self.fault_of(Kind::Choice(vec![literal(constant)]), value, "");
+            Rule::Enum(choices) => {
+                self.work.spend(choices.cost(value));
+                if !choices.has(value) {
+                    self.fault_of(Kind::Choice(vec![&choices.all]), value, "");
                 }
             }
             Rule::Ref(id) => {
@@ -142,17 +121,20 @@ impl<'a> Checker<'a> {
                 for id in ids {
                     let inner = self.run(*id, value);
                     self.merge(seen, inner);
+                    if self.work.is_spent() {
+                        return;
+                    }
                 }
             }
             Rule::AnyOf(ids) => self.any_of(ids, value, seen),
             Rule::OneOf(ids) => self.one_of(ids, value, seen),
             Rule::Not(id) => {
-                if self.attempt(*id, value).is_ok() {
+                if self.strictly(|it| it.attempt(*id, value)).is_ok() {
                     self.fault(Kind::Other, "is what the schema says it must not be");
                 }
             }
             Rule::If { condition, then, otherwise } => {
-                let next = match self.attempt(*condition, value) {
+                let next = match self.strictly(|it| it.attempt(*condition, value)) {
                     Ok(inner) => {
                         self.merge(seen, inner);
                         then
@@ -174,19 +156,30 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn number(&mut self, rule: &Rule, number: &serde_json::Number, value: &Value) {
+    fn number(&mut self, rule: &Rule, number: &serde_json::Number, value: &'a Value) {
         match rule {
             Rule::Bound(bound, limit) if !bound.allows(number, limit) => {
                 self.fault_of(Kind::Other, value, &format!("must be {} {limit}", bound.in_words()));
             }
-            Rule::MultipleOf(of) if !is_multiple(number, of) => {
-                self.fault_of(Kind::Other, value, &format!("must be a multiple of {of}"));
+            Rule::MultipleOf(of) => {
+                self.work.spend(COST_OF_DIVISION);
+                if !is_multiple(number, of) {
+                    self.fault_of(Kind::Other, value, &format!("must be a multiple of {of}"));
+                }
             }
             _ => {}
         }
     }
 
-    fn text(&mut self, rule: &Rule, text: &str, value: &Value) {
+    fn text(&mut self, rule: &Rule, text: &str, value: &'a Value) {
+        match rule {
+            Rule::MinLength(_) | Rule::MaxLength(_) => self.work.spend(text.len() / 8),
+            Rule::Format(_) => self.work.spend(4 * text.len()),
+            _ => {}
+        }
+        if self.work.is_spent() {
+            return;
+        }
         let length = || text.chars().count() as u64;
         let characters = |count| counted(count, "character", "characters");
         match rule {
@@ -197,7 +190,7 @@ impl<'a> Checker<'a> {
             Rule::MaxLength(most) if length() > *most => {
                 self.fault(Kind::Other, &format!("must have at most {}", characters(*most)));
             }
-            Rule::Pattern(pattern) if !pattern.is_match(text) => {
+            Rule::Pattern(pattern) if !self.work.matches(pattern, text) => {
                 let must = format!("must match the pattern `{}`", pattern.as_str());
                 self.fault_of(Kind::Other, value, &must);
             }
@@ -215,13 +208,21 @@ impl<'a> Checker<'a> {
                 for (index, item) in items.iter().enumerate() {
                     let Some(id) = prefix.get(index).or(rest.as_ref()) else { break };
                     if self.tracks() {
+                        self.work.spend(COST_OF_NAME);
                         seen.items.insert(index);
                     }
                     self.inside(Step::Index(index), |it| it.run(*id, item));
+                    if self.work.is_spent() {
+                        return;
+                    }
                 }
             }
             Rule::UnevaluatedItems(id) => {
                 for (index, item) in items.iter().enumerate() {
+                    self.work.spend(COST_OF_NAME);
+                    if self.work.is_spent() {
+                        return;
+                    }
                     if seen.items.insert(index) {
                         self.inside(Step::Index(index), |it| it.run(*id, item));
                     }
@@ -230,10 +231,15 @@ impl<'a> Checker<'a> {
             Rule::Contains { item, least, most } => {
                 let mut count = 0;
                 for (index, it) in items.iter().enumerate() {
-                    if self.inside(Step::Index(index), |checker| checker.attempt(*item, it)).is_ok()
-                    {
+                    let attempt = |checker: &mut Self| checker.attempt(*item, it);
+                    let attempt = |checker: &mut Self| checker.strictly(attempt);
+                    if self.inside(Step::Index(index), attempt).is_ok() {
+                        self.work.spend(COST_OF_NAME);
                         count += 1;
                         seen.items.insert(index);
+                    }
+                    if self.work.is_spent() {
+                        return;
                     }
                 }
                 if count < *least {
@@ -256,7 +262,7 @@ impl<'a> Checker<'a> {
                 self.fault(Kind::Other, &must);
             }
             Rule::UniqueItems => {
-                if let Some((first, second)) = twins(items) {
+                if let Some((first, second)) = self.twins(items) {
                     let must = format!(
                         "must not have the same item twice, but items {first} and {second} are the \
                          same"
@@ -282,6 +288,9 @@ impl<'a> Checker<'a> {
             Rule::PropertyNames(id) => {
                 for name in members.keys() {
                     self.name(*id, name);
+                    if self.work.is_spent() {
+                        return;
+                    }
                 }
             }
             Rule::MinProperties(least) if (members.len() as u64) < *least => {
@@ -295,6 +304,8 @@ impl<'a> Checker<'a> {
                 self.fault(Kind::Other, &must);
             }
             Rule::DependentRequired(needs) => {
+                let all = needs.values().map(|it| 1 + it.len()).sum::<usize>();
+                self.work.spend(COST_OF_NAME * all);
                 for (name, needed) in needs.iter().filter(|(name, _)| members.contains_key(*name)) {
                     for missing in needed.iter().filter(|it| !members.contains_key(*it)) {
                         let why = format!("is missing; `{name}` needs it");
@@ -303,6 +314,7 @@ impl<'a> Checker<'a> {
                 }
             }
             Rule::DependentSchemas(schemas) => {
+                self.work.spend(COST_OF_NAME * schemas.len());
                 for (_, id) in schemas.iter().filter(|(name, _)| members.contains_key(*name)) {
                     let inner = self.run(*id, value);
                     self.merge(seen, inner);
@@ -310,6 +322,10 @@ impl<'a> Checker<'a> {
             }
             Rule::UnevaluatedProperties(id) => {
                 for (name, value) in members {
+                    self.work.spend(COST_OF_NAME + name.len() / 8);
+                    if self.work.is_spent() {
+                        return;
+                    }
                     if seen.names.insert(name) {
                         self.inside(Step::Name(name), |it| it.run(*id, value));
                     }
@@ -320,15 +336,13 @@ impl<'a> Checker<'a> {
     }
 
     fn required(&mut self, names: &'a [String], members: &'a Map<String, Value>) {
+        self.work.spend(COST_OF_NAME * names.len());
         for name in names.iter().filter(|it| !members.contains_key(*it)) {
-            // A name that is nearly right and that nobody asked for was probably meant.
-            let others =
-                members.keys().map(String::as_str).filter(|it| !names.iter().any(|n| n == it));
-            let why = match meant(name, others) {
-                Some(near) => format!("is missing; is `{near}` meant to be it?"),
-                None => "is missing".to_owned(),
-            };
-            self.inside(Step::Name(name), |it| it.fault(Kind::Missing, &why));
+            let hint = Hint::Missing { name, required: names, members };
+            self.inside(Step::Name(name), |it| it.fault_with(Kind::Missing, hint));
+            if self.work.is_spent() {
+                return;
+            }
         }
     }
 
@@ -339,15 +353,21 @@ impl<'a> Checker<'a> {
         seen: &mut Seen<'a>,
     ) {
         for (name, value) in members {
-            self.budget = self.budget.saturating_sub(rules.patterns.len());
+            self.work.spend(COST_OF_NAME + name.len() / 8);
+            if self.work.is_spent() {
+                return;
+            }
             let named = rules.named.get(name);
-            let matching = rules.patterns.iter().filter(|it| it.0.is_match(name)).map(|it| it.1);
+            let work = &mut self.work;
+            let matching = rules.patterns.iter().filter(|it| work.matches(&it.0, name));
+            let matching = matching.map(|it| it.1);
             let mut ids: Vec<Id> = named.copied().into_iter().chain(matching).collect();
             let is_known = !ids.is_empty();
             if !is_known {
                 ids.extend(rules.others);
             }
             if !ids.is_empty() && self.tracks() {
+                self.work.spend(COST_OF_NAME);
                 seen.names.insert(name);
             }
             let may_be_left_out = self.forgives_null && value.is_null() && named.is_some();
@@ -355,9 +375,15 @@ impl<'a> Checker<'a> {
                 continue;
             }
             self.inside(Step::Name(name), |it| {
+                if named.is_none() && it.has_secrets() {
+                    // It may be a secret whose name is misspelt.
+                    it.guard(false);
+                }
                 for id in ids {
                     match !is_known && it.is_never(id) {
-                        true => it.unknown(name, rules, members),
+                        true => {
+                            it.fault_with(Kind::Unknown, Hint::Unknown { name, rules, members })
+                        }
                         false => drop(it.run(id, value)),
                     }
                 }
@@ -365,30 +391,19 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A member that must not be there.
-    fn unknown(&mut self, name: &str, rules: &'a Members, members: &Map<String, Value>) {
-        let free = rules.named.keys().filter(|it| !members.contains_key(*it));
-        let why = match meant(name, free.map(String::as_str)) {
-            Some(near) => format!("is not known; did you mean `{near}`?"),
-            None if rules.named.is_empty() => "is not known".to_owned(),
-            None => {
-                let known = rules.named.keys().map(|it| format!("`{it}`"));
-                format!("is not known; there is {}", listed(known, "and"))
-            }
-        };
-        self.fault(Kind::Unknown, &why);
-    }
-
     /// Checks the name of a member.
     fn name(&mut self, id: Id, name: &'a str) {
+        self.work.spend(COST_OF_FAULT + name.len() / 8);
         let value = Value::from(name);
         let mut inner = Checker::new(self.schema, self.subject, false);
-        (inner.budget, inner.depth) = (self.budget, self.depth);
+        inner.depth = self.depth;
+        std::mem::swap(&mut inner.work, &mut self.work);
         inner.run(id, &value);
-        self.budget = inner.budget;
-        let why = inner.faults.first().map(|it| it.says.clone());
-        let why = why.unwrap_or_else(|| "is not allowed".to_owned());
-        if inner.failed > 0 {
+        std::mem::swap(&mut inner.work, &mut self.work);
+        if inner.failed > 0 && self.faults.len() >= MOST_FAULTS {
+            self.failed += 1;
+        } else if inner.failed > 0 {
+            let why = inner.faults.first().map_or_else(|| "is not allowed".to_owned(), Fault::says);
             self.inside(Step::Name(name), |it| {
                 it.fault(Kind::Unknown, &format!("has a name that {why}"));
             });
@@ -407,6 +422,9 @@ impl<'a> Checker<'a> {
                 }
                 Err(faults) => failures.push(faults),
             }
+            if self.work.is_spent() {
+                return;
+            }
         }
         if failures.len() == ids.len() {
             self.fits_none(failures, value);
@@ -414,12 +432,14 @@ impl<'a> Checker<'a> {
     }
 
     fn one_of(&mut self, ids: &[Id], value: &'a Value, seen: &mut Seen<'a>) {
-        let mut failures = Vec::new();
-        for id in ids {
-            match self.attempt(*id, value) {
-                Ok(inner) => self.merge(seen, inner),
-                Err(faults) => failures.push(faults),
-            }
+        // Whoever forgives finds more forms that fit, and then there are too many.
+        let strictly = self.strictly(|it| it.forms(ids, value, seen));
+        let failures = match self.forgives_null && strictly.len() == ids.len() {
+            true => self.forms(ids, value, seen),
+            false => strictly,
+        };
+        if self.work.is_spent() {
+            return;
         }
         match ids.len() - failures.len() {
             0 => self.fits_none(failures, value),
@@ -431,8 +451,23 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// What is wrong with each form that does not fit.
+    fn forms(&mut self, ids: &[Id], value: &'a Value, seen: &mut Seen<'a>) -> Vec<Vec<Fault<'a>>> {
+        let mut failures = Vec::new();
+        for id in ids {
+            match self.attempt(*id, value) {
+                Ok(inner) => self.merge(seen, inner),
+                Err(faults) => failures.push(faults),
+            }
+            if self.work.is_spent() {
+                break;
+            }
+        }
+        failures
+    }
+
     /// Checks a value without noting its faults.
-    fn attempt(&mut self, id: Id, value: &'a Value) -> Result<Seen<'a>, Vec<Fault>> {
+    fn attempt(&mut self, id: Id, value: &'a Value) -> Result<Seen<'a>, Vec<Fault<'a>>> {
         let (faults, failed) = (std::mem::take(&mut self.faults), std::mem::take(&mut self.failed));
         let seen = self.run(id, value);
         let has_failed = std::mem::replace(&mut self.failed, failed) > 0;
@@ -447,8 +482,18 @@ impl<'a> Checker<'a> {
         result
     }
 
-    fn merge(&self, seen: &mut Seen<'a>, inner: Seen<'a>) {
+    /// Without forgiving anything: where a fit does not make the value right, forgiving makes it
+    /// wrong.
+    fn strictly<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let forgives_null = std::mem::take(&mut self.forgives_null);
+        let result = run(self);
+        self.forgives_null = forgives_null;
+        result
+    }
+
+    fn merge(&mut self, seen: &mut Seen<'a>, inner: Seen<'a>) {
         if self.tracks() {
+            self.work.spend(COST_OF_NAME * (inner.names.len() + inner.items.len()));
             seen.names.extend(inner.names);
             seen.items.extend(inner.items);
         }
@@ -458,70 +503,33 @@ impl<'a> Checker<'a> {
         self.schema.tracks
     }
 
+    pub(super) fn has_secrets(&self) -> bool {
+        self.schema.has_secrets
+    }
+
     fn is_never(&self, id: Id) -> bool {
         matches!(self.schema.nodes[id].rules[..], [Rule::Never])
     }
 
-    fn fault(&mut self, kind: Kind, says: &str) {
-        let pointer = self.pointer();
-        self.note(Fault { pointer, kind, says: says.to_owned(), found: None });
-    }
-
-    /// A fault of the value itself. An empty text stands for what the kind says.
-    fn fault_of(&mut self, kind: Kind, value: &Value, says: &str) {
-        let says = if says.is_empty() { kind.in_words() } else { says.to_owned() };
-        let pointer = self.pointer();
-        self.note(Fault { pointer, kind, says, found: Some(described(value)) });
-    }
-
-    pub(super) fn note(&mut self, fault: Fault) {
-        self.failed += 1;
-        if self.faults.len() < MOST_FAULTS {
-            self.faults.push(fault);
+    /// Two items that are the same.
+    fn twins(&mut self, items: &[Value]) -> Option<(usize, usize)> {
+        let mut known = HashMap::new();
+        for (index, item) in items.iter().enumerate() {
+            self.work.spend(COST_OF_TWIN + 2 * weight(item));
+            if self.work.is_spent() {
+                return None;
+            }
+            let mut text = String::new();
+            canonical(item, &mut text);
+            if let Some(first) = known.insert(text, index) {
+                return Some((first, index));
+            }
         }
-    }
-
-    pub(super) fn pointer(&self) -> String {
-        use std::fmt::Write;
-        self.place.iter().fold(String::new(), |mut text, step| {
-            let written = match step {
-                Step::Name(name) => {
-                    write!(text, "/{}", name.replace('~', "~0").replace('/', "~1"))
-                }
-                Step::Index(index) => write!(text, "/{index}"),
-            };
-            written.expect("a `String` takes all that is written to it");
-            text
-        })
+        None
     }
 }
 
-/// Two items that are the same.
-fn twins(items: &[Value]) -> Option<(usize, usize)> {
-    let mut known = HashMap::with_capacity(items.len());
-    items.iter().enumerate().find_map(|(index, item)| {
-        let mut text = String::new();
-        canonical(item, &mut text);
-        known.insert(text, index).map(|first| (first, index))
-    })
-}
-
-fn is_within(pointer: &str, of: &str) -> bool {
-    pointer.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(size).sum::<usize>(),
-        _ => 1,
-    }
-}
-
-/// How many faults are kept while looking for all.
-const MOST_FAULTS: usize = 1000;
 /// How many schemas may be entered from within each other.
 const MOST_DEPTH: usize = 512;
-const LEAST_WORK: usize = 100_000;
-const WORK_PER_VALUE: usize = 500;
-const MOST_WORK: usize = 20_000_000;
+const COST_OF_DIVISION: usize = 200;
+const COST_OF_TWIN: usize = 60;

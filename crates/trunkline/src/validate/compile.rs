@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 use trunkline_wire::json::Json;
 
+use super::choice::Choices;
 use super::number::Bound;
-use super::words::Types;
+use super::words::{Types, cut};
+use super::work::{MOST_PATTERNS, Pattern};
 use super::{Format, Id, Members, Node, Rule, Schema};
 
 pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {
@@ -16,7 +17,7 @@ pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {
     }
     let root = super::strict::read(schema.get()).map_err(|why| format!("In the schema, {why}"))?;
     let mut compiler = Compiler { formats, ..Compiler::new(&root) };
-    compiler.find_anchors(&root, "#")?;
+    compiler.find_anchors(&root);
     compiler.id_of(&root, "#".to_owned())?;
     // Schemas wait here instead of being compiled where they are found: a chain of references
     // costs no stack.
@@ -26,7 +27,26 @@ pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {
         compiler.nodes.push(node);
         next += 1;
     }
-    Ok(Schema { nodes: compiler.nodes, tracks: compiler.tracks, says_more: compiler.says_more })
+    let Compiler { mut nodes, tracks, says_more, .. } = compiler;
+    let has_secrets = nodes.iter().any(|it| it.secret);
+    if has_secrets {
+        mark_holders(&mut nodes);
+    }
+    Ok(Schema { nodes, tracks, says_more, has_secrets })
+}
+
+/// Marks what has a secret anywhere in it.
+fn mark_holders(nodes: &mut [Node]) {
+    let mut above: Vec<Vec<Id>> = vec![Vec::new(); nodes.len()];
+    for (id, node) in nodes.iter().enumerate() {
+        node.rules.iter().flat_map(Rule::parts).for_each(|inner| above[inner].push(id));
+    }
+    let mut next: Vec<Id> = (0..nodes.len()).filter(|id| nodes[*id].secret).collect();
+    while let Some(id) = next.pop() {
+        if !std::mem::replace(&mut nodes[id].holds_secret, true) {
+            next.append(&mut above[id]);
+        }
+    }
 }
 
 struct Compiler<'a> {
@@ -42,6 +62,8 @@ struct Compiler<'a> {
     formats: bool,
     tracks: bool,
     says_more: bool,
+    /// What all patterns so far have together.
+    patterns: usize,
 }
 
 type Found<T> = Result<T, String>;
@@ -59,6 +81,7 @@ impl<'a> Compiler<'a> {
             formats: false,
             tracks: false,
             says_more: false,
+            patterns: 0,
         }
     }
 
@@ -73,6 +96,8 @@ impl<'a> Compiler<'a> {
             return Err(format!("The schema has more than {MOST_NODES} parts."));
         }
         self.ids.insert(address, id);
+        // A place with a very long name would be copied into each that is in it.
+        let at = if at.len() > MOST_PLACE { cut(&at) } else { at };
         self.waiting.push((schema, at));
         Ok(id)
     }
@@ -81,7 +106,7 @@ impl<'a> Compiler<'a> {
         let members = match schema {
             Value::Bool(true) => return Ok(Node::default()),
             Value::Bool(false) => {
-                return Ok(Node { rules: vec![Rule::Never], secret: false });
+                return Ok(Node { rules: vec![Rule::Never], ..Node::default() });
             }
             Value::Object(members) => members,
             _ => {
@@ -103,10 +128,10 @@ impl<'a> Compiler<'a> {
         }
         let rules = part.rules;
         self.says_more |= has_more_than_serde(members);
-        Ok(Node { rules, secret })
+        Ok(Node { rules, secret, holds_secret: false })
     }
 
-    fn find_anchors(&mut self, value: &'a Value, at: &str) -> Found<()> {
+    fn find_anchors(&mut self, value: &'a Value) {
         match value {
             Value::Object(members) => {
                 for name in ["$anchor", "$dynamicAnchor"] {
@@ -117,15 +142,12 @@ impl<'a> Compiler<'a> {
                 for (name, inner) in members {
                     // What is a value, and not a schema, may look like anything.
                     if !matches!(name.as_str(), "enum" | "const" | "default" | "examples") {
-                        self.find_anchors(inner, &format!("{at}/{name}"))?;
+                        self.find_anchors(inner);
                     }
                 }
-                Ok(())
             }
-            Value::Array(items) => {
-                items.iter().try_for_each(|it| self.find_anchors(it, &format!("{at}/…")))
-            }
-            _ => Ok(()),
+            Value::Array(items) => items.iter().for_each(|it| self.find_anchors(it)),
+            _ => {}
         }
     }
 
@@ -189,10 +211,10 @@ impl<'a> Part<'_, 'a> {
             self.rules.push(Rule::Types(types));
         }
         if let Some(values) = self.list("enum")? {
-            self.rules.push(Rule::Enum(values.clone()));
+            self.rules.push(Rule::Enum(Choices::new(values.clone())));
         }
         if let Some(value) = self.members.get("const") {
-            self.rules.push(Rule::Const(value.clone()));
+            self.rules.push(Rule::Enum(Choices::new(vec![value.clone()])));
         }
         for (name, bound) in BOUNDS {
             if let Some(number) = self.number(name)? {
@@ -209,7 +231,8 @@ impl<'a> Part<'_, 'a> {
         self.count("maxLength", Rule::MaxLength)?;
         if let Some(pattern) = self.members.get("pattern") {
             let pattern = pattern.as_str().ok_or_else(|| self.wrong("pattern", "a text"))?;
-            self.rules.push(Rule::Pattern(self.regex(pattern)?));
+            let pattern = self.pattern(pattern)?;
+            self.rules.push(Rule::Pattern(pattern));
         }
         let format = self.members.get("format").and_then(Value::as_str).and_then(Format::named);
         self.rules.extend(format.filter(|_| self.compiler.formats).map(Rule::Format));
@@ -221,13 +244,14 @@ impl<'a> Part<'_, 'a> {
         let named = self.schemas("properties")?;
         let mut patterns = Vec::new();
         for (pattern, id) in self.schemas("patternProperties")? {
-            patterns.push((self.regex(&pattern)?, id));
+            patterns.push((self.pattern(&pattern)?, id));
         }
         let others = self.schema("additionalProperties")?;
         if !required.is_empty() {
             self.rules.push(Rule::Required(required.clone()));
         }
         if !named.is_empty() || !patterns.is_empty() || others.is_some() {
+            let required = required.into_iter().collect();
             let members = Members { named, patterns, others, required };
             self.rules.push(Rule::Members(Box::new(members)));
         }
@@ -376,10 +400,18 @@ impl<'a> Part<'_, 'a> {
         Ok(())
     }
 
-    fn regex(&self, pattern: &str) -> Found<Regex> {
-        Regex::new(pattern).map_err(|why| {
-            format!("The pattern `{pattern}` at `{}` cannot be used: {why}.", self.at)
-        })
+    fn pattern(&mut self, text: &str) -> Found<Pattern> {
+        let at = self.at;
+        let pattern = Pattern::new(text)
+            .map_err(|why| format!("The pattern `{}` at `{at}` {why}.", cut(text)))?;
+        self.compiler.patterns += pattern.size;
+        if self.compiler.patterns > MOST_PATTERNS {
+            return Err(format!(
+                "The patterns of the schema are too large: written out, they have more than \
+                 {MOST_PATTERNS} bytes."
+            ));
+        }
+        Ok(pattern)
     }
 
     fn wrong(&self, keyword: &str, must: &str) -> String {
@@ -462,3 +494,5 @@ const BOUNDS: [(&str, Bound); 4] = [
 
 const MOST_BYTES: usize = 1 << 20;
 const MOST_NODES: usize = 10_000;
+/// The longest place that is written out.
+const MOST_PLACE: usize = 1000;

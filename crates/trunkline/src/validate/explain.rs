@@ -1,39 +1,67 @@
 //! The faults of several forms that a value might have had → the ones worth telling.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
 
+use serde_json::{Map, Value};
+
+use super::Members;
 use super::check::Checker;
-use super::words::{Types, described, listed};
+use super::near::meant;
+use super::words::{Types, described, listed, literal};
 
 /// What is wrong in one place.
 #[derive(Clone, Debug)]
-pub(super) struct Fault {
+pub(super) struct Fault<'a> {
     pub(super) pointer: String,
-    pub(super) kind: Kind,
-    /// What follows the name of the place: "must be a text".
+    pub(super) kind: Kind<'a>,
+    /// What follows the name of the place: "must be a text". If it is empty, the kind says it.
     pub(super) says: String,
     /// What was there instead.
-    pub(super) found: Option<String>,
+    pub(super) found: Option<&'a Value>,
+    pub(super) hint: Option<Hint<'a>>,
 }
 
 /// What sort of fault it is: some say that another form was meant.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum Kind<'a> {
     Type(Types),
-    Choice(Vec<String>),
+    /// The values there are, in one list or several.
+    Choice(Vec<&'a [Value]>),
     Missing,
     Unknown,
     Other,
 }
 
-impl Kind {
-    pub(super) fn in_words(&self) -> String {
+/// What may help. It is looked for once the fault is told: most never are.
+#[derive(Clone, Debug)]
+pub(super) enum Hint<'a> {
+    Missing { name: &'a str, required: &'a [String], members: &'a Map<String, Value> },
+    Unknown { name: &'a str, rules: &'a Members, members: &'a Map<String, Value> },
+}
+
+/// What must not be told of a fault.
+pub(super) enum Veil<'s> {
+    Nothing,
+    /// The values, and names that only they have.
+    Values,
+    /// The same, and where it is within a secret that is here.
+    Within(&'s str),
+}
+
+impl Kind<'_> {
+    fn in_words(&self) -> String {
         match self {
             Self::Type(types) => format!("must be {}", types.in_words()),
-            Self::Choice(values) => match &values[..] {
-                [only] => format!("must be {only}"),
-                _ => format!("must be one of {}", listed(values.iter().cloned(), "or")),
-            },
+            Self::Choice(lists) => {
+                let many = lists.iter().map(|it| it.len()).sum::<usize>();
+                let mut known = BTreeSet::new();
+                // Several forms may have some in common.
+                let is_new =
+                    |it: &String| lists.len() < 2 || many > MOST_SORTED || known.insert(it.clone());
+                let words = lists.iter().copied().flatten().map(literal).filter(is_new);
+                let one_of = if many == 1 { "" } else { "one of " };
+                format!("must be {one_of}{}", listed(words, "or"))
+            }
             Self::Missing => "is missing".to_owned(),
             Self::Unknown => "is not known".to_owned(),
             Self::Other => "is wrong".to_owned(),
@@ -41,27 +69,73 @@ impl Kind {
     }
 }
 
-impl Fault {
-    pub(super) fn in_words(&self, subject: &str, is_secret: bool) -> String {
-        let place = match self.pointer.as_str() {
-            "" => subject.to_owned(),
-            pointer => format!("`{pointer}`"),
-        };
-        let end = if self.says.ends_with('?') { "" } else { "." };
-        match self.found.as_ref().filter(|_| !is_secret) {
-            Some(found) => format!("{place} {}, but is {found}{end}", self.says),
-            None => format!("{place} {}{end}", self.says),
+impl Hint<'_> {
+    fn in_words(&self, shows_names: bool) -> String {
+        match self {
+            Self::Missing { name, required, members } => {
+                // A name that is nearly right and that nobody asked for was probably meant.
+                let others = members.keys().map(String::as_str);
+                let others =
+                    others.take(MOST_SORTED).filter(|it| !required.iter().any(|n| n == it));
+                match meant(name, others).filter(|_| shows_names) {
+                    Some(near) => format!("; is `{near}` meant to be it?"),
+                    None => String::new(),
+                }
+            }
+            Self::Unknown { name, rules, members } => {
+                let free = rules.named.keys().filter(|it| !members.contains_key(*it));
+                match meant(name, free.map(String::as_str)) {
+                    Some(near) => format!("; did you mean `{near}`?"),
+                    None if rules.named.is_empty() => String::new(),
+                    None => {
+                        let known = rules.named.keys().map(|it| format!("`{it}`"));
+                        format!("; there is {}", listed(known, "and"))
+                    }
+                }
+            }
         }
     }
 }
 
-impl Checker<'_> {
+impl Fault<'_> {
+    pub(super) fn says(&self) -> String {
+        if self.says.is_empty() { self.kind.in_words() } else { self.says.clone() }
+    }
+
+    pub(super) fn in_words(&self, subject: &str, veil: &Veil<'_>) -> String {
+        let place = match (veil, self.pointer.as_str()) {
+            (Veil::Within(""), inside) if !inside.is_empty() => "Something in it".to_owned(),
+            (Veil::Within(secret), inside) if inside != *secret => {
+                format!("Something in `{secret}`")
+            }
+            (_, "") => subject.to_owned(),
+            (_, pointer) => format!("`{pointer}`"),
+        };
+        let mut says = self.says();
+        let is_open = matches!(veil, Veil::Nothing);
+        if let Some(hint) = &self.hint {
+            says += &hint.in_words(is_open);
+        }
+        let end = if says.ends_with('?') { "" } else { "." };
+        match self.found.filter(|_| is_open) {
+            Some(found) => format!("{place} {says}, but is {}{end}", described(found)),
+            None => format!("{place} {says}{end}"),
+        }
+    }
+}
+
+impl<'a> Checker<'a> {
     /// A value has none of the forms it may have. Tells what is wrong with the one that was
     /// probably meant, or what all of them want.
-    pub(super) fn fits_none(&mut self, mut failures: Vec<Vec<Fault>>, value: &Value) {
+    pub(super) fn fits_none(&mut self, mut failures: Vec<Vec<Fault<'a>>>, value: &'a Value) {
         let here = self.pointer();
         let count = failures.len();
-        let is_inside = |it: &Fault| parent(&it.pointer) == Some(&here);
+        let faults = failures.iter().map(Vec::len).sum::<usize>();
+        self.work.spend(COST_OF_WEIGHING * (faults + count) + here.len() * faults / 8);
+        if self.work.is_spent() {
+            return;
+        }
+        let is_inside = |it: &Fault<'_>| parent(&it.pointer) == Some(&here);
         // A form of another type was not meant; then one with another name in its tag; then one
         // with other members.
         keep_if_any(&mut failures, |it| !matches!(it.kind, Kind::Type(_)) || it.pointer != here);
@@ -78,29 +152,36 @@ impl Checker<'_> {
         let fault = common(&failures).unwrap_or_else(|| Fault {
             pointer: here.clone(),
             kind: Kind::Other,
-            says: format!("fits none of the {count} forms it may have{}", reasons(&failures)),
+            // The reasons say where they are, and that may be in a secret.
+            says: match self.has_secrets() {
+                true => format!("fits none of the {count} forms it may have"),
+                false => {
+                    format!("fits none of the {count} forms it may have{}", reasons(&failures))
+                }
+            },
             found: None,
+            hint: None,
         });
-        let found = if fault.pointer == here { Some(described(value)) } else { fault.found };
+        let found = if fault.pointer == here { Some(value) } else { fault.found };
         let found = found.filter(|_| matches!(fault.kind, Kind::Type(_) | Kind::Choice(_)));
         self.note(Fault { found, ..fault });
     }
 }
 
 /// Drops the forms with a fault that speaks against them, unless all have one.
-fn keep_if_any(failures: &mut Vec<Vec<Fault>>, is_fine: impl Fn(&Fault) -> bool) {
-    let is_kept = |faults: &Vec<Fault>| faults.iter().all(&is_fine);
+fn keep_if_any(failures: &mut Vec<Vec<Fault<'_>>>, is_fine: impl Fn(&Fault<'_>) -> bool) {
+    let is_kept = |faults: &Vec<Fault<'_>>| faults.iter().all(&is_fine);
     if failures.iter().any(is_kept) {
         failures.retain(is_kept);
     }
 }
 
 /// What every form wants in one and the same place, as one fault.
-fn common(failures: &[Vec<Fault>]) -> Option<Fault> {
+fn common<'a>(failures: &[Vec<Fault<'a>>]) -> Option<Fault<'a>> {
     let first = failures.first()?;
     // What a tag may be tells more than what is missing without it.
     let (missing, others): (Vec<_>, Vec<_>) = first.iter().partition(|it| it.kind == Kind::Missing);
-    others.into_iter().chain(missing).find_map(|candidate| {
+    others.into_iter().chain(missing).take(MOST_CANDIDATES).find_map(|candidate| {
         let same = failures.iter().map(|faults| {
             faults.iter().find(|it| match (&it.kind, &candidate.kind) {
                 (Kind::Type(_), Kind::Type(_)) | (Kind::Choice(_), Kind::Choice(_)) => {
@@ -110,12 +191,12 @@ fn common(failures: &[Vec<Fault>]) -> Option<Fault> {
                 _ => false,
             })
         });
-        let same: Vec<&Fault> = same.collect::<Option<_>>()?;
+        let same: Vec<&Fault<'a>> = same.collect::<Option<_>>()?;
         joined(candidate, &same)
     })
 }
 
-fn joined(candidate: &Fault, same: &[&Fault]) -> Option<Fault> {
+fn joined<'a>(candidate: &Fault<'a>, same: &[&Fault<'a>]) -> Option<Fault<'a>> {
     let kind = match &candidate.kind {
         Kind::Type(_) => {
             Kind::Type(same.iter().fold(Types::default(), |types, it| match it.kind {
@@ -124,14 +205,11 @@ fn joined(candidate: &Fault, same: &[&Fault]) -> Option<Fault> {
             }))
         }
         Kind::Choice(_) => {
-            let mut values: Vec<String> = Vec::new();
-            for fault in same {
-                let Kind::Choice(more) = &fault.kind else { continue };
-                values.extend(
-                    more.iter().filter(|it| !values.contains(it)).cloned().collect::<Vec<_>>(),
-                );
-            }
-            Kind::Choice(values)
+            let lists = same.iter().filter_map(|it| match &it.kind {
+                Kind::Choice(lists) => Some(lists),
+                _ => None,
+            });
+            Kind::Choice(lists.flatten().copied().collect())
         }
         Kind::Missing => {
             let mut names: Vec<_> =
@@ -143,22 +221,21 @@ fn joined(candidate: &Fault, same: &[&Fault]) -> Option<Fault> {
             let names = names.into_iter().map(|name| format!("`{name}`"));
             let says = format!("must have one of {}", listed(names, "or"));
             let pointer = parent(&candidate.pointer)?.to_owned();
-            return Some(Fault { pointer, kind: Kind::Other, says, found: None });
+            return Some(Fault { pointer, kind: Kind::Other, says, found: None, hint: None });
         }
         _ => return None,
     };
-    let says = kind.in_words();
-    Some(Fault { kind, says, ..candidate.clone() })
+    Some(Fault { kind, says: String::new(), ..candidate.clone() })
 }
 
 /// The first fault of the first few forms.
-fn reasons(failures: &[Vec<Fault>]) -> String {
+fn reasons(failures: &[Vec<Fault<'_>>]) -> String {
     let first = failures.iter().take(MOST_REASONS).filter_map(|it| it.first());
     let reasons: Vec<_> = first
         .enumerate()
         .map(|(index, it)| match it.pointer.as_str() {
-            "" => format!("{}: it {}", index + 1, it.says),
-            pointer => format!("{}: `{pointer}` {}", index + 1, it.says),
+            "" => format!("{}: it {}", index + 1, it.says()),
+            pointer => format!("{}: `{pointer}` {}", index + 1, it.says()),
         })
         .collect();
     if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
@@ -169,3 +246,9 @@ fn parent(pointer: &str) -> Option<&str> {
 }
 
 const MOST_REASONS: usize = 3;
+/// How many faults of one form are looked for in the others.
+const MOST_CANDIDATES: usize = 10;
+/// How many names or values are told apart to help.
+const MOST_SORTED: usize = 200;
+/// Weighing one fault of one form.
+const COST_OF_WEIGHING: usize = 150;

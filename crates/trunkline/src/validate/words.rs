@@ -125,33 +125,34 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
 /// text that the caller did not write.
 pub(super) fn in_plain_words(complaint: &str) -> String {
     let complaint = complaint.split(" at line ").next().unwrap_or_default();
-    let Some((before, expected)) = complaint.split_once("expected ") else {
+    match complaint.split_once("expected ") {
+        Some((before, expected)) => format!("{before}expected {}", plain_type(expected)),
+        None => complaint.to_owned(),
+    }
+}
+
+/// The same without what was found: that may be a secret.
+pub(super) fn in_guarded_words(complaint: &str) -> String {
+    // What was found may have these words too, but comes before ours.
+    let complaint = complaint.rsplit_once(" at line ").map_or(complaint, |it| it.0);
+    if ["missing field `", "a secret does not fit"].iter().any(|it| complaint.starts_with(it)) {
         return complaint.to_owned();
-    };
-    let expected = match expected {
+    }
+    let is_known = ["invalid type: ", "invalid value: "].iter().any(|it| complaint.starts_with(it));
+    match complaint.rsplit_once(", expected ").filter(|_| is_known) {
+        Some((_, expected)) => format!("expected {}", plain_type(expected)),
+        None => "there is something in them that cannot be read".to_owned(),
+    }
+}
+
+fn plain_type(expected: &str) -> &str {
+    match expected {
         it if it.starts_with("struct ") => "an object",
         it if it.starts_with("enum ") => "one of its names",
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         it => it,
-    };
-    format!("{before}expected {expected}")
-}
-
-/// The same without what was found: that may be a secret.
-pub(super) fn in_guarded_words(complaint: &str) -> String {
-    let ours = ["missing field `", "a secret does not fit"];
-    let complaint = in_plain_words(complaint);
-    if ours.iter().any(|it| complaint.starts_with(it)) {
-        return complaint;
-    }
-    let is_known =
-        ["invalid type: ", "invalid value: "].iter().any(|it| complaint.starts_with(it));
-    // What was found comes first, so what is expected is what the last of these says.
-    match complaint.rsplit_once(", expected ").filter(|_| is_known) {
-        Some((_, expected)) => format!("expected {expected}"),
-        None => "there is something in them that cannot be read".to_owned(),
     }
 }
 

@@ -37,7 +37,8 @@ impl Work {
         if text.len() > MOST_MATCHED {
             let pattern = cut(pattern.regex.as_str());
             self.why = Some(format!(
-                "is too long for the pattern `{pattern}`: {MOST_MATCHED} bytes are tried at most"
+                "has a text that is too long for the pattern `{pattern}`: {MOST_MATCHED} bytes are \
+                 tried at most"
             ));
             self.none();
             return false;

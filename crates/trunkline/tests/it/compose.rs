@@ -275,6 +275,44 @@ async fn what_comes_too_late_for_its_name_does_not_replace_what_has_it() {
 }
 
 #[tokio::test]
+async fn what_is_mounted_is_changed_only_where_it_is_at_home() {
+    let inner = bank("inner").build();
+    let outer = bank("outer").mount("in", &inner).build();
+    let error = outer.put_tool(tool("in.till", async || "other")).unwrap_err().to_string();
+    assert!(error.contains("The tool `in.till` is that of what is mounted as `in`"), "{error}");
+    let error = outer.put_resource(resource("inner://till", "till", async || "other"));
+    assert!(error.unwrap_err().to_string().contains("The resource `inner://till`"));
+    assert!(!outer.remove_tool("in.till") && !outer.remove_prompt("in.greet"));
+    assert!(!outer.remove_resource("inner://till"));
+    let mut peer = open(&outer, Revision::V2025_11_25).await;
+    assert_eq!(text(&peer.tool("in.till", json!({})).await), "inner");
+    outer.put_tool(tool("till", async || "changed")).unwrap();
+    assert_eq!(text(&peer.tool("till", json!({})).await), "changed");
+    assert!(inner.remove_tool("till") && outer.remove_tool("till"));
+    assert_eq!(tools(&mut peer).await, ["ask", "in.ask"]);
+}
+
+#[tokio::test]
+async fn what_came_too_late_for_its_name_gets_it_once_it_is_free() {
+    let make = |name| Server::builder(name, "1").tools_later().build();
+    let (one, other) = (make("one"), make("other"));
+    let own = Server::builder("middle", "1").tool(tool("a.x", async || "own"));
+    let middle = own.mount("a", &one).mount("a", &other).build();
+    let outer = Server::builder("outer", "1").mount("mid", &middle).build();
+    let mut peer = open(&outer, Revision::V2025_11_25).await;
+    let mut answer = async || text(&peer.tool("mid.a.x", json!({})).await).to_owned();
+    one.put_tool(tool("x", async || "one")).unwrap();
+    other.put_tool(tool("x", async || "other")).unwrap();
+    assert_eq!(answer().await, "own");
+    assert!(middle.remove_tool("a.x"));
+    assert_eq!(answer().await, "one");
+    assert!(one.remove_tool("x"));
+    assert_eq!(answer().await, "other");
+    assert!(other.remove_tool("x"));
+    assert!(tools(&mut peer).await.is_empty());
+}
+
+#[tokio::test]
 async fn an_outer_server_that_is_gone_is_forgotten() {
     let inner = Server::builder("inner", "1").tools_later().build();
     for _ in 0..3 {

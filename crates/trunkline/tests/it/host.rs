@@ -193,6 +193,45 @@ async fn a_tool_is_called_only_with_consent() {
 }
 
 #[tokio::test]
+async fn without_a_rule_whoever_can_be_asked_is_asked_about_everything() {
+    for agrees in [true, false] {
+        let (runs, diary) = (Arc::default(), Diary::default());
+        let note = diary.clone();
+        let host = Host::builder("app", "1")
+            .server("one", &server(&runs))
+            .hooks(Hooks::new().on_ask(|question| async move { question.accept(true) }))
+            .on_consent(move |wish| {
+                note.note(wish.to_string());
+                let is_tool = matches!(&wish, Wish::Tool { tool, .. } if tool != "delete.all");
+                async move { is_tool || agrees }
+            })
+            .connect()
+            .await
+            .unwrap();
+        assert_eq!(host.call_tool("one.delete.all", ()).await.is_ok(), agrees);
+        assert_eq!(runs.load(SeqCst), u32::from(agrees));
+        let asked = host.call_tool("one.ask", ()).await;
+        assert_eq!(asked.is_ok_and(|it| !it.is_error()), agrees);
+        assert_eq!(diary.read(), ["call `one.delete.all`", "call `one.ask`", "let `one` ask you"]);
+    }
+}
+
+#[tokio::test]
+async fn with_nobody_to_decide_servers_reach_only_what_the_hooks_answer() {
+    let runs = Arc::default();
+    let hooks = Hooks::new().on_ask(|question| async move { question.accept(true) });
+    let host = Host::builder("app", "1").server("one", &server(&runs)).hooks(hooks);
+    let host = host.connect().await.unwrap();
+    assert!(host.call_tool("one.delete.all", ()).await.is_ok());
+    assert_eq!(text(&host.call_tool("one.ask", ()).await.unwrap()), "true");
+    let thought = host.call_tool("one.think", ()).await;
+    assert!(thought.is_err() || thought.unwrap().is_error(), "there is no model");
+    let host = Host::builder("app", "1").server("one", &server(&runs)).connect().await.unwrap();
+    let asked = host.call_tool("one.ask", ()).await;
+    assert!(asked.is_err() || asked.unwrap().is_error(), "there is nobody to ask");
+}
+
+#[tokio::test]
 async fn the_annotations_of_a_tool_help_to_decide() {
     let (seen, runs) = (Diary::default(), Arc::default());
     let note = seen.clone();

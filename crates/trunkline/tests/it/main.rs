@@ -32,6 +32,7 @@ mod http_stress;
 mod layers;
 mod observe;
 mod proxy;
+mod relay;
 mod server;
 mod server_answers;
 mod server_asks;

@@ -4,3 +4,5 @@ mod by_hand;
 mod forms;
 mod matrix;
 mod served;
+mod shadows;
+mod terms;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use trunkline::schemars::JsonSchema;
-use trunkline::server::{FromCall, Input, IntoTool, Rejection};
+use trunkline::server::{FromCall, Input, Rejection};
 use trunkline::{Args, Cancelled, Client, ClientInfo, Context, Principal, Server, tool, toolbox};
 
 /// Adds.
@@ -101,7 +101,7 @@ async fn a_tool_is_still_a_function() {
     let copies = [add, add];
     assert_eq!(copies[1](2, 2).await, "4");
     // And what it makes can be changed before it is registered.
-    let server = Server::builder("test", "1").tool(add.into_tool().title("Sum")).build();
+    let server = Server::builder("test", "1").tool(add.entry().title("Sum")).build();
     let tools = connect(&server).await.list_tools().await.unwrap();
     assert_eq!(tools[0].title.as_deref(), Some("Sum"));
 }

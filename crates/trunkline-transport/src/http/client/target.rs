@@ -9,6 +9,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use super::verdicts::Verdicts;
 
 /// A server to reach over HTTP.
+///
+/// ```
+/// # use trunkline_transport::http::client::HttpTarget;
+/// let target = HttpTarget::new("https://example.com/mcp").header("X-Key", "secret");
+/// assert!(!format!("{target:?}").contains("secret"));
+/// ```
 #[derive(Clone)]
 pub struct HttpTarget {
     pub(super) url: String,
@@ -32,11 +38,22 @@ impl std::fmt::Debug for HttpTarget {
 
 impl HttpTarget {
     /// Its URL as it can be shown: without a user, a password or a query.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::client::HttpTarget;
+    /// let target = HttpTarget::new("https://me:secret@example.com/mcp?key=secret");
+    /// assert!(!target.shown().contains("secret"));
+    /// ```
     pub fn shown(&self) -> String {
         shown(&self.url)
     }
 
     /// A server at a URL, with `http` or `https`.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::client::HttpTarget;
+    /// assert_eq!(HttpTarget::new("http://localhost/mcp").shown(), "http://localhost/mcp");
+    /// ```
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -48,6 +65,12 @@ impl HttpTarget {
     }
 
     /// Adds a header to every request. It is never sent to another origin than the URL's.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::client::HttpTarget;
+    /// let target = HttpTarget::new("http://localhost/mcp").header("X-Key", "secret");
+    /// assert!(format!("{target:?}").contains("X-Key"));
+    /// ```
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -55,6 +78,14 @@ impl HttpTarget {
     }
 
     /// Where to remember which servers are old ones; with `None` every handshake begins anew.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::client::{HttpTarget, Verdicts};
+    /// // Two clients that know the same, apart from the rest of the process.
+    /// let known = Verdicts::new();
+    /// let target = HttpTarget::new("http://localhost/mcp").verdicts(Some(known.clone()));
+    /// assert_eq!(target.clone().verdicts(Some(known)).shown(), target.shown());
+    /// ```
     #[must_use]
     pub fn verdicts(mut self, verdicts: Option<Verdicts>) -> Self {
         self.verdicts = verdicts;
@@ -62,6 +93,13 @@ impl HttpTarget {
     }
 
     /// Trusts certificates that these issued, beside those that browsers trust: one or more in PEM.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::client::HttpTarget;
+    /// let pem = "-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n";
+    /// let target = HttpTarget::new("https://mcp.example/mcp").root_certificate(pem);
+    /// assert_eq!(target.shown(), "https://mcp.example/mcp");
+    /// ```
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {

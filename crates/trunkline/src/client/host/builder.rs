@@ -18,6 +18,12 @@ use crate::client::error::ConnectError;
 use crate::client::hooks::Hooks;
 
 /// A host under construction.
+///
+/// ```
+/// let clock = trunkline::Server::builder("clock", "1.0.0").build();
+/// let builder = trunkline::client::Host::builder("app", "1.0.0").server("clock", &clock);
+/// assert_eq!(format!("{builder:?}"), r#"["clock"]"#);
+/// ```
 #[must_use = "a builder does nothing until it connects"]
 pub struct HostBuilder {
     info: Implementation,
@@ -27,6 +33,12 @@ pub struct HostBuilder {
 
 /// Where a server of a host is: a [`Command`] that starts it, a URL (feature `http`), or a
 /// [`Server`] of this process.
+///
+/// ```
+/// use trunkline::client::{Command, Target};
+///
+/// assert!(matches!(Target::from(Command::new("travel-server")), Target::Command(_)));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Target {
@@ -71,12 +83,30 @@ impl HostBuilder {
     }
 
     /// Adds a server under a name of the host's own: letters, digits, `-` and `_`.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").build();
+    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock).server("radio", &clock);
+    /// assert_eq!(builder.connect().await?.servers().collect::<Vec<_>>(), ["clock", "radio"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn server(self, name: impl Into<String>, target: impl Into<Target>) -> Self {
         let client = ClientBuilder::new(self.info.clone());
         self.server_with(name, client, target)
     }
 
     /// The same with a client builder: for headers, deadlines, revisions and layers of its own.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server, client::Host};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").build();
+    /// let old = Client::builder("app", "1.0.0").protocol(Revision::V2025_06_18);
+    /// let host = Host::builder("app", "1.0.0").server_with("clock", old, &clock).connect().await?;
+    /// assert_eq!(host.client("clock").unwrap().revision(), Revision::V2025_06_18);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn server_with(
         mut self,
         name: impl Into<String>,
@@ -88,6 +118,20 @@ impl HostBuilder {
     }
 
     /// Answers the servers' questions. Each question knows which server asks.
+    ///
+    /// ```
+    /// # use trunkline::{Context, Server, ToolError, client::{Hooks, Host}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # async fn book(cx: Context) -> Result<String, ToolError> {
+    /// #     Ok(cx.ask::<bool>("Book it?").await?.accepted()?.to_string())
+    /// # }
+    /// # let inn = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
+    /// let hooks = Hooks::new().on_ask(|it| async move { it.accept(it.server() == Some("inn")) });
+    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).hooks(hooks).connect().await?;
+    /// let booked = host.call_tool("inn.book", ()).await?;
+    /// assert_eq!(booked.content[0].as_text(), Some("true"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.guard.hooks = hooks;
         self
@@ -99,6 +143,16 @@ impl HostBuilder {
     /// Without it everything is left to [`Self::on_consent`]. With neither of them a tool is called
     /// because the program says so, and a server reaches the user, the model and the roots as far
     /// as the program's own [`Self::hooks`] answer it; without hooks it can ask nothing.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::{Consent, Host}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock);
+    /// let host = builder.consent(|_| Consent::deny("Not now.")).connect().await?;
+    /// assert!(host.call_tool("clock.now", ()).await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn consent(mut self, rule: impl Fn(&Wish) -> Consent + Send + Sync + 'static) -> Self {
         self.guard.rule = Some(Arc::new(rule));
         self
@@ -106,6 +160,17 @@ impl HostBuilder {
 
     /// Asks the user whether they agree: about what [`Self::consent`] leaves to them, or about
     /// everything if there is no such rule.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::{Consent, Host}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let builder = Host::builder("app", "1").server("clock", &clock).consent(|_| Consent::Ask);
+    /// let builder = builder.on_consent(|wish| async move { wish.server() == "clock" });
+    /// let host = builder.connect().await?;
+    /// assert!(host.call_tool("clock.now", ()).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_consent<F>(mut self, ask: impl Fn(Wish) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = bool> + Send + 'static,
@@ -115,12 +180,42 @@ impl HostBuilder {
     }
 
     /// Hears the servers' logs, each with the name of its server.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Context, Server, client::Host, model::LogLevel, tool}; use std::sync::mpsc::channel;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
+    /// # let files = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+    /// let (heard, log) = channel();
+    /// let host = Host::builder("app", "1.0.0")
+    ///     .server_with("files", Client::builder("app", "1.0.0").log_level(LogLevel::Info), &files)
+    ///     .on_log(move |server, _| heard.send(server.to_owned()).unwrap())
+    ///     .connect()
+    ///     .await?;
+    /// host.call_tool("files.save", ()).await?;
+    /// assert_eq!(log.recv()?, "files");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_log(mut self, heard: impl Fn(&str, LogMessage) + Send + Sync + 'static) -> Self {
         self.guard.log = Some(Arc::new(heard));
         self
     }
 
     /// Hears of changes, each with the name of its server.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Revision, Server, client::Host, tool}; use std::sync::mpsc::channel;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").tools_later().build();
+    /// # let old = Client::builder("app", "1.0.0").protocol(Revision::V2025_11_25);
+    /// let (heard, changes) = channel();
+    /// let builder = Host::builder("app", "1.0.0").server_with("clock", old, &clock);
+    /// let builder = builder.on_change(move |server, _| heard.send(server.to_owned()).unwrap());
+    /// let host = builder.connect().await?;
+    /// clock.put_tool(tool("now", async || "noon"))?;
+    /// assert_eq!(changes.recv()?, "clock");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn on_change(mut self, heard: impl Fn(&str, &Change) + Send + Sync + 'static) -> Self {
         self.guard.change = Some(Arc::new(heard));
         self
@@ -128,6 +223,16 @@ impl HostBuilder {
 
     /// Connects to all servers, side by side. One that cannot be reached does not keep the others:
     /// [`Host::failures`] has it.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::{Command, Host}};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").build();
+    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock);
+    /// let host = builder.server("gone", Command::new("no-such-server")).connect().await?;
+    /// assert!(host.client("clock").is_some() && host.failures().count() == 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub async fn connect(self) -> Result<Host, HostError> {
         check(&self.servers)?;
         let guard = Arc::new(self.guard);
@@ -178,6 +283,15 @@ impl fmt::Debug for HostBuilder {
 }
 
 /// Why a host cannot be: its servers' names make no sense.
+///
+/// ```
+/// # use trunkline::{Server, client::{Host, HostError}};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let clock = Server::builder("clock", "1.0.0").build();
+/// let builder = Host::builder("app", "1.0.0").server("clock", &clock).server("clock", &clock);
+/// assert_eq!(builder.connect().await.err(), Some(HostError::NameTwice("clock".to_owned())));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostError {

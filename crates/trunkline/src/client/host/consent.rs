@@ -19,6 +19,18 @@ use crate::client::question::{Question, Sampling};
 use crate::client::responder::Responder;
 
 /// What a rule says about a [`Wish`].
+///
+/// ```
+/// use trunkline::client::{Consent, Wish};
+///
+/// let rule = |wish: &Wish| match wish {
+///     Wish::Tool { tool, .. } if tool.starts_with("delete") => Consent::deny("Never."),
+///     _ => Consent::Ask,
+/// };
+/// # let (server, arguments) = ("fs".to_owned(), trunkline::RawJson::null());
+/// let wish = Wish::Tool { server, tool: "delete_all".to_owned(), arguments, annotations: None };
+/// assert_eq!(rule(&wish), Consent::deny("Never."));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consent {
     /// It may be done.
@@ -31,12 +43,29 @@ pub enum Consent {
 
 impl Consent {
     /// It may not be done, for this reason.
+    ///
+    /// ```
+    /// use trunkline::client::Consent;
+    ///
+    /// assert_eq!(Consent::deny("Never."), Consent::Deny("Never.".to_owned()));
+    /// ```
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::Deny(reason.into())
     }
 }
 
 /// Something that needs consent. As a text it is what a user can be asked: ``call `fs.read` ``.
+///
+/// ```
+/// # use trunkline::{Server, client::{Consent, Host}, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let builder = Host::builder("app", "1.0.0").server("clock", &clock);
+/// let host = builder.consent(|wish| Consent::deny(format!("I do not {wish}."))).connect().await?;
+/// let why = host.call_tool("clock.now", ()).await.unwrap_err().to_string();
+/// assert!(why.ends_with("I do not call `clock.now`."), "{why}");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Wish {
@@ -59,6 +88,17 @@ pub enum Wish {
 
 impl Wish {
     /// The server that is to be called, or that asks.
+    ///
+    /// ```
+    /// # use trunkline::{Server, client::{Consent, Host}, tool};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+    /// let trusts = |server: &str| if server == "clock" { Consent::Allow } else { Consent::Ask };
+    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock);
+    /// let host = builder.consent(move |wish| trusts(wish.server())).connect().await?;
+    /// assert!(host.call_tool("clock.now", ()).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     pub fn server(&self) -> &str {
         match self {
             Self::Tool { server, .. } => server,

@@ -252,7 +252,6 @@ impl Switchboard {
         question: InputRequest,
     ) -> Result<oneshot::Receiver<Result<Json, ErrorObject>>, ErrorObject> {
         let board = lock(&self.0);
-        let is_open = |it: &&Arc<Line>| lock(&it.state).outcome.is_none();
         let known = ASKED_DURING.try_with(|it| Some(it.get::<LineName>()?.0.clone()));
         let line = match (known, &board.callers) {
             (Ok(name), _) => name.and_then(|it| board.lines.get(&it)),
@@ -264,7 +263,11 @@ impl Switchboard {
                      of them it is for.",
                 ));
             }
-            (Err(_), _) => board.lines.values().find(is_open),
+            // Whichever call it belongs to: somebody has to be there to hear it.
+            (Err(_), _) => {
+                let open = board.lines.values().filter(|it| lock(&it.state).outcome.is_none());
+                open.min_by_key(|it| it.left().is_some())
+            }
         };
         let line = line.ok_or_else(nobody)?;
         if lock(&line.state).questions.len() >= QUESTIONS {

@@ -1,0 +1,93 @@
+//! `asks`, `timeout` and `visible` → the calls that say them of an entry, whatever its kind.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{LitStr, Path};
+
+use crate::fault::{Faults, place};
+use crate::options::Options;
+
+/// The calls, to follow the constructor of the entry.
+pub(crate) fn read(options: &Options, private: &Path, faults: &mut Faults) -> TokenStream {
+    let mut said = asks(options, private, faults);
+    if let Some(timeout) = faults.keep(options.text("timeout")).flatten() {
+        match milliseconds(&timeout.value()) {
+            Some(length) => {
+                said.extend(quote!(.timeout(::core::time::Duration::from_millis(#length))));
+            }
+            None => faults.add(timeout.span(), no_length(&timeout)),
+        }
+    }
+    if let Some(visible) = faults.keep(options.path("visible")).flatten() {
+        said.extend(quote_spanned!(place(visible.span())=> .visible(#visible)));
+    }
+    said
+}
+
+fn asks(options: &Options, private: &Path, faults: &mut Faults) -> TokenStream {
+    let words = QUESTIONS.map(|it| it.0);
+    let given = faults.keep(options.texts("asks", &words)).unwrap_or_default();
+    let mut said = TokenStream::new();
+    for (at, word) in given.iter().enumerate() {
+        let text = word.value();
+        if given[..at].iter().any(|it| it.value() == text) {
+            faults.add(word.span(), format!("`{text}` is asked twice: keep one of them."));
+        }
+        let Some((_, kind)) = QUESTIONS.iter().find(|it| it.0 == text) else {
+            let words = words.map(|it| format!("`{it}`")).join(", ");
+            faults.add(word.span(), format!("`{text}` is no kind of question: there are {words}."));
+            continue;
+        };
+        let kind = format_ident!("{kind}");
+        said.extend(quote!(.asks(#private::server::QuestionKind::#kind)));
+    }
+    said
+}
+
+/// The length of `30s`, if it has one.
+fn milliseconds(text: &str) -> Option<u64> {
+    let digits = text.find(|it: char| !it.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let (_, factor) = UNITS.iter().find(|it| it.0 == unit.trim_start())?;
+    number.parse::<u64>().ok()?.checked_mul(*factor).filter(|it| *it > 0)
+}
+
+fn no_length(timeout: &LitStr) -> String {
+    let units = UNITS.map(|it| format!("`{}`", it.0)).join(", ");
+    format!(
+        "`{}` is no length of time: write a whole number above 0 and one of {units}, as in \
+         `timeout = \"30s\"`.",
+        timeout.value()
+    )
+}
+
+/// What can be asked, and the variants of `QuestionKind`.
+const QUESTIONS: [(&str, &str); 5] = [
+    ("form", "Form"),
+    ("url", "Url"),
+    ("sampling", "Sampling"),
+    ("sampling_tools", "SamplingWithTools"),
+    ("roots", "Roots"),
+];
+
+/// Units of time, in milliseconds.
+const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000)];
+
+#[cfg(test)]
+mod tests {
+    use super::milliseconds;
+
+    #[test]
+    fn a_length_is_a_number_and_a_unit() {
+        for (text, length) in
+            [("30s", 30_000), ("1500ms", 1_500), ("2 min", 120_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(milliseconds(text), Some(length), "{text}");
+        }
+        let long = format!("{}h", u64::MAX);
+        for text in ["", "30", "s", "0s", "1.5s", "-1s", "30 sec", "1m", "1s ", " 1s", &*long] {
+            assert_eq!(milliseconds(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a check comes upon → faults with their places, and in the end sentences without secrets.
+
+use serde_json::Value;
+
+use super::check::{Checker, Step};
+use super::explain::{Fault, Hint, Kind, Veil};
+use super::words::counted;
+use super::work::COST_OF_FAULT;
+use super::{MOST_VIOLATIONS, Violation};
+
+impl<'a> Checker<'a> {
+    pub(super) fn violations(mut self, value: &'a Value) -> Vec<Violation> {
+        self.run(0, value);
+        if self.work.is_spent() {
+            let why = self.work.why.take();
+            let why = why.unwrap_or_else(|| "is too much to be checked against its schema".into());
+            self.faults.clear();
+            self.failed = 0;
+            self.place.clear();
+            self.fault(Kind::Other, &why);
+        }
+        let mut violations: Vec<Violation> = Vec::new();
+        let mut more = self.failed - self.faults.len();
+        for fault in std::mem::take(&mut self.faults) {
+            let veil = self.veil(&fault.pointer);
+            let message = fault.in_words(self.subject, &veil);
+            let pointer = match veil {
+                Veil::Within(secret) => secret.to_owned(),
+                _ => fault.pointer,
+            };
+            if violations.iter().any(|it| it.message == message) {
+                continue;
+            }
+            match violations.len() < MOST_VIOLATIONS {
+                true => violations.push(Violation { pointer, message }),
+                false => more += 1,
+            }
+        }
+        if more > 0 {
+            let message = format!("And {} more.", counted(more as u64, "fault", "faults"));
+            violations.push(Violation { pointer: String::new(), message });
+        }
+        violations
+    }
+
+    /// What must not be told of a place.
+    fn veil(&self, pointer: &str) -> Veil<'_> {
+        let ends = pointer.match_indices('/').map(|it| it.0).chain([pointer.len()]);
+        let mut veil = if self.shows_values { Veil::Nothing } else { Veil::Values };
+        for end in ends {
+            let place = &pointer[..end];
+            if let Some(secret) = self.secrets.get(place) {
+                return Veil::Within(secret);
+            }
+            // The whole has room for members that have nothing to do with its secrets.
+            if self.holders.contains(place) && (end > 0 || pointer.is_empty()) {
+                veil = Veil::Values;
+            }
+        }
+        veil
+    }
+
+    pub(super) fn fault(&mut self, kind: Kind<'a>, says: &str) {
+        self.add(kind, says, None, None);
+    }
+
+    pub(super) fn fault_with(&mut self, kind: Kind<'a>, hint: Hint<'a>) {
+        self.add(kind, "", None, Some(hint));
+    }
+
+    /// A fault of the value itself. An empty text stands for what the kind says.
+    pub(super) fn fault_of(&mut self, kind: Kind<'a>, value: &'a Value, says: &str) {
+        self.add(kind, says, Some(value), None);
+    }
+
+    fn add(
+        &mut self,
+        kind: Kind<'a>,
+        says: &str,
+        found: Option<&'a Value>,
+        hint: Option<Hint<'a>>,
+    ) {
+        match self.faults.len() < MOST_FAULTS {
+            true => {
+                let pointer = self.pointer();
+                self.note(Fault { pointer, kind, says: says.to_owned(), found, hint });
+            }
+            false => self.failed += 1,
+        }
+    }
+
+    pub(super) fn note(&mut self, fault: Fault<'a>) {
+        self.work.spend(COST_OF_FAULT + fault.pointer.len() + fault.says.len());
+        self.failed += 1;
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(fault);
+        }
+    }
+
+    /// Remembers that there is a secret here, or somewhere within.
+    pub(super) fn guard(&mut self, is_secret: bool) {
+        let pointer = self.pointer();
+        self.work.spend(COST_OF_FAULT + pointer.len());
+        match is_secret {
+            true => self.secrets.insert(pointer),
+            false => self.holders.insert(pointer),
+        };
+    }
+
+    pub(super) fn pointer(&self) -> String {
+        use std::fmt::Write;
+        self.place.iter().fold(String::new(), |mut text, step| {
+            let written = match step {
+                Step::Name(name) => {
+                    write!(text, "/{}", name.replace('~', "~0").replace('/', "~1"))
+                }
+                Step::Index(index) => write!(text, "/{index}"),
+            };
+            written.expect("a `String` takes all that is written to it");
+            text
+        })
+    }
+}
+
+/// How many faults are kept while looking for all.
+pub(super) const MOST_FAULTS: usize = 100;
