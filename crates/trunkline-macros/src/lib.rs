@@ -130,8 +130,8 @@ use proc_macro::TokenStream;
 ///     city
 /// }
 ///
-/// let book = book.entry().icon(Icon::new("https://example.com/bed.png"));
-/// let server = Server::builder("travel", "1.0.0").tool(book).build();
+/// let icon = Icon::new("https://example.com/bed.png");
+/// let server = Server::builder("travel", "1.0.0").tool(book.entry().icon(icon)).build();
 /// # let _ = server;
 /// ```
 ///
@@ -235,8 +235,8 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     format!("Plan a day in {city}.")
 /// }
 ///
-/// let plan = plan.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
-/// let server = trunkline::Server::builder("travel", "1.0.0").prompt(plan).build();
+/// let with_cities = plan.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
+/// let server = trunkline::Server::builder("travel", "1.0.0").prompt(with_cities).build();
 /// # let _ = server;
 /// ```
 #[proc_macro_attribute]
@@ -277,8 +277,8 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     format!("Rooms in {city}.")
 /// }
 ///
-/// let rooms = rooms.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
-/// let server = trunkline::Server::builder("travel", "1.0.0").resource(rooms).build();
+/// let with_cities = rooms.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
+/// let server = trunkline::Server::builder("travel", "1.0.0").resource(with_cities).build();
 /// # let _ = server;
 /// ```
 #[proc_macro_attribute]

@@ -20,9 +20,9 @@ use trunkline_wire::model::{CallToolResult, InputRequest, TASKS_EXTENSION, Task,
 pub struct TaskBounds {
     /// Tasks kept at once.
     pub tasks: usize,
-    /// How long a task is kept when the requestor does not say.
+    /// How long a task is kept after its end when the requestor does not say.
     pub ttl: Duration,
-    /// The longest a task is kept.
+    /// The longest a task is kept after its end, and the longest it may work.
     pub max_ttl: Duration,
     /// How often a requestor should ask.
     pub poll: Duration,
@@ -44,7 +44,7 @@ impl Default for TaskBounds {
 /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
 /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
 /// tasks.create("t-1".into(), None, None, noon(), now).unwrap();
-/// let done = tasks.finish("t-1", Ok(CallToolResult::text("booked")), noon()).unwrap();
+/// let done = tasks.finish("t-1", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
 /// assert_eq!(done.task().status, TaskStatus::Completed);
 /// // After its time nobody remembers it.
 /// assert_eq!(tasks.get("t-1", now + Duration::from_secs(301)).err(), Some(TaskError::Unknown));
@@ -70,6 +70,9 @@ pub struct Record {
     /// Whom it belongs to, if it belongs to somebody.
     owner: Option<String>,
     order: u64,
+    /// When its work must be over.
+    ends: Instant,
+    /// When it is forgotten; not before it is over.
     expires: Instant,
     outcome: Option<TaskOutcome>,
     questions: BTreeMap<String, InputRequest>,
@@ -109,8 +112,8 @@ pub struct SavedTask {
 /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
 /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
 /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-/// tasks.cancel("t", noon()).unwrap();
-/// assert_eq!(tasks.cancel("t", noon()).err(), Some(TaskError::Terminal));
+/// tasks.cancel("t", noon(), now).unwrap();
+/// assert_eq!(tasks.cancel("t", noon(), now).err(), Some(TaskError::Terminal));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskError {
@@ -163,7 +166,8 @@ impl Tasks {
             task: task.clone(),
             owner,
             order,
-            expires: now + ttl,
+            ends: now + self.bounds.max_ttl,
+            expires: now + self.bounds.max_ttl + ttl,
             outcome: None,
             questions: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -199,8 +203,10 @@ impl Tasks {
         }
         let order = known.unwrap_or_else(|| self.next_order());
         let SavedTask { task, owner, outcome, questions, answers } = saved;
+        let ttl = Duration::from_millis(task.ttl_ms.unwrap_or(0));
+        let ends = expires.checked_sub(ttl).unwrap_or(now);
         let record =
-            Record { task, owner, order, expires, outcome, questions, answers, is_elsewhere };
+            Record { task, owner, order, ends, expires, outcome, questions, answers, is_elsewhere };
         self.tasks.insert(id, record);
         Ok(())
     }
@@ -251,7 +257,7 @@ impl Tasks {
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
     /// let error = trunkline_wire::jsonrpc::ErrorObject::new(-32000, "Sold out.");
-    /// let record = tasks.finish("t", Err(error), noon()).unwrap();
+    /// let record = tasks.finish("t", Err(error), noon(), now).unwrap();
     /// assert_eq!(record.task().status_message.as_deref(), Some("Sold out."));
     /// ```
     pub fn finish(
@@ -259,8 +265,10 @@ impl Tasks {
         id: &str,
         outcome: Result<CallToolResult, ErrorObject>,
         stamp: String,
+        now: Instant,
     ) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
+        record.expires = record.expires_if_over(now);
         let mut saved = record.save();
         saved.finish(outcome, stamp);
         record.task = saved.task;
@@ -274,10 +282,11 @@ impl Tasks {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// assert_eq!(tasks.cancel("t", noon()).unwrap().task().status, TaskStatus::Cancelled);
+    /// assert_eq!(tasks.cancel("t", noon(), now).unwrap().task().status, TaskStatus::Cancelled);
     /// ```
-    pub fn cancel(&mut self, id: &str, stamp: String) -> Result<&Record, TaskError> {
+    pub fn cancel(&mut self, id: &str, stamp: String, now: Instant) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
+        record.expires = record.expires_if_over(now);
         record.task.status = TaskStatus::Cancelled;
         record.task.status_message = Some("The task was cancelled.".to_owned());
         record.questions.clear();
@@ -424,8 +433,7 @@ impl SavedTask {
     /// assert_eq!(saved.task.status, TaskStatus::Completed);
     /// ```
     pub fn finish(&mut self, outcome: TaskOutcome, stamp: String) {
-        self.task.status =
-            if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
+        self.task.status = if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
         self.task.status_message = outcome.as_ref().err().map(|error| error.message.clone());
         self.task.last_updated_at = stamp;
         self.outcome = Some(outcome);
@@ -450,7 +458,7 @@ impl Record {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let record = tasks.finish("t", Ok(CallToolResult::error("Sold out.")), noon()).unwrap();
+    /// let record = tasks.finish("t", Ok(CallToolResult::error("Sold out.")), noon(), now).unwrap();
     /// assert_eq!(record.task().status, TaskStatus::Completed);
     /// assert_eq!(record.core_task().status, TaskStatus::Failed);
     /// ```
@@ -467,7 +475,7 @@ impl Record {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let record = tasks.finish("t", Ok(CallToolResult::text("booked")), noon()).unwrap();
+    /// let record = tasks.finish("t", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
     /// assert!(record.outcome().unwrap().is_ok());
     /// ```
     pub fn outcome(&self) -> Option<&Result<CallToolResult, ErrorObject>> {
@@ -491,10 +499,37 @@ impl Record {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// tasks.cancel("t", noon(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().expires(), now + TaskBounds::default().ttl);
     /// ```
     pub fn expires(&self) -> Instant {
         self.expires
+    }
+
+    /// When it will be forgotten if it is over `now`.
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// let record = tasks.get("t", now).unwrap();
+    /// assert!(record.expires_if_over(now) < record.expires());
+    /// ```
+    pub fn expires_if_over(&self, now: Instant) -> Instant {
+        match self.is_over() {
+            true => self.expires,
+            false => now + Duration::from_millis(self.task.ttl_ms.unwrap_or(0)),
+        }
+    }
+
+    /// When its work must be over.
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
+    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().ends(), now + TaskBounds::default().max_ttl);
+    /// ```
+    pub fn ends(&self) -> Instant {
+        self.ends
     }
 
     /// Whether somebody else works on it: what is known here may be old.
@@ -564,7 +599,7 @@ impl Record {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// assert!(tasks.cancel("t", noon()).unwrap().is_over());
+    /// assert!(tasks.cancel("t", noon(), now).unwrap().is_over());
     /// ```
     pub fn is_over(&self) -> bool {
         matches!(

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
-use trunkline_proto::{Ask, Attached, CallError, CallKey, Change, Heard, Input, Ticket, Timing, Utterance};
+use trunkline_proto::{
+    Ask, Attached, CallError, CallKey, Change, Heard, Input, Ticket, Timing, Utterance,
+};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
 
@@ -320,8 +322,8 @@ impl Voice {
     /// # let core = server::Server::new(config);
     /// # let (near, far) = memory::pair();
     /// let limits = Limits::default().queue(1);
-    /// let voice = Driver::new(core, Arc::new(Nobody), far, None, limits);
-    /// let (_driver, voice) = (&voice, voice.voice());
+    /// let driver = Driver::new(core, Arc::new(Nobody), far, None, limits);
+    /// let voice = driver.voice();
     /// assert!(voice.try_changed(Change::Tools));
     /// assert!(!voice.try_changed(Change::Prompts), "the first is not said yet");
     /// # }

@@ -28,6 +28,7 @@ mod http;
 mod job;
 mod listeners;
 mod lists;
+mod log;
 mod prompt;
 mod proxy;
 mod resource;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
 
-use super::Server;
+use super::{Server, log};
 
 /// How a server is to be reached.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +28,9 @@ impl fmt::Display for Unclear {
 impl Server {
     /// Serves as the command line says, as the last thing that `main` does: over stdio if it says
     /// nothing; over HTTP after `--http ADDRESS` (with the feature `http`); `--help` and `--version`
-    /// do what they should. What goes wrong is told on stderr.
+    /// do what they should. What goes wrong is told on stderr, and so are warnings and errors of
+    /// handlers unless the program has a `tracing` subscriber of its own. SIGTERM and Ctrl-C let a
+    /// server over HTTP finish what it is at.
     ///
     /// ```no_run
     /// use std::process::ExitCode;
@@ -39,6 +41,7 @@ impl Server {
     /// }
     /// ```
     pub fn run(&self) -> ExitCode {
+        log::to_stderr();
         match self.way(std::env::args_os().skip(1)) {
             Ok(Way::Say(text)) => {
                 say(&text);
@@ -61,8 +64,10 @@ impl Server {
             #[cfg(feature = "http")]
             ["--http"] => Ok(Way::Http("127.0.0.1:8000".to_owned())),
             #[cfg(feature = "http")]
-            ["--http", address] => Ok(Way::Http((*address).to_owned())),
-            [other, ..] => Err(Unclear(format!("`{other}` is not clear. {}", self.usage()))),
+            ["--http", address] => Ok(Way::Http(complete(address))),
+            #[cfg(feature = "http")]
+            [one] if one.starts_with("--http=") => Ok(Way::Http(complete(&one["--http=".len()..]))),
+            [.., other] => Err(Unclear(format!("`{other}` is not clear. {}", self.usage()))),
         }
     }
 
@@ -71,20 +76,52 @@ impl Server {
         let http = if cfg!(feature = "http") { " [--http [ADDRESS]]" } else { "" };
         format!(
             "Usage: {name}{http}\nServes MCP over stdin and stdout{}.",
-            if cfg!(feature = "http") { ", or over HTTP; by default at 127.0.0.1:8000" } else { "" }
+            if cfg!(feature = "http") {
+                ", or over HTTP; by default at 127.0.0.1:8000"
+            } else {
+                ""
+            }
         )
     }
 
     /// Serves HTTP until it is told to stop.
     #[cfg(feature = "http")]
-    fn run_http(&self, address: &str) -> std::io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let listener = super::bind(address).await?;
-            say(&format!("Listening at http://{}/mcp", listener.local_addr()?));
-            self.http().serve(listener, std::future::pending()).await
+    fn run_http(&self, address: &str) -> Result<(), Unclear> {
+        let failed = |error: std::io::Error| {
+            Unclear(format!("It cannot be served at `{address}`: {error}. Try another address."))
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(failed)?.block_on(async {
+            let listener = super::bind(address).await.map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            say(&format!("Listening at http://{address}/mcp"));
+            self.http().serve(listener, told_to_stop()).await.map_err(failed)
         })
     }
+}
+
+/// An address of which only the port is given is on this machine.
+#[cfg(feature = "http")]
+fn complete(address: &str) -> String {
+    match address.strip_prefix(':').unwrap_or(address) {
+        port if port.parse::<u16>().is_ok() => format!("127.0.0.1:{port}"),
+        _ => address.to_owned(),
+    }
+}
+
+/// SIGTERM, or Ctrl-C.
+#[cfg(feature = "http")]
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+        return std::future::pending().await;
+    };
+    std::future::poll_fn(|cx| {
+        let is_told = terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready();
+        if is_told { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
 }
 
 fn told<E: fmt::Display>(served: Result<(), E>) -> ExitCode {
@@ -116,7 +153,9 @@ mod tests {
     fn a_command_line_says_how_to_serve() {
         assert_eq!(way(&[]), Ok(Way::Stdio));
         assert_eq!(way(&["--version"]), Ok(Way::Say("travel 1.2.3".to_owned())));
-        assert!(matches!(way(&["--help"]), Ok(Way::Say(text)) if text.starts_with("Usage: travel")));
+        assert!(
+            matches!(way(&["--help"]), Ok(Way::Say(text)) if text.starts_with("Usage: travel"))
+        );
         assert!(way(&["serve"]).unwrap_err().0.starts_with("`serve` is not clear. Usage: travel"));
     }
 
@@ -124,7 +163,10 @@ mod tests {
     #[test]
     fn an_address_is_for_http() {
         let address = "127.0.0.1:0".to_owned();
-        assert_eq!(way(&["--http", "127.0.0.1:0"]), Ok(Way::Http(address)));
+        assert_eq!(way(&["--http", "127.0.0.1:0"]), Ok(Way::Http(address.clone())));
+        assert_eq!(way(&["--http=127.0.0.1:0"]), Ok(Way::Http(address.clone())));
+        assert_eq!(way(&["--http", ":0"]), Ok(Way::Http(address)));
+        assert!(way(&["--http", "127.0.0.1:0", "more"]).unwrap_err().0.starts_with("`more`"));
         assert!(matches!(way(&["--http"]), Ok(Way::Http(_))));
     }
 }

@@ -248,20 +248,21 @@ impl Inner {
     /// Lets the work on a task go on by itself.
     fn work_on(self: &Arc<Self>, id: &str, job: Job, context: Context) {
         let now = now();
-        let expires = lock(&self.tasks.register).get(id, now).map(Record::expires);
-        let ttl = expires.map_or(Duration::ZERO, |it| it.saturating_duration_since(now));
+        let ends = lock(&self.tasks.register).get(id, now).map(Record::ends);
+        let time = ends.map_or(Duration::ZERO, |it| it.saturating_duration_since(now));
         let (server, task) = (Arc::downgrade(self), id.to_owned());
         let watch = match &job.target {
             Target::Tool(tool) => Watch::on_task(&tool.tool.name),
             _ => None,
         };
         let work = async move {
-            // Nobody can ask for a task once its time is over, so its work is over too.
-            let outcome = timeout(ttl, follow(watch, run(job, context))).await;
-            match (server.upgrade(), outcome) {
-                (Some(server), Ok(outcome)) => server.task_done(&task, outcome).await,
-                (Some(server), Err(_)) => server.tasks.forget(&task),
-                (None, _) => {}
+            let outcome = timeout(time, follow(watch, run(job, context))).await;
+            let outcome = outcome.unwrap_or_else(|_| {
+                let why = "The task took longer than the server lets tasks work.";
+                Err(ErrorObject::internal("timeout", why))
+            });
+            if let Some(server) = server.upgrade() {
+                server.task_done(&task, outcome).await;
             }
         };
         let stop = self.tasks.spawn(work);
@@ -276,8 +277,9 @@ impl Inner {
         if !self.keep_outcome(id, &outcome).await {
             return;
         }
-        let finished =
-            lock(&self.tasks.register).finish(id, outcome, stamp()).map(|it| self.change(it));
+        let finished = lock(&self.tasks.register)
+            .finish(id, outcome, stamp(), now())
+            .map(|it| self.change(it));
         self.tasks.leave(id);
         if let Ok(change) = finished {
             self.task_changed(&change);

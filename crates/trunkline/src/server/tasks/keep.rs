@@ -206,7 +206,9 @@ impl Inner {
     /// Keeps what a task came to before anybody hears of it, for as long as that takes. Says
     /// whether it is ours to tell.
     pub(super) async fn keep_outcome(&self, id: &str, outcome: &TaskOutcome) -> bool {
-        let Some(live) = self.tasks.live(id) else { return true };
+        // Without a store there is nothing to keep; with one, a task that is not worked on here any
+        // more is somebody else's to tell.
+        let Some(live) = self.tasks.live(id) else { return self.tasks.keeper.is_none() };
         let mut pause = Duration::from_millis(100);
         loop {
             match self.keep_now(id, &live, Some(outcome)).await {
@@ -269,19 +271,27 @@ impl Inner {
         let now = now();
         let mut register = lock(&self.tasks.register);
         let record = register.get(id, now).ok()?;
-        let left = record.expires().saturating_duration_since(now).max(Duration::from_millis(1));
         let mut task = record.save();
+        let mut expires = record.expires();
         if let Some(outcome) = outcome
             && !record.is_over()
         {
             task.finish(outcome.clone(), stamp());
+            expires = record.expires_if_over(now);
+        }
+        let left = expires.saturating_duration_since(now).max(Duration::from_millis(1));
+        // What is over is not begun again: what it was begun with need not be known any more.
+        let (mut plan, mut journal) = (live.saved.plan.clone(), Journal::default());
+        match task.task.status.is_terminal() {
+            true => plan.arguments = None,
+            false => journal = lock(&live.notebook).journal().clone(),
         }
         let stored = Stored {
             runner: runner.to_owned(),
             expires: unix_millis().saturating_add(u64::try_from(left.as_millis()).ok()?),
             task,
-            plan: live.saved.plan.clone(),
-            journal: lock(&live.notebook).journal().clone(),
+            plan,
+            journal,
         };
         Some((Json::of(&stored), left))
     }

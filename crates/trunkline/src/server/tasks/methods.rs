@@ -99,7 +99,9 @@ impl Inner {
         let cancelled = {
             let mut register = lock(&self.tasks.register);
             find(&mut register, id, owner)?;
-            register.cancel(id, stamp()).map(|record| (record.core_task(), self.change(record)))
+            register
+                .cancel(id, stamp(), now())
+                .map(|record| (record.core_task(), self.change(record)))
         };
         let task = match cancelled {
             Ok((task, change)) => {
