@@ -388,7 +388,7 @@ impl ServerBuilder {
     }
 
     /// The server.
-    ///
+    /// ```
     /// let server = trunkline::Server::builder("empty", "1.0.0").build();
     /// assert!(format!("{server:?}").contains("empty"));
     /// ```

@@ -485,10 +485,10 @@ fn null_is_forgiven_where_that_makes_nothing_wrong() {
         super::read::<Value>(Some(&compile(&schema).by_hand()), Some(&Json::of(&value))).is_ok()
     };
     let text = json!({ "properties": { "a": { "type": "string" } } });
-    let null = json!({ "properties": { "a": { "type": "null" } } });
+    let nothing = json!({ "properties": { "a": { "type": "null" } } });
     let value = json!({ "a": null });
     assert!(reads(text.clone(), value.clone()));
-    assert!(reads(json!({ "oneOf": [text, null] }), value.clone()), "only one fits as it is");
+    assert!(reads(json!({ "oneOf": [text, nothing] }), value.clone()), "only one fits as it is");
     assert!(reads(json!({ "oneOf": [text, { "type": "string" }] }), value.clone()));
     assert!(!reads(json!({ "oneOf": [text, text] }), value.clone()), "both fit with forgiveness");
     assert!(reads(json!({ "not": text }), value.clone()));
