@@ -12,8 +12,7 @@ use trunkline_wire::model::{CallToolResult, InputRequest, TASKS_EXTENSION, Task,
 
 /// How many tasks there may be and how long they are kept.
 /// ```
-/// # use trunkline_proto::task::TaskBounds;
-/// let bounds = TaskBounds { tasks: 10, ..TaskBounds::default() };
+/// let bounds = trunkline_proto::task::TaskBounds { tasks: 10, ..Default::default() };
 /// assert!(bounds.ttl < bounds.max_ttl);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +42,9 @@ impl Default for TaskBounds {
 /// ```
 /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
 /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-/// tasks.create("t-1".into(), None, None, noon(), now).unwrap();
-/// let done = tasks.finish("t-1", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
+/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+/// let done = tasks.finish("t", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
 /// assert_eq!(done.task().status, TaskStatus::Completed);
-/// // After its time nobody remembers it.
-/// assert_eq!(tasks.get("t-1", now + Duration::from_secs(301)).err(), Some(TaskError::Unknown));
 /// ```
 #[derive(Debug, Default)]
 pub struct Tasks {
@@ -58,11 +55,9 @@ pub struct Tasks {
 
 /// One task.
 /// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-/// let record = tasks.get("t", now).unwrap();
-/// assert!(!record.is_over() && record.outcome().is_none());
+/// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+/// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+/// assert!(!tasks.get("t", now).unwrap().is_over());
 /// ```
 #[derive(Debug)]
 pub struct Record {
@@ -109,11 +104,10 @@ pub struct SavedTask {
 
 /// Why a task cannot be changed.
 /// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-/// tasks.cancel("t", noon(), now).unwrap();
-/// assert_eq!(tasks.cancel("t", noon(), now).err(), Some(TaskError::Terminal));
+/// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+/// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+/// tasks.cancel("t", "12:00".into(), now).unwrap();
+/// assert_eq!(tasks.cancel("t", "12:01".into(), now).err(), Some(TaskError::Terminal));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskError {
@@ -128,10 +122,9 @@ pub enum TaskError {
 impl Tasks {
     /// An empty register.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+    /// # use std::time::*; use trunkline_proto::task::*;
     /// let mut tasks = Tasks::new(TaskBounds { tasks: 0, ..TaskBounds::default() });
-    /// let full = tasks.create("t".into(), None, None, noon(), now);
+    /// let full = tasks.create("t".into(), None, None, "12:00".into(), Instant::now());
     /// assert_eq!(full, Err(TaskError::Full));
     /// ```
     pub fn new(bounds: TaskBounds) -> Self {
@@ -140,10 +133,10 @@ impl Tasks {
 
     /// Begins a task under an id that nobody can guess. `stamp` is the wall clock's time.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// let task = tasks.create("t".into(), None, Some(5_000), noon(), now).unwrap();
-    /// assert_eq!((task.status, task.ttl_ms), (TaskStatus::Working, Some(5_000)));
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// let task = tasks.create("other".into(), None, Some(5_000), "12:00".into(), now).unwrap();
+    /// assert_eq!(task.ttl_ms, Some(5_000));
     /// ```
     pub fn create(
         &mut self,
@@ -180,13 +173,11 @@ impl Tasks {
     /// Takes in a task that was kept elsewhere, in the place of what is known of it. It is
     /// forgotten at `expires`.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
     /// let (saved, later) = (tasks.get("t", now).unwrap().save(), now + Duration::from_secs(9));
-    /// let mut after_a_fall = Tasks::default();
-    /// after_a_fall.restore(saved, false, later, now).unwrap();
-    /// assert_eq!(after_a_fall.get("t", now).unwrap().expires(), later);
+    /// tasks.restore(saved, true, later, now).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().expires(), later);
     /// ```
     pub fn restore(
         &mut self,
@@ -213,11 +204,9 @@ impl Tasks {
 
     /// One task.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().task().task_id, "t");
-    /// assert_eq!(tasks.get("other", now).err(), Some(TaskError::Unknown));
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// assert!(tasks.get("t", now).is_ok() && tasks.get("other", now).is_err());
     /// ```
     pub fn get(&mut self, id: &str, now: Instant) -> Result<&Record, TaskError> {
         self.expire(now);
@@ -227,10 +216,9 @@ impl Tasks {
     /// The tasks of `owner` in order of creation, from `after` on: at most `page` of them, and
     /// where to go on.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// tasks.create("mine".into(), Some("alice".into()), None, noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// tasks.create("mine".into(), Some("alice".into()), None, "12:00".into(), now).unwrap();
     /// let (found, next) = tasks.list(Some("alice"), 0, 10, now);
     /// assert_eq!((found.len(), found[0].task().task_id.as_str(), next), (1, "mine", None));
     /// ```
@@ -253,12 +241,10 @@ impl Tasks {
 
     /// The handler is done.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let error = trunkline_wire::jsonrpc::ErrorObject::new(-32000, "Sold out.");
-    /// let record = tasks.finish("t", Err(error), noon(), now).unwrap();
-    /// assert_eq!(record.task().status_message.as_deref(), Some("Sold out."));
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// let done = Ok(trunkline_wire::model::CallToolResult::text("booked"));
+    /// assert!(tasks.finish("t", done, "12:00".into(), now).unwrap().is_over());
     /// ```
     pub fn finish(
         &mut self,
@@ -279,10 +265,9 @@ impl Tasks {
 
     /// The requestor does not want it any more.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// assert_eq!(tasks.cancel("t", noon(), now).unwrap().task().status, TaskStatus::Cancelled);
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// assert!(tasks.cancel("t", "12:00".into(), now).unwrap().is_over());
     /// ```
     pub fn cancel(&mut self, id: &str, stamp: String, now: Instant) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
@@ -297,11 +282,10 @@ impl Tasks {
     /// The handler has a question for the requestor, under a key that the call has not used yet.
     /// Returns the answer if there is one already: to the same question before a fall.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// assert_eq!(tasks.ask("t", "where", InputRequest::Roots, noon()), Ok(None));
-    /// assert_eq!(tasks.get("t", now).unwrap().task().status, TaskStatus::InputRequired);
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// let roots = trunkline_wire::model::InputRequest::Roots;
+    /// assert_eq!(tasks.ask("t", "where", roots, "12:00".into()), Ok(None));
     /// ```
     pub fn ask(
         &mut self,
@@ -322,11 +306,10 @@ impl Tasks {
 
     /// The handler says how it gets on.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let record = tasks.say("t", "Half way.".into(), noon()).unwrap();
-    /// assert_eq!(record.task().status_message.as_deref(), Some("Half way."));
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// let task = tasks.say("t", "Half way.".into(), "12:00".into()).unwrap().task();
+    /// assert_eq!(task.status_message.as_deref(), Some("Half way."));
     /// ```
     pub fn say(&mut self, id: &str, message: String, stamp: String) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
@@ -340,9 +323,8 @@ impl Tasks {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// # use trunkline_wire::jsonrpc::Object;
     /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
-    /// let given = Object::parse(r#"{"where":{"roots":[]},"unasked":1}"#).unwrap();
+    /// let given = trunkline_wire::jsonrpc::Object::parse(r#"{"where":{},"unasked":1}"#).unwrap();
     /// assert_eq!(tasks.answer("t", &given, noon()).unwrap().len(), 1);
     /// ```
     pub fn answer(
@@ -387,9 +369,8 @@ impl Tasks {
 
     /// Somebody else works on a task from now on.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
     /// tasks.lend("t");
     /// assert!(tasks.get("t", now).unwrap().is_elsewhere());
     /// ```
@@ -401,9 +382,8 @@ impl Tasks {
 
     /// Forgets a task before its time.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
     /// tasks.forget("t");
     /// assert_eq!(tasks.get("t", now).err(), Some(TaskError::Unknown));
     /// ```
@@ -444,10 +424,9 @@ impl SavedTask {
 impl Record {
     /// The task as 2026-07-28 sees it: a tool that reports an error has still completed.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().task().created_at, "12:00");
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// assert_eq!(tasks.get("t", now).unwrap().task().task_id, "t");
     /// ```
     pub fn task(&self) -> &Task {
         &self.task
@@ -458,8 +437,7 @@ impl Record {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let record = tasks.finish("t", Ok(CallToolResult::error("Sold out.")), noon(), now).unwrap();
-    /// assert_eq!(record.task().status, TaskStatus::Completed);
+    /// let record = tasks.finish("t", Ok(CallToolResult::error("Full.")), noon(), now).unwrap();
     /// assert_eq!(record.core_task().status, TaskStatus::Failed);
     /// ```
     pub fn core_task(&self) -> Task {
@@ -472,11 +450,9 @@ impl Record {
 
     /// What it came to, once it is over; a cancelled task has no outcome.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let record = tasks.finish("t", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
-    /// assert!(record.outcome().unwrap().is_ok());
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// assert!(tasks.get("t", now).unwrap().outcome().is_none(), "it is at work");
     /// ```
     pub fn outcome(&self) -> Option<&Result<CallToolResult, ErrorObject>> {
         self.outcome.as_ref()
@@ -484,10 +460,10 @@ impl Record {
 
     /// Whether it is there for `caller`. What belongs to somebody is there for nobody else.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// tasks.create("t".into(), Some("alice".into()), None, noon(), now).unwrap();
-    /// let record = tasks.get("t", now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// tasks.create("mine".into(), Some("alice".into()), None, "12:00".into(), now).unwrap();
+    /// let record = tasks.get("mine", now).unwrap();
     /// assert!(record.is_for(Some("alice")) && !record.is_for(Some("bob")));
     /// ```
     pub fn is_for(&self, caller: Option<&str>) -> bool {
@@ -496,10 +472,9 @@ impl Record {
 
     /// When it will be forgotten.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// tasks.cancel("t", noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// tasks.cancel("t", "12:00".into(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().expires(), now + TaskBounds::default().ttl);
     /// ```
     pub fn expires(&self) -> Instant {
@@ -508,11 +483,9 @@ impl Record {
 
     /// When it will be forgotten if it is over `now`.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let record = tasks.get("t", now).unwrap();
-    /// assert!(record.expires_if_over(now) < record.expires());
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// assert!(tasks.get("t", now).unwrap().expires_if_over(now) > now);
     /// ```
     pub fn expires_if_over(&self, now: Instant) -> Instant {
         match self.is_over() {
@@ -523,9 +496,8 @@ impl Record {
 
     /// When its work must be over.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().ends(), now + TaskBounds::default().max_ttl);
     /// ```
     pub fn ends(&self) -> Instant {
@@ -534,9 +506,8 @@ impl Record {
 
     /// Whether somebody else works on it: what is known here may be old.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
     /// assert!(!tasks.get("t", now).unwrap().is_elsewhere());
     /// ```
     pub fn is_elsewhere(&self) -> bool {
@@ -548,9 +519,9 @@ impl Record {
     /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
     /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
     /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// # use trunkline_wire::jsonrpc::Object;
     /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
-    /// tasks.answer("t", &Object::parse(r#"{"where":{}}"#).unwrap(), noon()).unwrap();
+    /// let given = trunkline_wire::jsonrpc::Object::parse(r#"{"where":{}}"#).unwrap();
+    /// tasks.answer("t", &given, noon()).unwrap();
     /// let record = tasks.get("t", now).unwrap();
     /// assert!(record.answer("where", &Json::of(&InputRequest::Roots)).is_some());
     /// ```
@@ -560,9 +531,8 @@ impl Record {
 
     /// The task as it is kept where it outlives the process.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
     /// assert_eq!(tasks.get("t", now).unwrap().save().task.task_id, "t");
     /// ```
     pub fn save(&self) -> SavedTask {
@@ -596,10 +566,9 @@ impl Record {
 
     /// Whether nothing will change any more.
     /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// assert!(tasks.cancel("t", noon(), now).unwrap().is_over());
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// assert!(tasks.cancel("t", "12:00".into(), now).unwrap().is_over());
     /// ```
     pub fn is_over(&self) -> bool {
         matches!(
@@ -615,8 +584,8 @@ fn millis(duration: Duration) -> u64 {
 
 /// What a client hears that did not declare the extension of 2026-07-28.
 /// ```
-/// # use trunkline_proto::task::missing_extension;
-/// assert!(missing_extension().message.contains("`io.modelcontextprotocol/tasks`"));
+/// let message = trunkline_proto::task::missing_extension().message;
+/// assert!(message.contains("`io.modelcontextprotocol/tasks`"));
 /// ```
 pub fn missing_extension() -> ErrorObject {
     let data = serde_json::json!({

@@ -1,7 +1,7 @@
 //! Streamable HTTP and the old HTTP+SSE ⇄ the protocol.
 //!
-//! A request of 2026-07-28 is answered where it came in ([`exchange`]); an older one belongs to a
-//! session ([`session`]). Which is which, `trunkline_proto::http` decides; [`endpoint`] asks it and
+//! A request of 2026-07-28 is answered where it came in (`exchange.rs`); an older one belongs to a
+//! session (`session.rs`). Which is which, `trunkline_proto::http` decides; [`Endpoint`] asks it and
 //! does what it says. [`serve`] accepts connections and closes those that do not move.
 
 mod body;

@@ -1,6 +1,6 @@
 //! Messages ⇄ POSTs and event streams: the client's end of HTTP.
 //!
-//! [`HttpDriver`] is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the
+//! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the
 //! conversation. Each message that goes out is carried by a task of its own (`client/courier.rs`),
 //! which reports back; dropping its entry here stops it.
 

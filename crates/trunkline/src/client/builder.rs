@@ -289,6 +289,14 @@ impl<H: Responder> ClientBuilder<H> {
     /// Trusts servers whose certificate was issued by this one, such as a company's own; beside
     /// those that browsers trust. One certificate or more in PEM. What is wrong with it, connecting
     /// says.
+    ///
+    /// ```
+    /// # use trunkline::Client; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let builder = Client::builder("example", "1.0.0").root_certificate(b"not a certificate");
+    /// let error = builder.connect_http("https://127.0.0.1:9/mcp").await.unwrap_err();
+    /// assert_eq!(error.stage(), "handshake");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
     #[cfg(feature = "tls")]
     pub fn root_certificate(mut self, pem: &[u8]) -> Self {
         self.http.roots.push(pem.to_vec());

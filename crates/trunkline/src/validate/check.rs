@@ -375,7 +375,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             self.inside(Step::Name(name), |it| {
-                if named.is_none() && it.has_secrets() {
+                if named.is_none() && !ids.is_empty() && it.has_secrets() {
                     // It may be a secret whose name is misspelt.
                     it.guard(false);
                 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Members;
 use super::check::Checker;
 use super::near::meant;
-use super::words::{Types, described, listed, literal};
+use super::words::{Types, described, listed, literal, shortened};
 
 /// What is wrong in one place.
 #[derive(Clone, Debug)]
@@ -53,14 +53,18 @@ impl Kind<'_> {
         match self {
             Self::Type(types) => format!("must be {}", types.in_words()),
             Self::Choice(lists) => {
-                let many = lists.iter().map(|it| it.len()).sum::<usize>();
-                let mut known = BTreeSet::new();
-                // Several forms may have some in common.
-                let is_new =
-                    |it: &String| lists.len() < 2 || many > MOST_SORTED || known.insert(it.clone());
-                let words = lists.iter().copied().flatten().map(literal).filter(is_new);
-                let one_of = if many == 1 { "" } else { "one of " };
-                format!("must be {one_of}{}", listed(words, "or"))
+                let count = lists.iter().map(|it| it.len()).sum::<usize>();
+                let words = lists.iter().copied().flatten().map(literal);
+                match (&lists[..], count) {
+                    (_, 1) => format!("must be {}", listed(words, "or")),
+                    // Several forms may have some in common.
+                    ([_, _, ..], ..=MOST_SORTED) => {
+                        let mut known = BTreeSet::new();
+                        let words = words.filter(|it| known.insert(it.clone()));
+                        format!("must be one of {}", listed(words, "or"))
+                    }
+                    _ => format!("must be one of {}", shortened(count, words, "or")),
+                }
             }
             Self::Missing => "is missing".to_owned(),
             Self::Unknown => "is not known".to_owned(),
@@ -89,7 +93,7 @@ impl Hint<'_> {
                     None if rules.named.is_empty() => String::new(),
                     None => {
                         let known = rules.named.keys().map(|it| format!("`{it}`"));
-                        format!("; there is {}", listed(known, "and"))
+                        format!("; there is {}", shortened(rules.named.len(), known, "and"))
                     }
                 }
             }

@@ -103,10 +103,19 @@ impl Write for Start {
 
 /// "a, b or c", shortened when there are many.
 pub(super) fn listed(words: impl IntoIterator<Item = String>, last: &str) -> String {
-    let mut rest = words.into_iter();
-    let mut words: Vec<String> = rest.by_ref().take(MOST_LISTED).collect();
-    let more = rest.count();
-    if more > 0 {
+    let words: Vec<String> = words.into_iter().collect();
+    shortened(words.len(), words, last)
+}
+
+/// The same, of `count` words of which only the first need to be there.
+pub(super) fn shortened(
+    count: usize,
+    words: impl IntoIterator<Item = String>,
+    last: &str,
+) -> String {
+    let mut words: Vec<String> = words.into_iter().take(MOST_LISTED).collect();
+    if count > words.len() {
+        let more = count - words.len();
         return format!("{} {last} {more} more", words.join(", "));
     }
     match words.pop() {

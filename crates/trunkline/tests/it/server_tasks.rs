@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use trunkline::model::{CallToolResult, TaskSupport};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::Serialize;
+use trunkline::server::ToolEntry;
 use trunkline::{Context, Form, Json, Limits, RawJson, Revision, Server, ToolError, tool};
 use trunkline_proto::task::TaskBounds;
 use trunkline_testkit::peer::Peer;
@@ -293,8 +294,8 @@ impl Drop for Alive {
     }
 }
 
-#[tokio::test]
-async fn a_task_is_forgotten_and_stopped_when_its_time_is_over() {
+/// A tool that never ends, and how often it is at work.
+fn endless() -> (Arc<AtomicU32>, ToolEntry) {
     let alive = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&alive);
     let endless = move || {
@@ -305,24 +306,49 @@ async fn a_task_is_forgotten_and_stopped_when_its_time_is_over() {
             std::future::pending::<()>().await;
         }
     };
-    let bounds = TaskBounds { ttl: Duration::from_millis(100), ..TaskBounds::default() };
-    let server =
-        builder().tasks(bounds).tool(tool("endless", endless).task(TaskSupport::Optional)).build();
+    (alive, tool("endless", endless).task(TaskSupport::Optional))
+}
 
+#[tokio::test]
+async fn a_task_that_works_for_too_long_has_failed_and_says_so() {
+    let (alive, endless) = endless();
+    let limit = Duration::from_millis(100);
+    let bounds = TaskBounds { ttl: limit, max_ttl: limit, ..TaskBounds::default() };
+    let server = builder().tasks(bounds).tool(endless).build();
     let mut core = peer(&server, CORE).await;
     let id = start(&mut core, "endless", Some(100)).await;
-    // Whoever waits for it learns that there is nothing to wait for.
-    let waited = soon(core.call("tasks/result", json!({ "taskId": id }))).await;
-    assert_eq!(waited.unwrap_err()["code"], -32602);
-    assert_eq!(core.refused("tasks/get", json!({ "taskId": id })).await, -32602);
+    let waited = soon(core.call("tasks/result", json!({ "taskId": id }))).await.unwrap_err();
+    assert_eq!(waited["message"], "The task took longer than the server lets tasks work.");
+    assert_eq!(alive.load(SeqCst), 0, "the work is over");
 
     let mut extension = peer(&server, EXTENSION).await;
     let id = start(&mut extension, "endless", None).await;
+    let task = while_it_is(&mut extension, &id, "working").await;
+    assert_eq!(task["status"], "failed", "{task}");
+    // Some time after its end it is forgotten.
     soon(async {
         while extension.call("tasks/get", json!({ "taskId": id })).await.is_ok() {
             tokio::task::yield_now().await;
         }
-        while alive.load(SeqCst) > 0 {
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_that_works_is_not_forgotten_however_short_it_is_to_be_kept() {
+    let (alive, endless) = endless();
+    let server = builder().tool(endless).build();
+    let mut core = peer(&server, CORE).await;
+    let id = start(&mut core, "endless", Some(1)).await;
+    // Others begin, and what has been kept long enough goes.
+    for _ in 0..50 {
+        start(&mut core, "endless", Some(1)).await;
+        assert_eq!(core.expect("tasks/get", json!({ "taskId": id })).await["status"], "working");
+    }
+    assert_eq!(alive.load(SeqCst), 51);
+    core.expect("tasks/cancel", json!({ "taskId": id })).await;
+    soon(async {
+        while core.call("tasks/get", json!({ "taskId": id })).await.is_ok() {
             tokio::task::yield_now().await;
         }
     })

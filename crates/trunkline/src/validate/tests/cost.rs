@@ -73,8 +73,10 @@ fn the_worst_that_can_be_asked_takes_a_moment() {
     let each = |schema: Value| json!({ "items": schema, "$defs": schema["$defs"] });
     let secret = json!({ "type": "string", "writeOnly": true });
     let globs: Map<_, _> = (0..300).map(|it| (format!("[ab]{{0,20}}{it}"), json!({}))).collect();
-    let closed = json!({ "allOf": [{ "$ref": "#/$defs/p" }], "unevaluatedProperties": false,
-        "$defs": { "p": { "additionalProperties": {} } } });
+    let closed = json!({
+        "allOf": [{ "additionalProperties": {} }, { "additionalProperties": {} }],
+        "unevaluatedProperties": false,
+    });
     let rows = [
         ("a pattern on a text", pattern.clone(), json!("a".repeat(100_000))),
         ("a pattern on a long text", pattern.clone(), json!("a".repeat(300_000))),
