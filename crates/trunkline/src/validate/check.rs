@@ -1,13 +1,14 @@
 //! Rules + a value → faults. Every rule is tried, so that all faults are told at once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
 
 use serde_json::{Map, Value};
 
 use super::choice::weight;
 use super::explain::{Fault, Hint, Kind};
 use super::note::MOST_FAULTS;
-use super::number::{canonical, is_multiple};
+use super::number::{canonical, is_multiple, same};
 use super::words::counted;
 use super::work::{COST_OF_FAULT, COST_OF_NAME, COST_OF_NODE, COST_OF_RULE, Work};
 use super::{Id, Members, Rule, Schema};
@@ -208,7 +209,7 @@ impl<'a> Checker<'a> {
                 for (index, item) in items.iter().enumerate() {
                     let Some(id) = prefix.get(index).or(rest.as_ref()) else { break };
                     if self.tracks() {
-                        self.work.spend(COST_OF_NAME);
+                        self.work.spend(COST_OF_SEEN);
                         seen.items.insert(index);
                     }
                     self.inside(Step::Index(index), |it| it.run(*id, item));
@@ -219,7 +220,7 @@ impl<'a> Checker<'a> {
             }
             Rule::UnevaluatedItems(id) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.work.spend(COST_OF_NAME);
+                    self.work.spend(COST_OF_SEEN);
                     if self.work.is_spent() {
                         return;
                     }
@@ -234,7 +235,7 @@ impl<'a> Checker<'a> {
                     let attempt = |checker: &mut Self| checker.attempt(*item, it);
                     let attempt = |checker: &mut Self| checker.strictly(attempt);
                     if self.inside(Step::Index(index), attempt).is_ok() {
-                        self.work.spend(COST_OF_NAME);
+                        self.work.spend(COST_OF_SEEN);
                         count += 1;
                         seen.items.insert(index);
                     }
@@ -367,7 +368,7 @@ impl<'a> Checker<'a> {
                 ids.extend(rules.others);
             }
             if !ids.is_empty() && self.tracks() {
-                self.work.spend(COST_OF_NAME);
+                self.work.spend(COST_OF_SEEN);
                 seen.names.insert(name);
             }
             let may_be_left_out = self.forgives_null && value.is_null() && named.is_some();
@@ -492,8 +493,15 @@ impl<'a> Checker<'a> {
     }
 
     fn merge(&mut self, seen: &mut Seen<'a>, inner: Seen<'a>) {
-        if self.tracks() {
-            self.work.spend(COST_OF_NAME * (inner.names.len() + inner.items.len()));
+        if !self.tracks() {
+            return;
+        }
+        if seen.names.is_empty() && seen.items.is_empty() {
+            *seen = inner;
+            return;
+        }
+        self.work.spend(COST_OF_SEEN * (inner.names.len() + inner.items.len()));
+        if !self.work.is_spent() {
             seen.names.extend(inner.names);
             seen.items.extend(inner.items);
         }
@@ -513,23 +521,28 @@ impl<'a> Checker<'a> {
 
     /// Two items that are the same.
     fn twins(&mut self, items: &[Value]) -> Option<(usize, usize)> {
-        let mut known = HashMap::new();
+        let hasher = RandomState::new();
+        let mut text = String::new();
+        let mut hashes = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            self.work.spend(COST_OF_TWIN + 2 * weight(item));
+            self.work.spend(COST_OF_TWIN + weight(item));
             if self.work.is_spent() {
                 return None;
             }
-            let mut text = String::new();
+            text.clear();
             canonical(item, &mut text);
-            if let Some(first) = known.insert(text, index) {
-                return Some((first, index));
-            }
+            hashes.push((hasher.hash_one(&text), index));
         }
-        None
+        hashes.sort_unstable();
+        let pairs = hashes.windows(2).map(|it| (it[0], it[1]));
+        let equal = pairs.filter(|(a, b)| a.0 == b.0 && same(&items[a.1], &items[b.1]));
+        equal.map(|(a, b)| (a.1, b.1)).min_by_key(|it| it.1)
     }
 }
 
 /// How many schemas may be entered from within each other.
 const MOST_DEPTH: usize = 512;
 const COST_OF_DIVISION: usize = 200;
-const COST_OF_TWIN: usize = 60;
+const COST_OF_TWIN: usize = 100;
+/// Putting one more among what was looked at.
+const COST_OF_SEEN: usize = 120;

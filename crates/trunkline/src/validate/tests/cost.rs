@@ -128,21 +128,19 @@ fn the_worst_that_can_be_asked_takes_a_moment() {
             numbers,
         ),
     ];
-    let mut worst = (Duration::ZERO, "");
+    let mut times = Vec::new();
     for (name, schema, value) in rows {
-        let schema =
-            Schema::compile_form(&Json::of(&schema)).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let schema = Schema::compile_form(&Json::of(&schema));
+        let schema = schema.unwrap_or_else(|why| panic!("{name}: {why}"));
         let start = Instant::now();
         let violations = schema.check(&value);
-        let took = start.elapsed();
-        println!(
-            "{took:>12.1?}  {name}: {}",
-            violations.first().map_or("fine", |it| &it.message[..it.message.len().min(80)])
-        );
-        worst = worst.max((took, name));
+        times.push((start.elapsed(), name));
+        assert!(!violations.is_empty(), "{name}");
     }
-    // Loose enough for a busy machine and a build that is not optimized.
-    assert!(worst.0 < Duration::from_secs(3), "{worst:?}");
+    times.sort();
+    // Loose enough for a busy machine.
+    let most = if cfg!(debug_assertions) { 3000 } else { 250 };
+    assert!(times.iter().all(|it| it.0 < Duration::from_millis(most)), "{times:#?}");
 }
 
 #[test]
@@ -170,10 +168,7 @@ fn what_is_ordinary_passes_however_large() {
         ("rows with a pattern", json!({ "items": row }), json!(vec![one; 3000])),
         ("numbers", json!({ "items": { "type": "number" } }), json!(vec![1.5; 500_000])),
     ] {
-        let schema = compile(&schema);
-        let start = Instant::now();
-        assert_eq!(schema.check(&value), [], "{name}");
-        println!("{:>12.1?}  {name}", start.elapsed());
+        assert_eq!(compile(&schema).check(&value), [], "{name}");
     }
 }
 

@@ -24,10 +24,7 @@ fn secrets_and_long_values_are_not_repeated() {
     assert!(told.contains("aaa…") && told.len() < 500, "{told}");
     // Nor where the schema is about the whole of which it is a part.
     let whole = compile(&json!({ "enum": [1], "properties": { "p": { "writeOnly": true } } }));
-    assert_eq!(
-        whole.check(&json!({ "p": "hunter2" }))[0].message,
-        "The value must be `1`, but is an object."
-    );
+    assert_eq!(whole.check(&json!({ "p": "hunter2" }))[0].message, "The value must be `1`.");
 }
 
 fn told(schema: &Schema, value: Value) -> String {
