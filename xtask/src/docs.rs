@@ -29,8 +29,12 @@ pub fn examples() -> Result<(), String> {
         // The count is a part of rustdoc that is not stable yet; it reads, and writes nothing.
         let flags = "-Z unstable-options --show-coverage --output-format json";
         let mut command = document(krate, features);
-        command.env("RUSTC_BOOTSTRAP", "1").env("RUSTDOCFLAGS", flags).env("CARGO_TERM_QUIET", "true");
-        let output = command.output().map_err(|error| format!("rustdoc does not start: {error}."))?;
+        command
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTDOCFLAGS", flags)
+            .env("CARGO_TERM_QUIET", "true");
+        let output =
+            command.output().map_err(|error| format!("rustdoc does not start: {error}."))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().find(|line| line.starts_with('{'));
         let Some(line) = line else {

