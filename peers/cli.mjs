@@ -232,7 +232,11 @@ async function demo(over, server) {
         assert.equal(code, 1);
         assert.match(out + err, /no luck/);
     });
-    await check('a panic is exit 4', () => bad(4, /-32603/, ['call', 'boom'], server));
+    await check('a panic is exit 1, and its text stays inside', async () => {
+        const { code, out, err } = await run(['call', 'boom'], server);
+        assert.equal(code, 1);
+        assert.match(out + err, /`boom` failed unexpectedly/);
+    });
     await check('a call that never ends is exit 5', () =>
         bad(5, /\S/, ['call', 'sleep', 'ms=60000', '--timeout', '1'], server, 15_000));
 }

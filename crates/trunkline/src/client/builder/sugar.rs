@@ -267,6 +267,7 @@ impl<H: IntoHooks> ClientBuilder<H> {
     ///     .protocol(Revision::V2025_11_25)
     ///     .connect_memory(&server)
     ///     .await?;
+    /// assert!(client.list_tools().await?.is_empty());
     /// server.put_tool(trunkline::tool("now", async || "noon"))?;
     /// assert_eq!(changes.recv()?, Change::Tools);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();

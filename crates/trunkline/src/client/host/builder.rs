@@ -212,6 +212,7 @@ impl HostBuilder {
     /// let builder = Host::builder("app", "1.0.0").server_with("clock", old, &clock);
     /// let builder = builder.on_change(move |server, _| heard.send(server.to_owned()).unwrap());
     /// let host = builder.connect().await?;
+    /// assert!(host.tools().await.items.is_empty());
     /// clock.put_tool(tool("now", async || "noon"))?;
     /// assert_eq!(changes.recv()?, "clock");
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
