@@ -524,6 +524,22 @@ impl ServerBuilder {
 )]
 pub trait Toolbox: Send + Sync + 'static {
     /// Registers everything.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use trunkline::server::{ServerBuilder, Toolbox};
+    /// use trunkline::{Server, tool};
+    ///
+    /// struct Clock;
+    ///
+    /// impl Toolbox for Clock {
+    ///     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder {
+    ///         builder.tool(tool("time", async || "Noon."))
+    ///     }
+    /// }
+    ///
+    /// assert!(Server::builder("clock", "1.0.0").toolbox(Clock).try_build().is_ok());
+    /// ```
     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder;
 }
 

@@ -134,6 +134,18 @@ where
 )]
 pub trait IntoTool {
     /// The tool.
+    ///
+    /// ```
+    /// use trunkline::{IntoTool, tool};
+    ///
+    /// /// Says hello.
+    /// #[tool]
+    /// async fn hello() -> &'static str {
+    ///     "Hello!"
+    /// }
+    ///
+    /// assert_eq!(hello.into_tool().definition().name, "hello");
+    /// ```
     fn into_tool(self) -> ToolEntry;
 }
 
@@ -397,9 +409,25 @@ pub trait IntoToolResult: Send + 'static {
     const IS_TASK: bool = false;
 
     /// Turns it into the protocol's result, or into an error of the call itself.
+    ///
+    /// ```
+    /// use trunkline::server::{IntoToolResult, ToolReply};
+    ///
+    /// let ToolReply::Done(Ok(result)) = "Sunny.".into_tool_result() else { panic!() };
+    /// assert_eq!(result.as_text(), "Sunny.");
+    /// ```
     fn into_tool_result(self) -> ToolReply;
 
     /// The schema of the structured part, if there is one.
+    ///
+    /// ```
+    /// use trunkline::server::IntoToolResult;
+    /// use trunkline::{Json, SchemaProfile};
+    ///
+    /// assert!(String::schema(SchemaProfile::Plain).is_none());
+    /// let number = Json::<f64>::schema(SchemaProfile::Plain).unwrap();
+    /// assert!(number.get().contains("number"));
+    /// ```
     fn schema(_profile: SchemaProfile) -> Option<RawJson> {
         None
     }
