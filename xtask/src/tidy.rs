@@ -96,16 +96,11 @@ fn root_attribute(name: &str, path: &str, text: &str) -> Option<String> {
 }
 
 fn length(path: &str, text: &str) -> Option<String> {
-    // What is shown to users may be as long as it helps them; what they cannot see may not.
-    let is_shown = |line: &&str| {
-        let line = line.trim_start();
-        line.starts_with("///") || line.starts_with("//!")
-    };
-    let lines = text.lines().filter(|line| !is_shown(line)).count();
+    let lines = text.lines().count();
     let is_table = text.lines().take(5).any(|line| line.trim() == TABLE_MARK);
     (lines > MOST_LINES && !is_table).then(|| {
         format!(
-            "{path}: {lines} lines besides its documentation; split it under {MOST_LINES}, or mark a plain table with `{TABLE_MARK}` at its top."
+            "{path}: {lines} lines; split it under {MOST_LINES}, or mark a plain table with `{TABLE_MARK}` at its top."
         )
     })
 }
@@ -252,7 +247,6 @@ mod tests {
         assert!(length("a.rs", &long).is_some());
         assert_eq!(length("a.rs", &"x\n".repeat(MOST_LINES)), None);
         assert_eq!(length("a.rs", &format!("//! Rows.\n{TABLE_MARK}\n{long}")), None);
-        assert_eq!(length("a.rs", &"    /// Shown.\n".repeat(MOST_LINES + 1)), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A question of the server reaches the host as [`Output::Call`] whichever way it came: as a
 //! request (stateful) or inside an `input_required` result (stateless).
 
+mod config;
 mod error;
 mod heard;
 #[cfg(feature = "http")]
@@ -22,77 +23,18 @@ use trunkline_wire::jsonrpc::{
     Params,
 };
 use trunkline_wire::method::{self, Kind, Sender};
-use trunkline_wire::model::{
-    ClientCapabilities, Implementation, InputRequest, LogLevel, ServerCapabilities, meta,
-};
-use trunkline_wire::revision::{Era, Revision, Revisions};
+use trunkline_wire::model::{InputRequest, meta};
+use trunkline_wire::revision::{Era, Revision};
 
 use crate::input_required::{Round, missing_capability};
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
-    Ask, Attached, Bounds, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer,
-    Ticket, checked,
+    Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
+    checked,
 };
 
+pub use config::{Config, Opened, Start};
 pub use error::{HttpError, OpenError};
-
-/// What a client is, as far as the conversation needs to know.
-/// ```
-/// # use trunkline_proto::client::Config; use trunkline_wire::{model::*, revision::*};
-/// let mut config = Config::new(Implementation::new("host", "1.0"));
-/// config.revisions = Revisions::range(Revision::V2025_06_18, Revision::LATEST);
-/// assert!(!config.revisions.contains(Revision::V2024_11_05));
-/// ```
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The revisions it is willing to speak.
-    pub revisions: Revisions,
-    /// How it names itself.
-    pub info: Implementation,
-    /// What it can be asked.
-    pub capabilities: ClientCapabilities,
-    /// The least severe log message it wants from a stateless server; `None` for no log.
-    pub log_level: Option<LogLevel>,
-    /// The bounds of the conversation.
-    pub bounds: Bounds,
-}
-
-impl Config {
-    /// A client that speaks every revision and answers no questions.
-    /// ```
-    /// # use trunkline_proto::client::Config; use trunkline_wire::model::*;
-    /// let config = Config::new(Implementation::new("host", "1.0"));
-    /// assert_eq!((config.revisions.iter().count(), config.capabilities.roots), (5, None));
-    /// ```
-    pub fn new(info: Implementation) -> Self {
-        Self {
-            revisions: Revisions::ALL,
-            info,
-            capabilities: ClientCapabilities::default(),
-            log_level: None,
-            bounds: Bounds::default(),
-        }
-    }
-}
-
-/// What the handshake found out.
-/// ```
-/// # use trunkline_proto::client::Opened; use trunkline_wire::{model::*, revision::*};
-/// let (revision, capabilities) = (Revision::LATEST, ServerCapabilities::new());
-/// let opened = Opened { revision, capabilities, info: None, instructions: None };
-/// assert_eq!(opened.revision.era(), Era::Stateless);
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
-    /// The revision spoken from now on.
-    pub revision: Revision,
-    /// How the server names itself.
-    pub info: Option<Implementation>,
-    /// What it offers.
-    pub capabilities: ServerCapabilities,
-    /// What a model should know about it.
-    pub instructions: Option<String>,
-}
 
 /// The client end of one conversation.
 /// ```
@@ -119,20 +61,6 @@ pub struct Client {
     is_http: bool,
     /// The revision of the session that a new one is to replace.
     renewing: Option<Revision>,
-}
-
-/// Where a handshake over HTTP begins.
-/// ```
-/// # use trunkline_proto::client::Start;
-/// assert_eq!(Start::default(), Start::Probe);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Start {
-    /// With the question which era the server speaks.
-    #[default]
-    Probe,
-    /// With `initialize`: the server is known to be an old one.
-    Initialize,
 }
 
 #[derive(Debug)]

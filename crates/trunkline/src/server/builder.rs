@@ -1,8 +1,9 @@
 //! Putting a server together. What it can do is derived from what is registered.
 
+mod fault;
+
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,8 +19,7 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::{Revision, Revisions};
 
-use super::function::Signature;
-use super::lists::{Entry, List, Registry};
+use super::lists::Registry;
 use super::prompt::IntoPromptEntry;
 use super::resource::{IntoResource, ResourceOrTemplate};
 use super::skills::{SkillEntry, Skills};
@@ -30,6 +30,10 @@ use super::{
 use crate::layer::Layers;
 use crate::observe::Inward;
 use crate::schema::SchemaProfile;
+use fault::list;
+
+pub use fault::BuildError;
+pub(super) use fault::missing_states;
 
 /// A server under construction.
 /// ```
@@ -432,7 +436,7 @@ impl ServerBuilder {
         compose::check(&templates, &mounts, &mut faults);
         compose::add_skills(&mut self.skills, &mounts, &mut faults);
         if !faults.is_empty() {
-            return Err(BuildError { faults });
+            return Err(BuildError::new(faults));
         }
         self.core.bounds = self.limits.bounds();
         let life = self.takeover;
@@ -547,70 +551,5 @@ pub trait Toolbox: Send + Sync + 'static {
 impl<T: Toolbox> Toolbox for Arc<T> {
     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder {
         T::register(Arc::clone(&self), builder)
-    }
-}
-
-/// Everything that is wrong with what was registered.
-/// ```
-/// let nameless = trunkline::tool("", async || "?");
-/// let why = trunkline::Server::builder("a", "1").tool(nameless).try_build().unwrap_err();
-/// assert!(why.to_string().starts_with("The tool `` needs another name"), "{why}");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildError {
-    faults: Vec<String>,
-}
-
-impl BuildError {
-    /// What is wrong, a sentence each.
-    /// ```
-    /// let builder = trunkline::Server::builder("a", "1").tool(trunkline::tool("", async || "?"));
-    /// assert_eq!(builder.try_build().unwrap_err().faults().len(), 1);
-    /// ```
-    pub fn faults(&self) -> &[String] {
-        &self.faults
-    }
-
-    pub(super) fn check(faults: Vec<String>) -> Result<(), Self> {
-        if faults.is_empty() { Ok(()) } else { Err(Self { faults }) }
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.faults {
-            [only] => f.write_str(only),
-            all => {
-                write!(f, "The server cannot be built, for {} reasons:", all.len())?;
-                all.iter().try_for_each(|it| write!(f, "\n- {it}"))
-            }
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
-
-fn list<T: Entry>(kind: &str, entries: Vec<T>, faults: &mut Vec<String>) -> List<T> {
-    let mut list = List::default();
-    for entry in entries {
-        if list.find(entry.key()).is_some() {
-            faults.push(format!("There are two {kind}s `{}`; rename one.", entry.key()));
-        }
-        list.put(entry);
-    }
-    list
-}
-
-pub(super) fn missing_states(
-    name: &str,
-    signature: &Signature,
-    states: &States,
-    faults: &mut Vec<String>,
-) {
-    for (_, type_name) in signature.states.iter().filter(|(id, _)| !states.contains_key(id)) {
-        faults.push(format!(
-            "`{name}` takes a `State<{type_name}>`, but the server has none; add \
-             `.state(..)` with one."
-        ));
     }
 }

@@ -1,0 +1,78 @@
+//! What a client is and how it begins; what the handshake finds out.
+
+use trunkline_wire::model::{ClientCapabilities, Implementation, LogLevel, ServerCapabilities};
+use trunkline_wire::revision::{Revision, Revisions};
+
+use crate::Bounds;
+
+/// What a client is, as far as the conversation needs to know.
+/// ```
+/// # use trunkline_proto::client::Config; use trunkline_wire::{model::*, revision::*};
+/// let mut config = Config::new(Implementation::new("host", "1.0"));
+/// config.revisions = Revisions::range(Revision::V2025_06_18, Revision::LATEST);
+/// assert!(!config.revisions.contains(Revision::V2024_11_05));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The revisions it is willing to speak.
+    pub revisions: Revisions,
+    /// How it names itself.
+    pub info: Implementation,
+    /// What it can be asked.
+    pub capabilities: ClientCapabilities,
+    /// The least severe log message it wants from a stateless server; `None` for no log.
+    pub log_level: Option<LogLevel>,
+    /// The bounds of the conversation.
+    pub bounds: Bounds,
+}
+
+impl Config {
+    /// A client that speaks every revision and answers no questions.
+    /// ```
+    /// # use trunkline_proto::client::Config; use trunkline_wire::model::*;
+    /// let config = Config::new(Implementation::new("host", "1.0"));
+    /// assert_eq!((config.revisions.iter().count(), config.capabilities.roots), (5, None));
+    /// ```
+    pub fn new(info: Implementation) -> Self {
+        Self {
+            revisions: Revisions::ALL,
+            info,
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+/// What the handshake found out.
+/// ```
+/// # use trunkline_proto::client::Opened; use trunkline_wire::{model::*, revision::*};
+/// let (revision, capabilities) = (Revision::LATEST, ServerCapabilities::new());
+/// let opened = Opened { revision, capabilities, info: None, instructions: None };
+/// assert_eq!(opened.revision.era(), Era::Stateless);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// The revision spoken from now on.
+    pub revision: Revision,
+    /// How the server names itself.
+    pub info: Option<Implementation>,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// What a model should know about it.
+    pub instructions: Option<String>,
+}
+
+/// Where a handshake over HTTP begins.
+/// ```
+/// # use trunkline_proto::client::Start;
+/// assert_eq!(Start::default(), Start::Probe);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// With the question which era the server speaks.
+    #[default]
+    Probe,
+    /// With `initialize`: the server is known to be an old one.
+    Initialize,
+}
