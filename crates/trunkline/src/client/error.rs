@@ -21,7 +21,6 @@ use super::layer::LayerError;
 /// assert!(error.to_string().contains("`no-such-server`"), "{error}");
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct ConnectError {
     /// How far it got, and what went wrong there.
@@ -224,6 +223,13 @@ impl fmt::Display for ConnectError {
             rest.iter().try_for_each(|line| write!(f, "\n  {line}"))?;
         }
         Ok(())
+    }
+}
+
+/// The same sentences: it is what a `main` that returns the error shows.
+impl fmt::Debug for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -67,7 +67,10 @@ impl Server {
             ["--http", address] => Ok(Way::Http(complete(address))),
             #[cfg(feature = "http")]
             [one] if one.starts_with("--http=") => Ok(Way::Http(complete(&one["--http=".len()..]))),
-            [.., other] => Err(Unclear(format!("`{other}` is not clear. {}", self.usage()))),
+            // What is known may be followed by too much.
+            ["--help" | "-h" | "--version" | "-V", other, ..]
+            | ["--http", _, other, ..]
+            | [other, ..] => Err(Unclear(format!("`{other}` is not clear. {}", self.usage()))),
         }
     }
 
@@ -156,6 +159,8 @@ mod tests {
         assert!(
             matches!(way(&["--help"]), Ok(Way::Say(text)) if text.starts_with("Usage: travel"))
         );
+        assert!(way(&["--port", "3"]).unwrap_err().0.starts_with("`--port` is not clear."));
+        assert!(way(&["--help", "me"]).unwrap_err().0.starts_with("`me` is not clear."));
         assert!(way(&["serve"]).unwrap_err().0.starts_with("`serve` is not clear. Usage: travel"));
     }
 
