@@ -158,7 +158,7 @@ impl IntoTool for ToolEntry {
 }
 
 impl ToolEntry {
-    /// The tool as clients see it. A model that is [asked](Context::sample) can be given it too.
+    /// The tool as clients see it. A model that is [asked](crate::Context::sample) can be given it too.
     ///
     /// ```
     /// let add = trunkline::tool("add", async || "3").about("Adds.");
@@ -224,7 +224,7 @@ impl ToolEntry {
     }
 
     /// Lets a task of it be begun again by another process when its own is gone, if the server has
-    /// a [store for tasks](super::ServerBuilder::task_store). Results of [`Context::once`] and
+    /// a [store for tasks](super::ServerBuilder::task_store). Results of [`Context::once`](crate::Context::once) and
     /// answers are kept; everything outside of `once` happens again. Without this such a task has
     /// failed, since nobody knows how far it got.
     /// ```
