@@ -17,9 +17,14 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "oauth")]
+pub mod client;
+pub mod credentials;
 pub mod digest;
+pub mod fetch;
 mod principal;
 pub mod seal;
 pub mod tag;
+pub mod url;
 
 pub use principal::Principal;

@@ -30,6 +30,8 @@ pub struct Refusal {
     pub id: Option<Id>,
     /// The methods that are served, if this one is not.
     pub allow: Option<&'static str>,
+    /// `WWW-Authenticate`: what would let the request in.
+    pub challenge: Option<String>,
 }
 
 impl Refusal {
@@ -43,7 +45,7 @@ impl Refusal {
     /// ```
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let error = ErrorObject::new(code::INVALID_REQUEST, message);
-        Self { status, error, id: None, allow: None }
+        Self { status, error, id: None, allow: None, challenge: None }
     }
 
     /// A 400 that answers a request.
@@ -56,7 +58,7 @@ impl Refusal {
     /// assert_eq!(refusal.status, StatusCode::BAD_REQUEST);
     /// ```
     pub fn bad_request(error: ErrorObject, id: Option<Id>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, error, id, allow: None }
+        Self { status: StatusCode::BAD_REQUEST, error, id, allow: None, challenge: None }
     }
 
     /// A method that is not served; these are.

@@ -27,6 +27,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "auth")]
+pub mod auth;
 pub mod child;
 pub mod clock;
 pub mod connection;

@@ -74,6 +74,43 @@ impl Client {
         }
     }
 
+    /// The request `id` waits for a person, who is logging in: only the hard deadline counts. Or,
+    /// with `false`, no longer.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::{Duration, Instant}};
+    /// # use trunkline_proto::{*, client::*};
+    /// # use trunkline_wire::model::*;
+    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+    /// # let now = Instant::now();
+    /// let mut client = Client::over_http(config, Start::Probe, now);
+    /// client.waits_for_people(1, true, now);
+    /// let before = client.next_timeout().unwrap();
+    /// client.waits_for_people(1, false, now);
+    /// assert!(client.next_timeout().unwrap() < before);
+    /// ```
+    pub fn waits_for_people(&mut self, id: i64, does: bool, now: Instant) {
+        let bounds = &self.config.bounds;
+        let by = now + if does { bounds.call.hard } else { bounds.open };
+        match &mut self.phase {
+            Phase::Probing { id: handshake, silence, deadline, .. } if *handshake == id => {
+                (*silence, *deadline, self.open_by) = (by, by, by);
+                return;
+            }
+            Phase::Initializing { id: handshake, deadline, .. } if *handshake == id => {
+                (*deadline, self.open_by) = (by, by);
+                return;
+            }
+            _ => {}
+        }
+        let sent = self.asked.by_id(&Id::Number(id));
+        let Some(clock) = sent.and_then(|it| it.clock.as_mut()) else { return };
+        match does {
+            true => clock.hold(),
+            false => clock.resume(now),
+        }
+    }
+
     /// The server no longer knows the session: begins another one. What is asked meanwhile is
     /// refused, so hold it back until [`Output::Opened`].
     ///

@@ -153,7 +153,7 @@ impl<H: Handler> HttpDriver<H> {
             news,
             out: Vec::new(),
             next: 0,
-            route: Arc::new(Route::new(address, given)),
+            route: Arc::new(Route::new(address, given, target.credentials.clone())),
             params: ParamRegistry::new(),
             held: VecDeque::new(),
             handshake: Handshake::Asking,
@@ -394,6 +394,12 @@ impl<H: Handler> HttpDriver<H> {
             }
             What::Message(incoming) => self.receive(incoming),
             What::Endpoint(_) => {}
+            What::People(does) => {
+                if let Some(id) = self.out[at].id {
+                    self.core.waits_for_people(id, does, now());
+                    self.armed = None;
+                }
+            }
             What::End(end) => {
                 let carried = self.out.swap_remove(at);
                 self.on_end(&carried, end);

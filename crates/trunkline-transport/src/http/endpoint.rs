@@ -554,7 +554,7 @@ fn empty(status: StatusCode) -> Response<HttpBody> {
 }
 
 fn refuse(refusal: Refusal) -> Response<HttpBody> {
-    let (status, allow) = (refusal.status, refusal.allow);
+    let (status, allow, challenge) = (refusal.status, refusal.allow, refusal.challenge.clone());
     let mut text = Vec::with_capacity(256);
     refusal.message().write(&mut text);
     let mut response = json(status, text);
@@ -571,6 +571,9 @@ fn refuse(refusal: Refusal) -> Response<HttpBody> {
         }
         _ => None,
     };
+    if let Some(challenge) = challenge.and_then(|it| HeaderValue::try_from(it).ok()) {
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
     response
 }
 

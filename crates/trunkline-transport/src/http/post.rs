@@ -264,6 +264,7 @@ fn overloaded(incoming: &Incoming) -> Refusal {
         error: ErrorObject::internal("overloaded", "Too many calls are open; try later."),
         id: id_of(incoming),
         allow: None,
+        challenge: None,
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) enum What {
     Session(Option<Session>),
     /// A message came, and more will.
     Message(Incoming),
+    /// Whether a person is waited for, who logs in.
+    People(bool),
     /// The stream of HTTP+SSE says where to post.
     Endpoint(Result<Address, String>),
     /// It is over.
@@ -109,11 +111,13 @@ impl Post {
     }
 
     async fn attempt(&self, route: &Route, letter: Letter, key: u64) -> End {
+        let people = |does| drop(self.news.try_send(News { post: key, what: What::People(does) }));
         let asking = Asking {
             method: Method::POST,
             address: &route.address,
             body: letter.body.clone(),
             headers: &letter.headers,
+            people: Some(&people),
         };
         let exchange = match self.pool.exchange(route, asking).await {
             Ok(exchange) => exchange,
@@ -281,7 +285,9 @@ impl Post {
         headers: &[(HeaderName, HeaderValue)],
     ) -> Result<Exchange, Refused> {
         let address = if route.way == Way::Post { &route.address } else { route.home() };
-        let asking = Asking { method: Method::GET, address, body: Bytes::new(), headers };
+        let (method, body) = (Method::GET, Bytes::new());
+        // Nobody waits for a stream, so nobody is asked to log in for it.
+        let asking = Asking { method, address, body, headers, people: None };
         let exchange = match timeout(self.patience, self.pool.exchange(route, asking)).await {
             Ok(Ok(exchange)) => exchange,
             Ok(Err(why)) => return Err(Refused::Now(why.to_string())),
@@ -372,6 +378,7 @@ impl Post {
             address: &route.address,
             body: Bytes::new(),
             headers: &[],
+            people: None,
         };
         // A server that does not want to know is fine.
         let _ = self.pool.exchange(&route, asking).await;

@@ -7,6 +7,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::pin::Pin;
+use trunkline_auth::credentials::{Denied, People, Refused, Target};
 use trunkline_proto::CallError;
 use trunkline_proto::client::HttpError;
 use trunkline_proto::client::http::Head;
@@ -29,6 +30,8 @@ pub(super) struct Asking<'a> {
     pub(super) body: Bytes,
     /// Beside those of the route.
     pub(super) headers: &'a [(HeaderName, HeaderValue)],
+    /// Who is told that a person is waited for; `None` if nobody may be asked to log in.
+    pub(super) people: Option<&'a People<'a>>,
 }
 
 impl Pool {
@@ -40,8 +43,7 @@ impl Pool {
     ) -> Result<Exchange, CallError> {
         let mut address = asking.address.clone();
         for _ in 0..=HOPS {
-            let request = request(route, &asking, &address);
-            let (response, lease) = self.send(&address.origin, request).await?;
+            let (response, lease) = self.admitted(route, &asking, &address).await?;
             let Some(next) = redirect(&asking.method, &response, &address)? else {
                 return Ok(Exchange { response, lease, from: address });
             };
@@ -49,6 +51,54 @@ impl Pool {
         }
         let why = format!("it redirects more than {HOPS} times.");
         Err(CallError::Http(HttpError::new(308, why)))
+    }
+
+    /// Sends a request with what lets it in, as often as its credentials find something better.
+    async fn admitted(
+        &self,
+        route: &Route,
+        asking: &Asking<'_>,
+        address: &Address,
+    ) -> Result<(Response<Incoming>, Lease), CallError> {
+        let mut request = request(route, asking, address);
+        let Some(credentials) = route.credentials(&address.origin) else {
+            return self.send(&address.origin, request).await;
+        };
+        let url = address.to_string();
+        let to = Target { method: asking.method.as_str(), url: &url };
+        let denied = |status| move |Denied(why)| CallError::Http(HttpError::new(status, why));
+        let mut times = 0;
+        loop {
+            let sent = credentials.headers(to).await.map_err(denied(401))?;
+            for (name, value) in &sent {
+                let value = HeaderValue::from_str(value);
+                let mut value = value.map_err(|_| unspeakable(name))?;
+                value.set_sensitive(true);
+                request.headers_mut().insert(*name, value);
+            }
+            let (response, lease) = self.send(&address.origin, request).await?;
+            if let Some(nonce) = header(response.headers(), NONCE) {
+                credentials.nonce(to, nonce);
+            }
+            let status = response.status().as_u16();
+            let challenges: Vec<_> = response.headers().get_all(WWW_AUTHENTICATE).iter().collect();
+            // A 403 without a challenge is no question of credentials.
+            if status != 401 && (status != 403 || challenges.is_empty()) {
+                return Ok((response, lease));
+            }
+            times += 1;
+            if times > TRIES {
+                let why = format!("it refused the same request {TRIES} times.");
+                return Err(CallError::Http(HttpError::new(status, why)));
+            }
+            let challenges: Vec<_> = challenges
+                .into_iter()
+                .filter_map(|it| it.to_str().ok().map(str::to_owned))
+                .collect();
+            let refusal = Refused { status, challenges: &challenges, sent: &sent, times };
+            credentials.refused(to, refusal, asking.people).await.map_err(denied(status))?;
+            request = self::request(route, asking, address);
+        }
     }
 }
 
@@ -146,9 +196,17 @@ fn redirect(
     Ok(Some(to))
 }
 
+fn unspeakable(name: &str) -> CallError {
+    let why = format!("the value of `{name}` that would let the call in cannot stand in a header.");
+    CallError::Http(HttpError::new(401, why))
+}
+
 fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
 /// Redirects that are followed.
 const HOPS: usize = 3;
+/// How often one request may be refused before nobody looks for something better.
+const TRIES: u32 = 8;
+const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");

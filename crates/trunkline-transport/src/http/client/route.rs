@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use trunkline_auth::credentials::Credentials;
 use trunkline_wire::header::{PROTOCOL_VERSION, SESSION_ID};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -40,23 +41,38 @@ pub(super) struct Session {
     pub(super) origin: Arc<Origin>,
 }
 
-/// The URL that was given, and the headers with it.
-#[derive(Debug)]
+/// The URL that was given, and what lets requests in there.
 struct Home {
     address: Address,
     given: HeaderMap,
+    credentials: Option<Arc<dyn Credentials>>,
+}
+
+impl std::fmt::Debug for Home {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.address.fmt(f)
+    }
 }
 
 impl Route {
     /// The way before anything is known.
-    pub(super) fn new(address: Address, given: HeaderMap) -> Self {
-        let home = Arc::new(Home { address: address.clone(), given });
+    pub(super) fn new(
+        address: Address,
+        given: HeaderMap,
+        credentials: Option<Arc<dyn Credentials>>,
+    ) -> Self {
+        let home = Arc::new(Home { address: address.clone(), given, credentials });
         Self::build(home, address, Way::Post, None, None)
     }
 
     /// The URL that was given.
     pub(super) fn home(&self) -> &Address {
         &self.home.address
+    }
+
+    /// What lets requests in at `to`, which nobody but the URL's own origin sees.
+    pub(super) fn credentials(&self, to: &Origin) -> Option<&Arc<dyn Credentials>> {
+        self.home.credentials.as_ref().filter(|_| *to == *self.home.address.origin)
     }
 
     /// The same way without a session.
@@ -153,7 +169,7 @@ mod tests {
         let session = |origin: &Arc<Origin>| {
             Some(Session { id: HeaderValue::from_static("s"), origin: Arc::clone(origin) })
         };
-        let route = Route::new(address.clone(), given);
+        let route = Route::new(address.clone(), given, None);
         let ours = route.with_session(session(&address.origin)).speaking(Revision::V2025_11_25);
         let at_home = ours.post_headers(&address.origin);
         assert_eq!(at_home["authorization"], "secret");

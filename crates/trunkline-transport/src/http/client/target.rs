@@ -6,6 +6,8 @@ use std::sync::Arc;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
+use trunkline_auth::credentials::Credentials;
+
 use super::verdicts::Verdicts;
 
 /// A server to reach over HTTP.
@@ -20,6 +22,7 @@ pub struct HttpTarget {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) verdicts: Option<Verdicts>,
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
     /// PEM files.
     #[cfg(feature = "tls")]
     pub(super) roots: Vec<Vec<u8>>,
@@ -59,6 +62,7 @@ impl HttpTarget {
             url: url.into(),
             headers: Vec::new(),
             verdicts: Some(Verdicts::shared()),
+            credentials: None,
             #[cfg(feature = "tls")]
             roots: Vec::new(),
         }
@@ -74,6 +78,37 @@ impl HttpTarget {
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// What lets requests in. It never sees another origin than the URL's.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline_auth::{credentials::*, fetch::Pending};
+    /// # use trunkline_transport::http::client::HttpTarget;
+    /// struct Badge;
+    ///
+    /// impl Credentials for Badge {
+    ///     fn headers<'a>(&'a self, _: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
+    ///         Box::pin(async { Ok(vec![("authorization", "Bearer badge".to_owned())]) })
+    ///     }
+    ///     fn refused<'a>(
+    ///         &'a self,
+    ///         _: Target<'a>,
+    ///         _: Refused<'a>,
+    ///         _: Option<&'a People<'a>>,
+    ///     ) -> Pending<'a, Result<(), Denied>> {
+    ///         Box::pin(async { Err(Denied("The badge is no good.".to_owned())) })
+    ///     }
+    ///     fn nonce(&self, _: Target<'_>, _: &str) {}
+    /// }
+    /// let target = HttpTarget::new("https://example.com/mcp").credentials(Arc::new(Badge));
+    /// assert!(!format!("{target:?}").contains("badge"));
+    /// ```
+    #[must_use]
+    pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
+        self.credentials = Some(credentials);
         self
     }
 

@@ -1,0 +1,1 @@
+//! What authorization needs of the world: fetches, logins, and where they are kept.
