@@ -8,6 +8,7 @@ mod conformance;
 mod docs;
 mod edges;
 mod json;
+mod mutants;
 mod peers;
 mod readme;
 mod run;
@@ -57,6 +58,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         conformance::run,
     ),
     ("bench", "bench NAME…", "measure; `cargo xtask bench` lists what", bench::run),
+    (
+        "mutants",
+        "mutants [--list]",
+        "change the modules that decide who is let in; every change must fail a test",
+        mutants::run,
+    ),
     ("soak", "soak", "run the stress tests with far larger counts", soak::run),
 ];
 

@@ -5,6 +5,31 @@ use std::fmt;
 use crate::fetch::Pending;
 
 /// Gives requests what lets them in, and finds more when that is refused.
+///
+/// ```
+/// use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+/// use trunkline_auth::fetch::Pending;
+///
+/// /// A token that was handed out once and for all.
+/// struct Badge(&'static str);
+///
+/// impl Credentials for Badge {
+///     fn headers<'a>(&'a self, _: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
+///         Box::pin(async { Ok(vec![("authorization", format!("Bearer {}", self.0))]) })
+///     }
+///     fn refused<'a>(
+///         &'a self,
+///         _: Target<'a>,
+///         _: Refused<'a>,
+///         _: Option<&'a People<'a>>,
+///     ) -> Pending<'a, Result<(), Denied>> {
+///         Box::pin(async { Err(Denied("The badge is no good.".to_owned())) })
+///     }
+///     fn nonce(&self, _: Target<'_>, _: &str) {}
+/// }
+/// # let to = Target { method: "POST", url: "https://mcp.example/mcp" };
+/// let _headers = Badge("b-1").headers(to);
+/// ```
 pub trait Credentials: Send + Sync + 'static {
     /// The headers of this request; none if nothing is known yet.
     fn headers<'a>(&'a self, to: Target<'a>) -> Pending<'a, Result<Headers, Denied>>;
@@ -24,12 +49,30 @@ pub trait Credentials: Send + Sync + 'static {
 
 /// Is told `true` when a person is waited for, and `false` when no longer. Where there is none,
 /// nobody may be asked to log in.
+///
+/// ```
+/// # use trunkline_auth::credentials::People;
+/// let people: &People<'_> = &|waits| assert!(waits);
+/// people(true);
+/// ```
 pub type People<'a> = dyn Fn(bool) + Send + Sync + 'a;
 
 /// Names in lower case, values that are never shown.
+///
+/// ```
+/// # use trunkline_auth::credentials::Headers;
+/// let headers: Headers = vec![("authorization", "Bearer b-1".to_owned())];
+/// assert_eq!(headers.len(), 1);
+/// ```
 pub type Headers = Vec<(&'static str, String)>;
 
 /// A request to the server.
+///
+/// ```
+/// # use trunkline_auth::credentials::Target;
+/// let to = Target { method: "POST", url: "https://mcp.example/mcp" };
+/// assert_eq!(to.method, "POST");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// Such as `POST`.
@@ -39,6 +82,13 @@ pub struct Target<'a> {
 }
 
 /// How a request was refused.
+///
+/// ```
+/// # use trunkline_auth::credentials::Refused;
+/// let challenges = ["Bearer".to_owned()];
+/// let refused = Refused { status: 401, challenges: &challenges, sent: &Vec::new(), times: 1 };
+/// assert_eq!(refused.status, 401);
+/// ```
 #[derive(Clone, Copy)]
 pub struct Refused<'a> {
     /// 401 or 403.
@@ -52,6 +102,11 @@ pub struct Refused<'a> {
 }
 
 /// Nothing lets the request in. In words, safe to show.
+///
+/// ```
+/// # use trunkline_auth::credentials::Denied;
+/// assert_eq!(Denied("Log in first.".to_owned()).to_string(), "Log in first.");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied(pub String);
 
