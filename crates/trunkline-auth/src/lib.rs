@@ -17,12 +17,23 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
+pub mod challenge;
 #[cfg(feature = "oauth")]
 pub mod client;
 pub mod credentials;
 pub mod digest;
+#[cfg(feature = "oauth")]
+pub mod dpop;
 pub mod fetch;
+#[cfg(feature = "oauth")]
+pub mod jose;
+#[cfg(feature = "oauth")]
+pub mod metadata;
 mod principal;
+#[cfg(feature = "oauth")]
+pub mod resource;
+pub mod scope;
 pub mod seal;
 pub mod tag;
 pub mod url;

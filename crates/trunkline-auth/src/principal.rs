@@ -1,5 +1,7 @@
 //! Who was let in: what a checked credential says about its bearer.
 
+use std::time::SystemTime;
+
 /// Whoever a request was let in for. Two principals are the same if both issuer and subject are.
 ///
 /// ```
@@ -18,6 +20,12 @@ pub struct Principal {
     pub subject: String,
     /// What it may do.
     pub scopes: Vec<String>,
+    /// The client that acts for it, as its issuer names that.
+    pub client_id: Option<String>,
+    /// From when on it is no longer let in.
+    pub expires: Option<SystemTime>,
+    /// The thumbprint of the key that the client proved to have (RFC 7638).
+    pub key: Option<String>,
 }
 
 impl Principal {
@@ -29,7 +37,14 @@ impl Principal {
     /// assert_eq!((&*alice.subject, alice.issuer), ("alice", None));
     /// ```
     pub fn new(subject: impl Into<String>) -> Self {
-        Self { issuer: None, subject: subject.into(), scopes: Vec::new() }
+        Self {
+            issuer: None,
+            subject: subject.into(),
+            scopes: Vec::new(),
+            client_id: None,
+            expires: None,
+            key: None,
+        }
     }
 
     /// Says who vouches for it.
@@ -55,6 +70,33 @@ impl Principal {
     #[must_use]
     pub fn scope(mut self, scope: impl Into<String>) -> Self {
         self.scopes.push(scope.into());
+        self
+    }
+
+    /// Says which client acts for it.
+    ///
+    /// ```
+    /// # use trunkline_auth::Principal;
+    /// let alice = Principal::new("alice").acting_by("her-editor");
+    /// assert_eq!(alice.client_id.as_deref(), Some("her-editor"));
+    /// assert_eq!(alice.id(), Principal::new("alice").id());
+    /// ```
+    #[must_use]
+    pub fn acting_by(mut self, client_id: impl Into<String>) -> Self {
+        self.client_id = Some(client_id.into());
+        self
+    }
+
+    /// Says until when it is let in.
+    ///
+    /// ```
+    /// # use trunkline_auth::Principal;
+    /// let alice = Principal::new("alice").until(std::time::UNIX_EPOCH);
+    /// assert_eq!(alice.expires, Some(std::time::UNIX_EPOCH));
+    /// ```
+    #[must_use]
+    pub fn until(mut self, expires: SystemTime) -> Self {
+        self.expires = Some(expires);
         self
     }
 

@@ -1,0 +1,91 @@
+//! Names of signature algorithms → the ones that exist here.
+
+/// A signature algorithm. Those that sign with a shared secret, and `none`, cannot even be named.
+///
+/// ```
+/// use trunkline_auth::jose::Algorithm;
+///
+/// assert_eq!(Algorithm::parse("ES256"), Some(Algorithm::ES256));
+/// assert_eq!(Algorithm::parse("HS256"), None);
+/// assert_eq!(Algorithm::parse("none"), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// RSA, PKCS #1 v1.5, SHA-256.
+    RS256,
+    /// RSA, PKCS #1 v1.5, SHA-384.
+    RS384,
+    /// RSA, PKCS #1 v1.5, SHA-512.
+    RS512,
+    /// RSA, PSS, SHA-256.
+    PS256,
+    /// RSA, PSS, SHA-384.
+    PS384,
+    /// RSA, PSS, SHA-512.
+    PS512,
+    /// ECDSA on P-256, SHA-256.
+    ES256,
+    /// ECDSA on P-384, SHA-384.
+    ES384,
+    /// Ed25519.
+    EdDSA,
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    ///
+    /// ```
+    /// use trunkline_auth::jose::Algorithm;
+    ///
+    /// assert!(Algorithm::ALL.iter().all(|it| Algorithm::parse(it.name()) == Some(*it)));
+    /// ```
+    pub const ALL: [Self; 9] = [
+        Self::RS256,
+        Self::RS384,
+        Self::RS512,
+        Self::PS256,
+        Self::PS384,
+        Self::PS512,
+        Self::ES256,
+        Self::ES384,
+        Self::EdDSA,
+    ];
+
+    /// What `alg` says.
+    ///
+    /// ```
+    /// use trunkline_auth::jose::Algorithm;
+    ///
+    /// assert_eq!(Algorithm::EdDSA.name(), "EdDSA");
+    /// ```
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RS256 => "RS256",
+            Self::RS384 => "RS384",
+            Self::RS512 => "RS512",
+            Self::PS256 => "PS256",
+            Self::PS384 => "PS384",
+            Self::PS512 => "PS512",
+            Self::ES256 => "ES256",
+            Self::ES384 => "ES384",
+            Self::EdDSA => "EdDSA",
+        }
+    }
+
+    /// The algorithm of this name, which is case-sensitive. `Ed25519` (RFC 9864) is the newer name
+    /// of what is called `EdDSA` here.
+    ///
+    /// ```
+    /// use trunkline_auth::jose::Algorithm;
+    ///
+    /// assert_eq!(Algorithm::parse("PS512"), Some(Algorithm::PS512));
+    /// assert_eq!(Algorithm::parse("ps512"), None);
+    /// ```
+    pub fn parse(name: &str) -> Option<Self> {
+        if name == "Ed25519" {
+            return Some(Self::EdDSA);
+        }
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}

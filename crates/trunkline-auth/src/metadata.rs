@@ -1,0 +1,383 @@
+//! The documents that servers say about themselves, and where they are: protected resources
+//! (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery).
+//!
+//! Members that are not known are ignored, `null` is as good as nothing, and nothing is required
+//! but what the RFCs require. URLs and issuers are texts, compared byte for byte.
+//!
+//! ```
+//! use trunkline_auth::metadata::ProtectedResource;
+//!
+//! let text = br#"{"resource":"https://a.example/mcp","authorization_servers":["https://id.example"]}"#;
+//! let document = ProtectedResource::parse(text).unwrap();
+//! assert_eq!(document.authorization_servers, ["https://id.example"]);
+//! ```
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// What a protected resource says about itself.
+///
+/// ```
+/// use trunkline_auth::metadata::ProtectedResource;
+///
+/// let mut document = ProtectedResource::new("https://a.example/mcp");
+/// document.authorization_servers.push("https://id.example".into());
+/// assert_eq!(
+///     serde_json::to_string(&document).unwrap(),
+///     r#"{"resource":"https://a.example/mcp","authorization_servers":["https://id.example"]}"#,
+/// );
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProtectedResource {
+    /// Its identifier: the audience of tokens for it.
+    pub resource: String,
+    /// The issuers whose tokens it takes.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub authorization_servers: Vec<String>,
+    /// The scopes worth asking for.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub scopes_supported: Vec<String>,
+    /// How a token can be sent: `header`, `body`, `query`.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub bearer_methods_supported: Vec<String>,
+    /// Its name, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_name: Option<String>,
+    /// A page for developers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_documentation: Option<String>,
+    /// The algorithms that DPoP proofs may be signed with.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub dpop_signing_alg_values_supported: Vec<String>,
+    /// Whether every token must be bound to a key.
+    #[serde(default, deserialize_with = "flag", skip_serializing_if = "is_false")]
+    pub dpop_bound_access_tokens_required: bool,
+}
+
+impl ProtectedResource {
+    /// The document of a resource that says no more than what it is.
+    ///
+    /// ```
+    /// # use trunkline_auth::metadata::ProtectedResource;
+    /// assert_eq!(ProtectedResource::new("https://a.example").resource, "https://a.example");
+    /// ```
+    pub fn new(resource: impl Into<String>) -> Self {
+        Self { resource: resource.into(), ..Self::default() }
+    }
+
+    /// Reads one.
+    ///
+    /// ```
+    /// # use trunkline_auth::metadata::ProtectedResource;
+    /// assert!(ProtectedResource::parse(br#"{"resource":"https://a.example"}"#).is_ok());
+    /// assert!(ProtectedResource::parse(b"{}").is_err());
+    /// ```
+    pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+        serde_json::from_slice(bytes).map_err(|why| Unreadable(why.to_string()))
+    }
+}
+
+/// What an authorization server says about itself.
+///
+/// ```
+/// use trunkline_auth::metadata::AuthorizationServer;
+///
+/// let text = br#"{"issuer":"https://id.example","token_endpoint":"https://id.example/token"}"#;
+/// let document = AuthorizationServer::parse(text).unwrap();
+/// assert_eq!(document.token_endpoint.as_deref(), Some("https://id.example/token"));
+/// assert!(document.code_challenge_methods_supported.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AuthorizationServer {
+    /// Its identifier.
+    pub issuer: String,
+    /// Where people log in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorization_endpoint: Option<String>,
+    /// Where tokens are given out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_endpoint: Option<String>,
+    /// Where clients register themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration_endpoint: Option<String>,
+    /// Where the keys are that tokens are signed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jwks_uri: Option<String>,
+    /// Where tokens are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub introspection_endpoint: Option<String>,
+    /// Where tokens are given back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revocation_endpoint: Option<String>,
+    /// The scopes it knows.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub scopes_supported: Vec<String>,
+    /// Such as `code`.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub response_types_supported: Vec<String>,
+    /// Such as `authorization_code`.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub grant_types_supported: Vec<String>,
+    /// Such as `S256`: how codes are bound to who asked for them.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub code_challenge_methods_supported: Vec<String>,
+    /// How clients prove who they are at the token endpoint.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub token_endpoint_auth_methods_supported: Vec<String>,
+    /// The algorithms of `private_key_jwt`.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub token_endpoint_auth_signing_alg_values_supported: Vec<String>,
+    /// The algorithms that DPoP proofs may be signed with.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub dpop_signing_alg_values_supported: Vec<String>,
+    /// Such as the one of enterprise-managed authorization.
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub authorization_grant_profiles_supported: Vec<String>,
+    /// Whether redirects say who sends them (RFC 9207).
+    #[serde(default, deserialize_with = "flag", skip_serializing_if = "is_false")]
+    pub authorization_response_iss_parameter_supported: bool,
+    /// Whether a client's identifier may be the URL of a document about it.
+    #[serde(default, deserialize_with = "flag", skip_serializing_if = "is_false")]
+    pub client_id_metadata_document_supported: bool,
+}
+
+impl AuthorizationServer {
+    /// The document of an issuer that says no more than who it is.
+    ///
+    /// ```
+    /// # use trunkline_auth::metadata::AuthorizationServer;
+    /// assert_eq!(AuthorizationServer::new("https://id.example").issuer, "https://id.example");
+    /// ```
+    pub fn new(issuer: impl Into<String>) -> Self {
+        Self { issuer: issuer.into(), ..Self::default() }
+    }
+
+    /// Reads one. Whether it is the right issuer's is for the caller to say.
+    ///
+    /// ```
+    /// # use trunkline_auth::metadata::AuthorizationServer;
+    /// assert!(AuthorizationServer::parse(br#"{"issuer":"https://id.example"}"#).is_ok());
+    /// assert!(AuthorizationServer::parse(b"<html>").is_err());
+    /// ```
+    pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+        serde_json::from_slice(bytes).map_err(|why| Unreadable(why.to_string()))
+    }
+}
+
+/// Why a document cannot be read. In words, without what it says.
+///
+/// ```
+/// use trunkline_auth::metadata::ProtectedResource;
+///
+/// let why = ProtectedResource::parse(b"{}").unwrap_err();
+/// assert_eq!(why.to_string(), "missing field `resource` at line 1 column 2");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable(String);
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// Where the document of this resource is: the well-known name goes between host and path
+/// (RFC 9728 §3.1). `None` if it is no URL with a host.
+///
+/// ```
+/// use trunkline_auth::metadata::protected_resource_url;
+///
+/// assert_eq!(
+///     protected_resource_url("https://a.example/mcp").as_deref(),
+///     Some("https://a.example/.well-known/oauth-protected-resource/mcp"),
+/// );
+/// ```
+pub fn protected_resource_url(resource: &str) -> Option<String> {
+    let (origin, path) = split(resource)?;
+    // A slash that ends the host is dropped, one that ends a path is part of its name.
+    let path =
+        path.strip_prefix('/').filter(|it| it.is_empty() || it.starts_with('?')).unwrap_or(path);
+    Some(format!("{origin}{PROTECTED_RESOURCE}{path}"))
+}
+
+/// Where the document of this issuer may be, in the order to try: RFC 8414, then OpenID Connect
+/// with the well-known name in the middle, then at the end. None if it is no URL with a host.
+///
+/// ```
+/// use trunkline_auth::metadata::authorization_server_urls;
+///
+/// assert_eq!(authorization_server_urls("https://id.example/one"), [
+///     "https://id.example/.well-known/oauth-authorization-server/one",
+///     "https://id.example/.well-known/openid-configuration/one",
+///     "https://id.example/one/.well-known/openid-configuration",
+/// ]);
+/// ```
+pub fn authorization_server_urls(issuer: &str) -> Vec<String> {
+    let Some((origin, path)) = split(issuer) else { return Vec::new() };
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let mut urls = vec![
+        format!("{origin}{AUTHORIZATION_SERVER}{path}"),
+        format!("{origin}{OPENID_CONFIGURATION}{path}"),
+    ];
+    if !path.is_empty() {
+        urls.push(format!("{origin}{path}{OPENID_CONFIGURATION}"));
+    }
+    urls
+}
+
+/// The path under which a resource without a path has its document.
+///
+/// ```
+/// use trunkline_auth::metadata::PROTECTED_RESOURCE;
+///
+/// assert_eq!(PROTECTED_RESOURCE, "/.well-known/oauth-protected-resource");
+/// ```
+pub const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
+
+/// The path under which an issuer without a path has its document (RFC 8414).
+///
+/// ```
+/// use trunkline_auth::metadata::AUTHORIZATION_SERVER;
+///
+/// assert_eq!(AUTHORIZATION_SERVER, "/.well-known/oauth-authorization-server");
+/// ```
+pub const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";
+
+/// The path under which an OpenID issuer without a path has its document.
+///
+/// ```
+/// use trunkline_auth::metadata::OPENID_CONFIGURATION;
+///
+/// assert_eq!(OPENID_CONFIGURATION, "/.well-known/openid-configuration");
+/// ```
+pub const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
+
+/// `https://host:port` and the rest, without a fragment. Neither is changed.
+pub(crate) fn split(url: &str) -> Option<(&str, &str)> {
+    let url = url.split('#').next().unwrap_or_default();
+    let host = url.find("://").filter(|it| *it > 0)? + 3;
+    let end = url[host..].find(['/', '?']).map_or(url.len(), |end| host + end);
+    (end > host).then(|| url.split_at(end))
+}
+
+/// A list, which `null` leaves empty.
+fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// Yes or no, which `null` leaves at no.
+fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_of_a_resource_is_between_host_and_path() {
+        for (resource, expected) in [
+            ("https://a.example", Some("https://a.example/.well-known/oauth-protected-resource")),
+            ("https://a.example/", Some("https://a.example/.well-known/oauth-protected-resource")),
+            (
+                "https://a.example:8443/x/mcp",
+                Some("https://a.example:8443/.well-known/oauth-protected-resource/x/mcp"),
+            ),
+            (
+                "https://a.example/mcp/",
+                Some("https://a.example/.well-known/oauth-protected-resource/mcp/"),
+            ),
+            (
+                "https://a.example/mcp?t=1#x",
+                Some("https://a.example/.well-known/oauth-protected-resource/mcp?t=1"),
+            ),
+            (
+                "https://a.example/?t=1",
+                Some("https://a.example/.well-known/oauth-protected-resource?t=1"),
+            ),
+            (
+                "https://a.example?t=1",
+                Some("https://a.example/.well-known/oauth-protected-resource?t=1"),
+            ),
+            ("https:///mcp", None),
+            ("://a.example", None),
+            ("a.example/mcp", None),
+            ("", None),
+        ] {
+            assert_eq!(protected_resource_url(resource).as_deref(), expected, "{resource}");
+        }
+    }
+
+    #[test]
+    fn the_documents_of_an_issuer_are_tried_in_order() {
+        for (issuer, expected) in [
+            (
+                "https://id.example",
+                &[
+                    "https://id.example/.well-known/oauth-authorization-server",
+                    "https://id.example/.well-known/openid-configuration",
+                ][..],
+            ),
+            (
+                "https://id.example/",
+                &[
+                    "https://id.example/.well-known/oauth-authorization-server",
+                    "https://id.example/.well-known/openid-configuration",
+                ],
+            ),
+            (
+                "http://127.0.0.1:9000/realms/one/",
+                &[
+                    "http://127.0.0.1:9000/.well-known/oauth-authorization-server/realms/one",
+                    "http://127.0.0.1:9000/.well-known/openid-configuration/realms/one",
+                    "http://127.0.0.1:9000/realms/one/.well-known/openid-configuration",
+                ],
+            ),
+            ("id.example", &[]),
+        ] {
+            assert_eq!(authorization_server_urls(issuer), expected, "{issuer}");
+        }
+    }
+
+    #[test]
+    fn documents_are_read_forgivingly() {
+        let text = br#"{"issuer":"https://id.example","jwks_uri":null,"grant_types_supported":null,
+            "client_id_metadata_document_supported":null,"unknown":{"a":[1]},
+            "authorization_response_iss_parameter_supported":true,"scopes_supported":["a"]}"#;
+        let mut expected = AuthorizationServer::new("https://id.example");
+        expected.authorization_response_iss_parameter_supported = true;
+        expected.scopes_supported.push("a".into());
+        assert_eq!(AuthorizationServer::parse(text), Ok(expected));
+        let text =
+            br#"{"resource":"r","scopes_supported":null,"dpop_bound_access_tokens_required":true}"#;
+        let read = ProtectedResource::parse(text).unwrap();
+        assert!(read.dpop_bound_access_tokens_required && read.scopes_supported.is_empty());
+        for bad in ["", "[]", "{}", r#"{"issuer":1,"resource":1}"#, "null"] {
+            assert!(AuthorizationServer::parse(bad.as_bytes()).is_err(), "{bad}");
+            assert!(ProtectedResource::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn documents_are_written_without_what_they_lack() {
+        let written = |it: &AuthorizationServer| serde_json::to_string(it).unwrap();
+        let mut document = AuthorizationServer::new("i");
+        assert_eq!(written(&document), r#"{"issuer":"i"}"#);
+        document.client_id_metadata_document_supported = true;
+        document.jwks_uri = Some("k".into());
+        assert_eq!(
+            written(&document),
+            r#"{"issuer":"i","jwks_uri":"k","client_id_metadata_document_supported":true}"#
+        );
+    }
+}

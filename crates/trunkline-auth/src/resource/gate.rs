@@ -1,0 +1,523 @@
+//! A request's head → who is let in, or exactly why nobody is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ring::hmac;
+use ring::rand::SystemRandom;
+
+use super::introspect::{Introspector, Unproven};
+use super::jwt::{self, Rules, TokenError};
+use super::keys::Keys;
+use super::present::{self, HeadView, Scheme};
+use super::protect::{ApiKey, Dpop, Misconfigured, Protect};
+use crate::Principal;
+use crate::challenge::Challenge;
+use crate::dpop::{Checker, DpopError, Expect};
+use crate::fetch::Fetch;
+use crate::jose::{self, Algorithm};
+use crate::metadata::{self, PROTECTED_RESOURCE};
+use crate::scope::{Scopes, missing};
+use crate::tag::{Tagger, Tags};
+
+/// Lets requests in, or says why not. One for every revision and transport of a server.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trunkline_auth::resource::{Gate, Protect};
+/// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+/// # struct Nobody;
+/// # impl Fetch for Nobody {
+/// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+/// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+/// # }
+/// let fetch = Arc::new(Nobody);
+/// let protect = Protect::new("https://mcp.example/mcp")
+///     .api_key("build-robot", "pQ7-lVhCgW2kXr9bTz4n", ["files:read"]);
+/// let gate = Gate::new(protect, fetch)?;
+/// assert_eq!(gate.resource(), "https://mcp.example/mcp");
+/// # Ok::<(), trunkline_auth::resource::Misconfigured>(())
+/// ```
+pub struct Gate {
+    protect: Protect,
+    fetch: Arc<dyn Fetch>,
+    origin: String,
+    metadata_url: String,
+    metadata_path: String,
+    document: String,
+    issuers: Vec<(Rules, Keys)>,
+    introspector: Option<Introspector>,
+    api_keys: ApiKeys,
+    proofs: Checker,
+    nonces: Tags,
+}
+
+impl Gate {
+    /// A gate that works as it is told, if it can.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, Protect};
+    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+    /// # struct Nobody;
+    /// # impl Fetch for Nobody {
+    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+    /// # }
+    /// let why = Gate::new(Protect::new("https://mcp.example/mcp"), Arc::new(Nobody)).unwrap_err();
+    /// assert_eq!(
+    ///     why.to_string(),
+    ///     "Nobody could get in at `https://mcp.example/mcp`; \
+    ///      add an issuer with `jwt`, or `introspection`, or an `api_key`.",
+    /// );
+    /// ```
+    pub fn new(mut protect: Protect, fetch: Arc<dyn Fetch>) -> Result<Self, Misconfigured> {
+        protect.check()?;
+        let audience = protect.resource.clone();
+        let ours =
+            |given: Vec<String>| if given.is_empty() { vec![audience.clone()] } else { given };
+        let issuers = std::mem::take(&mut protect.issuers).into_iter().map(|mut it| {
+            it.rules.audiences = ours(it.rules.audiences);
+            (it.rules, Keys::new(it.issuer, it.source))
+        });
+        let issuers = issuers.collect();
+        let introspector = protect.introspection.take().map(|mut it| {
+            it.audiences = ours(it.audiences);
+            Introspector::new(it)
+        });
+        let (origin, path) = metadata::split(&protect.resource).unwrap_or_default();
+        let path = path.split('?').next().unwrap_or_default();
+        let metadata_path = format!("{PROTECTED_RESOURCE}{}", if path == "/" { "" } else { path });
+        let document = serde_json::to_string(&protect.document()).expect("a document is texts");
+        Ok(Self {
+            origin: origin.to_owned(),
+            metadata_url: metadata::protected_resource_url(&protect.resource).unwrap_or_default(),
+            metadata_path,
+            document,
+            issuers,
+            introspector,
+            api_keys: ApiKeys::new(std::mem::take(&mut protect.api_keys)),
+            proofs: Checker::new(PROOF_LIFE),
+            nonces: Tagger::random().scope("DPoP-Nonce"),
+            protect,
+            fetch,
+        })
+    }
+
+    /// The URL of what is protected.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, Protect};
+    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+    /// # struct Nobody;
+    /// # impl Fetch for Nobody {
+    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+    /// # }
+    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
+    /// assert_eq!(Gate::new(protect, Arc::new(Nobody)).unwrap().resource(), "https://a.example/mcp");
+    /// ```
+    pub fn resource(&self) -> &str {
+        &self.protect.resource
+    }
+
+    /// The public document that says who gives out tokens, if it is at this path: under the
+    /// well-known name alone, and with the resource's path behind it (RFC 9728).
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, Protect};
+    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+    /// # struct Nobody;
+    /// # impl Fetch for Nobody {
+    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+    /// # }
+    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
+    /// let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
+    /// let json = gate.document("/.well-known/oauth-protected-resource/mcp").unwrap();
+    /// assert!(json.starts_with(r#"{"resource":"https://a.example/mcp""#));
+    /// assert_eq!(gate.document("/mcp"), None);
+    /// ```
+    pub fn document(&self, path: &str) -> Option<&str> {
+        (path == PROTECTED_RESOURCE || path == self.metadata_path).then_some(&*self.document)
+    }
+
+    /// Lets a request in, or says why not.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, HeadView, Protect};
+    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+    /// # struct Nobody;
+    /// # impl Fetch for Nobody {
+    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+    /// # }
+    /// # fn block_on<T>(task: impl Future<Output = T>) -> T {
+    /// #     let mut task = std::pin::pin!(task);
+    /// #     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// #     loop { if let std::task::Poll::Ready(it) = task.as_mut().poll(&mut context) { return it } }
+    /// # }
+    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
+    /// let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
+    /// let sent = [("authorization", &b"Bearer 0123456789abcdef"[..])];
+    /// let admitted = block_on(gate.admit(HeadView::new("POST", "/mcp", None, sent))).unwrap();
+    /// assert_eq!(admitted.principal.subject, "x");
+    /// ```
+    pub async fn admit(&self, head: HeadView<'_>) -> Result<Admission, Denied> {
+        let presented = present::token(&head)
+            .map_err(|why| self.denied(401, Some("invalid_request"), why, self.offered()))?;
+        let Some((scheme, token)) = presented.filter(|(scheme, _)| self.takes(*scheme)) else {
+            let why = "A token is needed; send one in the `Authorization` header.";
+            return Err(self.denied(401, None, why, self.offered()));
+        };
+        let principal = self.bearer(scheme, token).await?;
+        let wrong = |why| Err(self.denied(401, Some("invalid_token"), why, scheme.into()));
+        let nonce = match (scheme, &principal.key) {
+            (Scheme::Bearer, None) => None,
+            (Scheme::Dpop, Some(key)) => self.prove(&head, token, key)?,
+            (Scheme::Bearer, Some(_)) => {
+                return wrong(
+                    "The token is bound to a key; send it with the `DPoP` scheme and a proof.",
+                );
+            }
+            (Scheme::Dpop, None) => {
+                return wrong(
+                    "The token is not bound to a key; the `DPoP` scheme is for one that is.",
+                );
+            }
+        };
+        self.needs(&principal, &[])?;
+        Ok(Admission { principal, nonce })
+    }
+
+    /// Whether somebody has the scopes that every request needs, and these. If not, one challenge
+    /// names all of them.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_auth::{Principal, resource::{Gate, Protect}};
+    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+    /// # struct Nobody;
+    /// # impl Fetch for Nobody {
+    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+    /// # }
+    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
+    /// let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
+    /// let alice = Principal::new("alice").scope("read");
+    /// assert_eq!(gate.needs(&alice, &["read".to_owned()]), Ok(()));
+    /// assert_eq!(gate.needs(&alice, &["write".to_owned()]).unwrap_err().status, 403);
+    /// ```
+    pub fn needs(&self, principal: &Principal, needed: &[String]) -> Result<(), Denied> {
+        let needed = self.protect.required.union(&needed.iter().collect());
+        let granted = principal.scopes.iter().collect();
+        let lacking = missing(&granted, &needed, &self.protect.hierarchy);
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let noun = if lacking.as_slice().len() == 1 { "scope" } else { "scopes" };
+        let why = format!("The token lacks the {noun} `{lacking}`.");
+        let offer = if principal.key.is_some() { Offer::Dpop } else { self.offered() };
+        Err(self.refusal(403, Some("insufficient_scope"), &why, offer, &needed))
+    }
+
+    fn takes(&self, scheme: Scheme) -> bool {
+        match scheme {
+            Scheme::Bearer => self.protect.dpop != Dpop::Require,
+            Scheme::Dpop => self.protect.dpop != Dpop::Off,
+        }
+    }
+
+    /// Whom the token is for: a key of our own, a JWT of an issuer that we know, or else whoever
+    /// the authorization server says.
+    async fn bearer(&self, scheme: Scheme, token: &str) -> Result<Principal, Denied> {
+        let found = match self.api_keys.find(token) {
+            Some(key) => Ok(key),
+            None => match (self.issuer_of(token), &self.introspector) {
+                (Some((rules, keys)), _) => self.claims(token, rules, keys).await,
+                (None, Some(introspector)) => introspector.check(token, &*self.fetch).await,
+                (None, None) => {
+                    Err(Unproven::Token("The token is not one of an issuer known here.".into()))
+                }
+            },
+        };
+        match found {
+            Ok(principal) => Ok(self.with_implied(principal)),
+            Err(Unproven::Token(why)) => {
+                Err(self.denied(401, Some("invalid_token"), &why, scheme.into()))
+            }
+            Err(Unproven::Unknown(cause)) => Err(Denied {
+                status: 503,
+                error: None,
+                description: "The token cannot be checked at the moment; try again later.".into(),
+                challenge: None,
+                nonce: None,
+                cause: Some(cause),
+            }),
+        }
+    }
+
+    /// Handlers ask `may`, which knows nothing of hierarchies.
+    fn with_implied(&self, mut principal: Principal) -> Principal {
+        let granted = principal.scopes.into_iter().collect();
+        principal.scopes = self.protect.hierarchy.all(&granted).as_slice().to_vec();
+        principal
+    }
+
+    /// The issuer that the token claims to be from, if it is one of ours. Nothing is believed yet.
+    fn issuer_of(&self, token: &str) -> Option<&(Rules, Keys)> {
+        #[derive(serde::Deserialize)]
+        struct Claimed {
+            iss: String,
+        }
+        let payload = jose::unverified_payload(token).ok()?;
+        let claimed: Claimed = serde_json::from_slice(&payload).ok()?;
+        self.issuers.iter().find(|(rules, _)| rules.issuer == claimed.iss)
+    }
+
+    async fn claims(&self, token: &str, rules: &Rules, keys: &Keys) -> Result<Principal, Unproven> {
+        let fetch = &*self.fetch;
+        let known = keys.current(fetch).await.map_err(Unproven::Unknown)?;
+        let mut checked = jwt::check(token, &known, rules, fetch.now());
+        // The issuer may have changed its keys, and may have given a new one an old name.
+        if let Err(TokenError::UnknownKey | TokenError::Signature) = checked
+            && let Some(newer) = keys.newer(fetch, &known).await
+        {
+            checked = jwt::check(token, &newer, rules, fetch.now());
+        }
+        let claims = checked.map_err(|why| Unproven::Token(why.to_string()))?;
+        let mut principal = Principal::new(claims.subject).issued_by(claims.issuer);
+        principal.scopes = claims.scopes;
+        principal.client_id = claims.client_id;
+        principal.expires = Some(claims.expires);
+        principal.key = claims.jkt;
+        Ok(principal)
+    }
+
+    /// Whether the request comes with a fresh proof of this key. If so, a newer nonce to give out.
+    fn prove(&self, head: &HeadView<'_>, token: &str, key: &str) -> Result<Option<String>, Denied> {
+        let bad = |why: &str| self.denied(401, Some("invalid_dpop_proof"), why, Offer::Dpop);
+        let proof = present::proof(head).map_err(bad)?;
+        // Before it is remembered: who stole a token must not fill the memory with own proofs.
+        let theirs = jose::peek(proof).ok().and_then(|it| it.jwk).map(|it| it.thumbprint());
+        if theirs.as_deref() != Some(key) {
+            return Err(bad("The proof is not by the key that the token is bound to."));
+        }
+        let now = self.fetch.now();
+        let (current, before) = (self.nonce(now, 0), self.nonce(now, 1));
+        let is_before = self.protect.nonces && claims_nonce(proof, &before);
+        let nonce = if is_before { &before } else { &current };
+        let url = format!("{}{}", self.origin, head.path);
+        let expect = Expect {
+            method: head.method,
+            url: &url,
+            token: Some(token),
+            nonce: self.protect.nonces.then_some(&**nonce),
+            now,
+        };
+        match self.proofs.check(proof, expect) {
+            Ok(_) => Ok(is_before.then_some(current)),
+            Err(DpopError::WrongNonce) => {
+                let why = "The proof needs the nonce of the `DPoP-Nonce` header.";
+                let denied = self.denied(401, Some("use_dpop_nonce"), why, Offer::Dpop);
+                Err(Denied { nonce: Some(current), ..denied })
+            }
+            Err(why) => Err(bad(&why.to_string())),
+        }
+    }
+
+    /// The nonce of this time, or of some time before.
+    fn nonce(&self, now: SystemTime, before: u64) -> String {
+        let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / NONCE_LIFE;
+        format!("{:016x}", self.nonces.tag(&time.saturating_sub(before).to_be_bytes()))
+    }
+
+    /// The ways in, for who came by none of them.
+    fn offered(&self) -> Offer {
+        match self.protect.dpop {
+            Dpop::Off => Offer::Bearer,
+            Dpop::Accept => Offer::Both,
+            Dpop::Require => Offer::Dpop,
+        }
+    }
+
+    fn denied(&self, status: u16, error: Option<&'static str>, why: &str, offer: Offer) -> Denied {
+        self.refusal(status, error, why, offer, &self.protect.required)
+    }
+
+    fn refusal(
+        &self,
+        status: u16,
+        error: Option<&'static str>,
+        why: &str,
+        offer: Offer,
+        scopes: &Scopes,
+    ) -> Denied {
+        let algorithms = Algorithm::ALL.map(Algorithm::name).join(" ");
+        let mut challenge = Challenge::new(if offer == Offer::Dpop { "DPoP" } else { "Bearer" });
+        if let Some(error) = error {
+            challenge = challenge.with("error", error);
+        }
+        if !scopes.is_empty() {
+            challenge = challenge.with("scope", scopes.to_string());
+        }
+        challenge = challenge.with("resource_metadata", &*self.metadata_url);
+        // Without an error nothing is wrong yet (RFC 6750 §3.1).
+        if error.is_some() {
+            challenge = challenge.with("error_description", why);
+        }
+        if offer == Offer::Dpop {
+            challenge = challenge.with("algs", &*algorithms);
+        }
+        let mut line = challenge.to_string();
+        if offer == Offer::Both {
+            line = format!("{line}, {}", Challenge::new("DPoP").with("algs", algorithms));
+        }
+        Denied {
+            status,
+            error,
+            description: why.to_owned(),
+            challenge: Some(line),
+            nonce: None,
+            cause: None,
+        }
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("resource", &self.protect.resource).finish_non_exhaustive()
+    }
+}
+
+/// A request that is let in.
+///
+/// ```
+/// use trunkline_auth::{Principal, resource::Admission};
+///
+/// let admission = Admission::new(Principal::new("alice"));
+/// assert_eq!((&*admission.principal.subject, admission.nonce), ("alice", None));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Admission {
+    /// For whom.
+    pub principal: Principal,
+    /// The value of `DPoP-Nonce` for the answer: the client's is about to end.
+    pub nonce: Option<String>,
+}
+
+impl Admission {
+    /// For somebody, without more.
+    ///
+    /// ```
+    /// # use trunkline_auth::{Principal, resource::Admission};
+    /// assert_eq!(Admission::new(Principal::new("alice")).principal, Principal::new("alice"));
+    /// ```
+    pub fn new(principal: Principal) -> Self {
+        Self { principal, nonce: None }
+    }
+}
+
+/// Why a request is not let in, and how it could be.
+///
+/// ```
+/// # use std::sync::Arc; use trunkline_auth::{Principal, resource::{Gate, Protect}};
+/// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+/// # struct Nobody;
+/// # impl Fetch for Nobody {
+/// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+/// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+/// # }
+/// # let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
+/// # let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
+/// let denied = gate.needs(&Principal::new("alice"), &["write".to_owned()]).unwrap_err();
+/// assert_eq!((denied.status, denied.error), (403, Some("insufficient_scope")));
+/// assert_eq!(denied.to_string(), "The token lacks the scope `write`.");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Denied {
+    /// 401, 403, or 503 if nobody can say.
+    pub status: u16,
+    /// The code of the error, if there is one.
+    pub error: Option<&'static str>,
+    /// In words, for the client.
+    pub description: String,
+    /// The value of `WWW-Authenticate`.
+    pub challenge: Option<String>,
+    /// The value of `DPoP-Nonce`.
+    pub nonce: Option<String>,
+    /// In words, for who runs the server: never for the client.
+    pub cause: Option<String>,
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.description)
+    }
+}
+
+impl std::error::Error for Denied {}
+
+/// Which ways in a challenge names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Offer {
+    Bearer,
+    Dpop,
+    Both,
+}
+
+impl From<Scheme> for Offer {
+    /// Who came by one way is told about that way.
+    fn from(scheme: Scheme) -> Self {
+        match scheme {
+            Scheme::Bearer => Self::Bearer,
+            Scheme::Dpop => Self::Dpop,
+        }
+    }
+}
+
+/// Our own keys, as tags that are compared in constant time.
+struct ApiKeys {
+    key: hmac::Key,
+    known: Vec<(hmac::Tag, Principal)>,
+}
+
+impl ApiKeys {
+    fn new(keys: Vec<ApiKey>) -> Self {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
+            .expect("the operating system hands out random bytes");
+        let known = keys.into_iter().map(|it| {
+            let mut principal = Principal::new(it.name);
+            principal.scopes = it.scopes.as_slice().to_vec();
+            (hmac::sign(&key, it.secret.as_bytes()), principal)
+        });
+        let known = known.collect();
+        Self { key, known }
+    }
+
+    /// Every key is looked at, whichever fits.
+    fn find(&self, token: &str) -> Option<Principal> {
+        let fits =
+            |tag: &hmac::Tag| hmac::verify(&self.key, token.as_bytes(), tag.as_ref()).is_ok();
+        let found = self.known.iter().filter(|(tag, _)| fits(tag)).last();
+        found.map(|(_, principal)| principal.clone())
+    }
+}
+
+fn claims_nonce(proof: &str, nonce: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Claimed {
+        nonce: String,
+    }
+    let payload = jose::unverified_payload(proof).unwrap_or_default();
+    serde_json::from_slice(&payload).is_ok_and(|it: Claimed| it.nonce == nonce)
+}
+
+/// How old a proof may be.
+const PROOF_LIFE: Duration = Duration::from_secs(120);
+/// For how many seconds a nonce is given out; it is good for as many more.
+const NONCE_LIFE: u64 = 120;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,343 @@
+//! An access token that is a JWT → who it lets in, or exactly why it does not.
+//!
+//! ```
+//! use std::time::{Duration, UNIX_EPOCH};
+//! use serde_json::json;
+//! use trunkline_auth::jose::{Jwks, SigningKey};
+//! use trunkline_auth::resource::jwt::{Rules, TokenError, check};
+//!
+//! let key = SigningKey::generate();
+//! let keys = Jwks::new([key.public().clone()]);
+//! let rules = Rules::new("https://id.example", ["https://mcp.example/mcp"]);
+//! let mut claims = json!({
+//!     "iss": "https://id.example", "aud": "https://mcp.example/mcp",
+//!     "sub": "alice", "exp": 1_000, "scope": "files:read",
+//! });
+//! let now = UNIX_EPOCH + Duration::from_secs(990);
+//! let alice = check(&key.sign(json!({"typ": "at+jwt"}), &claims), &keys, &rules, now)?;
+//! assert_eq!((&*alice.subject, &*alice.scopes), ("alice", &["files:read".to_owned()][..]));
+//!
+//! claims["aud"] = json!("https://other.example/mcp");
+//! let refused = check(&key.sign(json!({"typ": "at+jwt"}), &claims), &keys, &rules, now);
+//! assert_eq!(refused.unwrap_err(), TokenError::WrongAudience);
+//! # Ok::<(), TokenError>(())
+//! ```
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value};
+
+use crate::jose::{self, Algorithm, JoseError, Jwks};
+
+/// Whose tokens, for whom, are let in.
+///
+/// ```
+/// use std::time::Duration;
+/// use trunkline_auth::jose::Algorithm;
+/// use trunkline_auth::resource::jwt::{Rules, Types};
+///
+/// let mut rules = Rules::new("https://id.example", ["https://mcp.example/mcp"]);
+/// assert_eq!((rules.leeway, &rules.types), (Duration::from_secs(60), &Types::Usual));
+/// rules.algorithms = vec![Algorithm::ES256];
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rules {
+    /// What `iss` must say, byte for byte.
+    pub issuer: String,
+    /// What `aud` must name one of, byte for byte.
+    pub audiences: Vec<String>,
+    /// How tokens may be signed.
+    pub algorithms: Vec<Algorithm>,
+    /// How far clocks may differ.
+    pub leeway: Duration,
+    /// What `typ` may say.
+    pub types: Types,
+}
+
+impl Rules {
+    /// Every algorithm, a minute of leeway, the usual types.
+    ///
+    /// ```
+    /// use trunkline_auth::jose::Algorithm;
+    /// use trunkline_auth::resource::jwt::Rules;
+    ///
+    /// let rules = Rules::new("https://id.example", ["https://mcp.example/mcp"]);
+    /// assert_eq!(rules.algorithms, Algorithm::ALL);
+    /// ```
+    pub fn new(
+        issuer: impl Into<String>,
+        audiences: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self {
+            issuer: issuer.into(),
+            audiences: audiences.into_iter().map(Into::into).collect(),
+            algorithms: Algorithm::ALL.to_vec(),
+            leeway: Duration::from_secs(60),
+            types: Types::Usual,
+        }
+    }
+}
+
+/// What `typ` may say. The case does not matter, nor does a leading `application/`.
+///
+/// ```
+/// use trunkline_auth::resource::jwt::Types;
+///
+/// assert_ne!(Types::Only("at+jwt".into()), Types::Usual);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Types {
+    /// `at+jwt` (RFC 9068), and what came before it: `JWT`, or nothing.
+    Usual,
+    /// This alone.
+    Only(String),
+}
+
+/// What a token says, once it is proven.
+///
+/// ```
+/// use std::time::UNIX_EPOCH;
+/// use serde_json::json;
+/// use trunkline_auth::jose::{Jwks, SigningKey};
+/// use trunkline_auth::resource::jwt::{Rules, TokenError, check};
+///
+/// let key = SigningKey::generate();
+/// let token = key.sign(
+///     json!({"typ": "at+jwt"}),
+///     &json!({"iss": "a", "aud": ["b"], "sub": "alice", "exp": 60, "team": "red"}),
+/// );
+/// let keys = Jwks::new([key.public().clone()]);
+/// let claims = check(&token, &keys, &Rules::new("a", ["b"]), UNIX_EPOCH)?;
+/// assert_eq!((claims.client_id, claims.jkt), (None, None));
+/// assert_eq!(claims.all["team"], "red");
+/// # Ok::<(), TokenError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Claims {
+    /// Who vouches for it: the issuer of the rules.
+    pub issuer: String,
+    /// Whom it lets in.
+    pub subject: String,
+    /// The client it was given to: `client_id`, or `azp`.
+    pub client_id: Option<String>,
+    /// What it allows: of `scope` and `scp`, each a text or a list.
+    pub scopes: Vec<String>,
+    /// From when on it lets nobody in, the leeway apart.
+    pub expires: SystemTime,
+    /// The key it is bound to (RFC 9449): it comes with a proof by that key, or it is stolen.
+    pub jkt: Option<String>,
+    /// Everything it says.
+    pub all: Map<String, Value>,
+}
+
+/// Checks a token: its signature first, then what it says.
+///
+/// ```
+/// use std::time::UNIX_EPOCH;
+/// use trunkline_auth::jose::Jwks;
+/// use trunkline_auth::resource::jwt::{Rules, TokenError, check};
+///
+/// let rules = Rules::new("https://id.example", ["https://mcp.example/mcp"]);
+/// let refused = check("eyJhbGciOiJub25lIn0.e30.", &Jwks::new([]), &rules, UNIX_EPOCH);
+/// assert_eq!(refused.unwrap_err(), TokenError::Algorithm);
+/// ```
+pub fn check(
+    token: &str,
+    keys: &Jwks,
+    rules: &Rules,
+    now: SystemTime,
+) -> Result<Claims, TokenError> {
+    let verified = jose::verify(token, keys, &rules.algorithms)?;
+    if !rules.types.allow(verified.header.typ.as_deref()) {
+        return Err(TokenError::WrongType);
+    }
+    let all: Map<String, Value> =
+        serde_json::from_slice(&verified.payload).map_err(|_| TokenError::Malformed)?;
+    if text(&all, "iss")?.ok_or(TokenError::Missing("iss"))? != rules.issuer {
+        return Err(TokenError::WrongIssuer);
+    }
+    let audiences = texts(&all, "aud", |it| vec![it])?.ok_or(TokenError::Missing("aud"))?;
+    if !rules.audiences.iter().any(|it| audiences.contains(&it.as_str())) {
+        return Err(TokenError::WrongAudience);
+    }
+    let expires = date(&all, "exp")?.ok_or(TokenError::Missing("exp"))?;
+    if now.duration_since(expires).is_ok_and(|late| late >= rules.leeway) {
+        return Err(TokenError::Expired);
+    }
+    let early = date(&all, "nbf")?.and_then(|it| it.duration_since(now).ok());
+    if early.is_some_and(|it| it > rules.leeway) {
+        return Err(TokenError::NotYet);
+    }
+    let subject = text(&all, "sub")?.filter(|it| !it.is_empty());
+    let subject = subject.ok_or(TokenError::Missing("sub"))?.to_owned();
+    let client_id = match text(&all, "client_id")? {
+        Some(id) => Some(id),
+        None => text(&all, "azp")?,
+    };
+    Ok(Claims {
+        issuer: rules.issuer.clone(),
+        subject,
+        client_id: client_id.map(str::to_owned),
+        scopes: scopes(&all)?,
+        expires,
+        jkt: jkt(&all)?,
+        all,
+    })
+}
+
+/// Why a token lets nobody in. Its words are safe in an `error_description`: they hold nothing of
+/// the token.
+///
+/// ```
+/// use trunkline_auth::resource::jwt::TokenError;
+///
+/// assert_eq!(TokenError::Expired.to_string(), "The token has expired.");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// Not a signed token, or not one that says what a token says.
+    Malformed,
+    /// Signed in a way that is not allowed: `none` and shared secrets among them.
+    Algorithm,
+    /// It wants extensions understood (`crit`).
+    Critical,
+    /// No such key: it may be worth asking the issuer for its newest ones.
+    UnknownKey,
+    /// The key is not one for this algorithm.
+    UnfitKey,
+    /// The signature is wrong.
+    Signature,
+    /// Not an access token: `typ` says something else.
+    WrongType,
+    /// Another issuer's.
+    WrongIssuer,
+    /// For somebody else.
+    WrongAudience,
+    /// Too old.
+    Expired,
+    /// Too young.
+    NotYet,
+    /// A claim is missing: this one.
+    Missing(&'static str),
+    /// Bound to something other than a DPoP key, such as a certificate: not to be taken for one
+    /// that is not bound.
+    Bound,
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "The token is not a well-formed signed token.",
+            Self::Algorithm => "The token is signed with an algorithm that is not allowed here.",
+            Self::Critical => "The token wants extensions understood that are not known here.",
+            Self::UnknownKey => "The token is signed with a key that is not known here.",
+            Self::UnfitKey => "The token is signed with a key that is not one for its algorithm.",
+            Self::Signature => "The signature of the token is wrong.",
+            Self::WrongType => "The token is not an access token.",
+            Self::WrongIssuer => "The token is from another issuer.",
+            Self::WrongAudience => "The token is for another audience.",
+            Self::Expired => "The token has expired.",
+            Self::NotYet => "The token is not valid yet.",
+            Self::Missing(name) => return write!(f, "The token has no `{name}`."),
+            Self::Bound => "The token is bound to something that cannot be checked here.",
+        })
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+impl From<JoseError> for TokenError {
+    fn from(error: JoseError) -> Self {
+        match error {
+            JoseError::Algorithm => Self::Algorithm,
+            JoseError::Critical => Self::Critical,
+            JoseError::UnknownKey => Self::UnknownKey,
+            JoseError::UnfitKey => Self::UnfitKey,
+            JoseError::Signature => Self::Signature,
+            JoseError::TooLong
+            | JoseError::Malformed
+            | JoseError::PrivateKey
+            | JoseError::Key(_) => Self::Malformed,
+        }
+    }
+}
+
+impl Types {
+    fn allow(&self, typ: Option<&str>) -> bool {
+        let is = |it: &str, typ: &str| bare(it).eq_ignore_ascii_case(bare(typ));
+        match (self, typ) {
+            (Self::Usual, None) => true,
+            (Self::Usual, Some(typ)) => is("at+jwt", typ) || is("JWT", typ),
+            (Self::Only(_), None) => false,
+            (Self::Only(it), Some(typ)) => is(it, typ),
+        }
+    }
+}
+
+/// RFC 7515 §4.1.9: `application/` may be left out.
+fn bare(typ: &str) -> &str {
+    match typ.split_at_checked(APPLICATION.len()) {
+        Some((start, rest)) if start.eq_ignore_ascii_case(APPLICATION) => rest,
+        _ => typ,
+    }
+}
+
+fn text<'a>(all: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, TokenError> {
+    all.get(name).map(|it| it.as_str().ok_or(TokenError::Malformed)).transpose()
+}
+
+/// A list of texts, or one text and what it is made of.
+fn texts<'a>(
+    all: &'a Map<String, Value>,
+    name: &str,
+    cut: fn(&'a str) -> Vec<&'a str>,
+) -> Result<Option<Vec<&'a str>>, TokenError> {
+    let list = match all.get(name) {
+        None => return Ok(None),
+        Some(Value::String(text)) => return Ok(Some(cut(text))),
+        Some(Value::Array(list)) => list.iter(),
+        Some(_) => return Err(TokenError::Malformed),
+    };
+    list.map(|it| it.as_str().ok_or(TokenError::Malformed)).collect::<Result<_, _>>().map(Some)
+}
+
+fn scopes(all: &Map<String, Value>) -> Result<Vec<String>, TokenError> {
+    let mut scopes: Vec<String> = Vec::new();
+    for name in ["scope", "scp"] {
+        for scope in
+            texts(all, name, |it| it.split_ascii_whitespace().collect())?.unwrap_or_default()
+        {
+            if !scopes.iter().any(|it| it == scope) {
+                scopes.push(scope.to_owned());
+            }
+        }
+    }
+    Ok(scopes)
+}
+
+/// Seconds since 1970, whole or not (RFC 7519 §2).
+fn date(all: &Map<String, Value>, name: &str) -> Result<Option<SystemTime>, TokenError> {
+    let Some(value) = all.get(name) else { return Ok(None) };
+    let seconds = value.as_f64().filter(|it| SECONDS.contains(it)).ok_or(TokenError::Malformed)?;
+    Ok(Some(UNIX_EPOCH + Duration::from_secs_f64(seconds)))
+}
+
+fn jkt(all: &Map<String, Value>) -> Result<Option<String>, TokenError> {
+    let Some(cnf) = all.get("cnf") else { return Ok(None) };
+    match cnf.get("jkt") {
+        Some(Value::String(jkt)) => Ok(Some(jkt.clone())),
+        Some(_) => Err(TokenError::Malformed),
+        None => Err(TokenError::Bound),
+    }
+}
+
+const APPLICATION: &str = "application/";
+/// Until the year 9999: further on, clocks of some systems overflow.
+const SECONDS: std::ops::RangeInclusive<f64> = 0.0..=253_402_300_799.0;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! An issuer → its keys: found, kept, and read again when a token names one that is not there.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use super::protect::Source;
+use super::turn::Turn;
+use crate::fetch::{Ask, Fetch};
+use crate::jose::Jwks;
+use crate::metadata::{self, AuthorizationServer};
+use crate::url::shown;
+
+/// The keys of one issuer. One reads them at a time, and who comes meanwhile waits or takes those
+/// of before.
+pub(crate) struct Keys {
+    issuer: String,
+    source: Source,
+    turn: Turn,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    keys: Option<Read>,
+    /// Where they are, as far as that was found out.
+    at: Option<String>,
+    /// When they were last asked for, and when because of a key that was not there.
+    tried: Option<SystemTime>,
+    missed: Option<SystemTime>,
+    /// What went wrong the last time.
+    why: String,
+}
+
+struct Read {
+    keys: Arc<Jwks>,
+    when: SystemTime,
+}
+
+/// Whether it is time to read the keys.
+#[derive(Debug, PartialEq, Eq)]
+enum Due {
+    /// Before anything else.
+    Now,
+    /// By one, while the others go on.
+    Soon,
+    No,
+}
+
+impl Keys {
+    pub(crate) fn new(issuer: String, source: Source) -> Self {
+        Self { issuer, source, turn: Turn::default(), state: Mutex::default() }
+    }
+
+    /// The keys, read if they are not known or old. The error is for who runs the server.
+    pub(crate) async fn current(&self, fetch: &dyn Fetch) -> Result<Arc<Jwks>, String> {
+        if let Source::Known(keys) = &self.source {
+            return Ok(Arc::new(keys.clone()));
+        }
+        let due = self.state().due(fetch.now());
+        match due {
+            Due::No => {}
+            Due::Soon => {
+                if let Some(_turn) = self.turn.take_now() {
+                    self.read(fetch).await;
+                }
+            }
+            Due::Now => {
+                let _turn = self.turn.take().await;
+                // Whoever had the turn before may have read them.
+                let due = self.state().due(fetch.now());
+                if due == Due::Now {
+                    self.read(fetch).await;
+                }
+            }
+        }
+        self.state().usable(fetch.now())
+    }
+
+    /// Keys other than these, in which one was missing: read again, but not at every word of a
+    /// stranger.
+    pub(crate) async fn newer(&self, fetch: &dyn Fetch, than: &Arc<Jwks>) -> Option<Arc<Jwks>> {
+        if let Source::Known(_) = &self.source {
+            return None;
+        }
+        let _turn = self.turn.take().await;
+        let is_worth_it = {
+            let (mut state, now) = (self.state(), fetch.now());
+            let is_worth_it = state.newer(than).is_none() && since(state.missed, now) >= PAUSE;
+            if is_worth_it {
+                state.missed = Some(now);
+            }
+            is_worth_it
+        };
+        if is_worth_it {
+            self.read(fetch).await;
+        }
+        self.state().newer(than)
+    }
+
+    async fn read(&self, fetch: &dyn Fetch) {
+        let found = self.find(fetch).await;
+        let (mut state, now) = (self.state(), fetch.now());
+        state.tried = Some(now);
+        match found {
+            Ok(keys) => state.keys = Some(Read { keys: Arc::new(keys), when: now }),
+            Err(why) => {
+                // They may have moved.
+                state.at = None;
+                state.why = why;
+            }
+        }
+    }
+
+    async fn find(&self, fetch: &dyn Fetch) -> Result<Jwks, String> {
+        let url = match &self.source {
+            Source::At(url) => url.clone(),
+            _ => {
+                let known = self.state().at.clone();
+                match known {
+                    Some(url) => url,
+                    None => self.discover(fetch).await?,
+                }
+            }
+        };
+        let body = get(fetch, &url).await?;
+        let keys = Jwks::parse(&body)
+            .map_err(|why| format!("`{}` holds no key set: {why}", shown(&url)))?;
+        self.state().at = Some(url);
+        Ok(keys)
+    }
+
+    /// Where the issuer's own document says its keys are.
+    async fn discover(&self, fetch: &dyn Fetch) -> Result<String, String> {
+        let mut why = format!("`{}` is not the URL of an issuer.", shown(&self.issuer));
+        for url in metadata::authorization_server_urls(&self.issuer) {
+            match get(fetch, &url).await.and_then(|body| self.jwks_uri(&url, &body)) {
+                Ok(found) => return Ok(found),
+                Err(next) => why = next,
+            }
+        }
+        Err(why)
+    }
+
+    fn jwks_uri(&self, url: &str, body: &[u8]) -> Result<String, String> {
+        let url = shown(url);
+        let document = AuthorizationServer::parse(body)
+            .map_err(|why| format!("`{url}` holds no metadata: {why}."))?;
+        if document.issuer != self.issuer {
+            return Err(format!(
+                "`{url}` speaks for the issuer `{}`, not for `{}`.",
+                shown(&document.issuer),
+                shown(&self.issuer)
+            ));
+        }
+        let keys = document.jwks_uri.ok_or_else(|| format!("`{url}` has no `jwks_uri`."))?;
+        // An issuer in the clear is one for trying out, on this machine.
+        if keys.starts_with("https://") || self.issuer.starts_with("http://") {
+            Ok(keys)
+        } else {
+            Err(format!("The `jwks_uri` in `{url}` is not an `https://` URL."))
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn due(&self, now: SystemTime) -> Due {
+        let age = since(self.keys.as_ref().map(|it| it.when), now);
+        let quiet = since(self.tried, now);
+        if age >= STALE {
+            if quiet >= SHORT_PAUSE { Due::Now } else { Due::No }
+        } else if age >= OLD && quiet >= PAUSE {
+            Due::Soon
+        } else {
+            Due::No
+        }
+    }
+
+    fn usable(&self, now: SystemTime) -> Result<Arc<Jwks>, String> {
+        match &self.keys {
+            Some(read) if since(Some(read.when), now) < STALE => Ok(Arc::clone(&read.keys)),
+            _ => Err(self.why.clone()),
+        }
+    }
+
+    fn newer(&self, than: &Arc<Jwks>) -> Option<Arc<Jwks>> {
+        let keys = &self.keys.as_ref()?.keys;
+        (!Arc::ptr_eq(keys, than)).then(|| Arc::clone(keys))
+    }
+}
+
+async fn get(fetch: &dyn Fetch, url: &str) -> Result<Vec<u8>, String> {
+    match fetch.fetch(Ask::get(url)).await {
+        Ok(answer) if answer.is_ok() => Ok(answer.body),
+        Ok(answer) => Err(format!("`{}` answered with {}.", shown(url), answer.status)),
+        Err(why) => Err(format!("`{}` cannot be read: {why}", shown(url))),
+    }
+}
+
+/// How long ago that was: for ever if it never was, or if the clock was turned back.
+fn since(when: Option<SystemTime>, now: SystemTime) -> Duration {
+    when.and_then(|it| now.duration_since(it).ok()).unwrap_or(Duration::MAX)
+}
+
+/// From when on keys are read again by and by.
+const OLD: Duration = Duration::from_secs(10 * 60);
+/// From when on keys that cannot be read again are no longer believed.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long to leave the issuer in peace: when there are keys, and when there are none.
+const PAUSE: Duration = Duration::from_secs(30);
+const SHORT_PAUSE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Scopes: what was granted, what is needed, and which imply which.
+//!
+//! ```
+//! use trunkline_auth::scope::{Hierarchy, Scopes, missing};
+//!
+//! let hierarchy = Hierarchy::from([("files", ["files:read", "files:write"])]);
+//! let granted = Scopes::parse("files mail:read");
+//! let needed = Scopes::parse("files:write mail:send");
+//! assert_eq!(missing(&granted, &needed, &hierarchy).to_string(), "mail:send");
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A set of scopes that keeps the order it was given in.
+///
+/// ```
+/// use trunkline_auth::scope::Scopes;
+///
+/// let scopes = Scopes::parse("b a  b");
+/// assert_eq!(scopes.to_string(), "b a");
+/// assert!(scopes.contains("a") && !scopes.contains("A"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scopes(Vec<String>);
+
+impl Scopes {
+    /// The scopes of a text: words between spaces (RFC 6749 §3.3).
+    ///
+    /// ```
+    /// # use trunkline_auth::scope::Scopes;
+    /// assert_eq!(Scopes::parse("read write").as_slice(), ["read", "write"]);
+    /// assert!(Scopes::parse(" ").is_empty());
+    /// ```
+    pub fn parse(text: &str) -> Self {
+        text.split(' ').filter(|it| !it.is_empty()).collect()
+    }
+
+    /// These scopes, then those of `others` that are not among them.
+    ///
+    /// ```
+    /// # use trunkline_auth::scope::Scopes;
+    /// let both = Scopes::parse("a b").union(&Scopes::parse("c a"));
+    /// assert_eq!(both.to_string(), "a b c");
+    /// ```
+    #[must_use]
+    pub fn union(&self, others: &Self) -> Self {
+        self.0.iter().chain(&others.0).collect()
+    }
+
+    /// Whether this scope is among them, letter for letter.
+    ///
+    /// ```
+    /// # use trunkline_auth::scope::Scopes;
+    /// assert!(Scopes::parse("files:read").contains("files:read"));
+    /// ```
+    pub fn contains(&self, scope: &str) -> bool {
+        self.0.iter().any(|it| it == scope)
+    }
+
+    /// Whether there are none.
+    ///
+    /// ```
+    /// # use trunkline_auth::scope::Scopes;
+    /// assert!(Scopes::default().is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// They, in order.
+    ///
+    /// ```
+    /// # use trunkline_auth::scope::Scopes;
+    /// assert_eq!(Scopes::parse("b a").as_slice(), ["b", "a"]);
+    /// ```
+    pub fn as_slice(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl<S: Into<String>> FromIterator<S> for Scopes {
+    fn from_iter<I: IntoIterator<Item = S>>(scopes: I) -> Self {
+        let mut out = Self::default();
+        for scope in scopes {
+            let scope = scope.into();
+            if !out.contains(&scope) {
+                out.0.push(scope);
+            }
+        }
+        out
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" "))
+    }
+}
+
+/// Which scopes imply others. Empty by default: every scope stands for itself alone.
+///
+/// ```
+/// use trunkline_auth::scope::{Hierarchy, Scopes};
+///
+/// let hierarchy = Hierarchy::default().implies("admin", ["files"]).implies("files", ["files:read"]);
+/// assert!(hierarchy.allows(&Scopes::parse("admin"), "files:read"));
+/// assert!(!hierarchy.allows(&Scopes::parse("files:read"), "files"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hierarchy(BTreeMap<String, Vec<String>>);
+
+impl Hierarchy {
+    /// Who has `scope` has these too, and what they imply.
+    ///
+    /// ```
+    /// # use trunkline_auth::scope::{Hierarchy, Scopes};
+    /// let hierarchy = Hierarchy::default().implies("write", ["read"]);
+    /// assert!(hierarchy.allows(&Scopes::parse("write"), "read"));
+    /// ```
+    #[must_use]
+    pub fn implies<S: Into<String>>(
+        mut self,
+        scope: impl Into<String>,
+        others: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.0.entry(scope.into()).or_default().extend(others.into_iter().map(Into::into));
+        self
+    }
+
+    /// Whether what was granted has `needed`, by itself or by what it implies.
+    ///
+    /// ```
+    /// # use trunkline_auth::scope::{Hierarchy, Scopes};
+    /// assert!(Hierarchy::default().allows(&Scopes::parse("read"), "read"));
+    /// assert!(!Hierarchy::default().allows(&Scopes::parse("write"), "read"));
+    /// ```
+    pub fn allows(&self, granted: &Scopes, needed: &str) -> bool {
+        self.all(granted).contains(needed)
+    }
+
+    /// What was granted and all that it implies. Ends in a circle too: each scope is added once.
+    pub(crate) fn all(&self, granted: &Scopes) -> Scopes {
+        let mut all = granted.clone();
+        let mut next = 0;
+        while let Some(scope) = all.0.get(next) {
+            let implied: Scopes = self.0.get(scope).into_iter().flatten().collect();
+            all = all.union(&implied);
+            next += 1;
+        }
+        all
+    }
+}
+
+impl<S, T, I> FromIterator<(S, I)> for Hierarchy
+where
+    S: Into<String>,
+    T: Into<String>,
+    I: IntoIterator<Item = T>,
+{
+    fn from_iter<P: IntoIterator<Item = (S, I)>>(pairs: P) -> Self {
+        pairs.into_iter().fold(Self::default(), |all, (scope, others)| all.implies(scope, others))
+    }
+}
+
+impl<S, T, I, const N: usize> From<[(S, I); N]> for Hierarchy
+where
+    S: Into<String>,
+    T: Into<String>,
+    I: IntoIterator<Item = T>,
+{
+    fn from(pairs: [(S, I); N]) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
+/// What is needed and was not granted, in the order of `needed`.
+///
+/// ```
+/// use trunkline_auth::scope::{Hierarchy, Scopes, missing};
+///
+/// let needed = Scopes::parse("a b c");
+/// let missing = missing(&Scopes::parse("b"), &needed, &Hierarchy::default());
+/// assert_eq!(missing.to_string(), "a c");
+/// ```
+pub fn missing(granted: &Scopes, needed: &Scopes, hierarchy: &Hierarchy) -> Scopes {
+    let all = hierarchy.all(granted);
+    needed.0.iter().filter(|it| !all.contains(it)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_a_set_in_order() {
+        for (text, expected) in [
+            ("", &[][..]),
+            ("   ", &[]),
+            ("a", &["a"]),
+            (" b a ", &["b", "a"]),
+            ("a b a", &["a", "b"]),
+            // Only the space separates, and case counts.
+            ("a\tb A", &["a\tb", "A"]),
+        ] {
+            let scopes = Scopes::parse(text);
+            assert_eq!(scopes.as_slice(), expected, "{text:?}");
+            assert_eq!(scopes.is_empty(), expected.is_empty(), "{text:?}");
+            assert_eq!(scopes.to_string(), expected.join(" "), "{text:?}");
+        }
+        let scopes = Scopes::parse("a b");
+        assert!(scopes.contains("a") && scopes.contains("b") && !scopes.contains("c"));
+        assert_eq!(scopes.union(&Scopes::parse("c b d")), Scopes::parse("a b c d"));
+        assert_eq!(scopes.union(&Scopes::default()), scopes);
+        assert_eq!(Scopes::default().union(&scopes), scopes);
+    }
+
+    #[test]
+    fn what_is_missing() {
+        let files = Hierarchy::from([("files", ["files:read", "files:write"])]);
+        let chain: Hierarchy =
+            [("a", vec!["b"]), ("b", vec!["c", "a"]), ("c", vec!["d"])].into_iter().collect();
+        let nothing = Hierarchy::default();
+        for (granted, needed, hierarchy, expected) in [
+            ("", "", &nothing, ""),
+            ("a", "", &nothing, ""),
+            ("", "a b", &nothing, "a b"),
+            ("b", "a b c", &nothing, "a c"),
+            ("a b", "b a", &nothing, ""),
+            // A prefix implies nothing by itself.
+            ("files", "files:read", &nothing, "files:read"),
+            ("files", "files:read files:write mail", &files, "mail"),
+            ("files:read", "files files:read", &files, "files"),
+            ("files:read files:write", "files", &files, "files"),
+            ("x files", "files:write", &files, ""),
+            // Over several steps, and round a circle.
+            ("a", "a b c d e", &chain, "e"),
+            ("b", "a d", &chain, ""),
+            ("c", "a b c d", &chain, "a b"),
+            ("d", "a c", &chain, "a c"),
+        ] {
+            let (granted, needed) = (Scopes::parse(granted), Scopes::parse(needed));
+            let found = missing(&granted, &needed, hierarchy);
+            assert_eq!(found.to_string(), expected, "{granted} for {needed}");
+            for scope in needed.as_slice() {
+                assert_eq!(hierarchy.allows(&granted, scope), !found.contains(scope), "{scope}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_scope_can_be_given_more_in_steps() {
+        let hierarchy = Hierarchy::default().implies("a", ["b"]).implies("a", ["c"]);
+        assert_eq!(hierarchy, Hierarchy::from([("a", ["b", "c"])]));
+        assert_ne!(hierarchy, Hierarchy::default());
+    }
+}
