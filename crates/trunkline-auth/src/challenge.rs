@@ -120,11 +120,9 @@ pub fn parse(lines: &[String]) -> Vec<Challenge> {
 fn parse_line(line: &str) -> Vec<Challenge> {
     let mut rest = Rest(line);
     let mut read: Vec<Challenge> = Vec::new();
-    loop {
+    // Every round takes a character at least, and none can go on for ever.
+    for _ in 0..line.len() {
         rest.take_while(|it| it == ',' || is_space(it));
-        if rest.0.is_empty() {
-            return read;
-        }
         let word = rest.take_while(is_token);
         if word.is_empty() {
             rest.skip_junk();
@@ -140,6 +138,7 @@ fn parse_line(line: &str) -> Vec<Challenge> {
             read.push(Challenge { token68, ..Challenge::new(word) });
         }
     }
+    read
 }
 
 /// What of a line is still to be read.

@@ -1,4 +1,41 @@
 //! A client's way in: discovery, registration, authorization, tokens, and keeping them.
+//!
+//! [`OAuth`] is set up once per server and then asked by the transport through
+//! [`Credentials`](crate::credentials::Credentials). What it fetches, where it keeps logins and how
+//! it shows a page to a person are given to it: [`Fetch`](crate::fetch::Fetch),
+//! [`Vault`](vault::Vault) and [`Browser`](browser::Browser).
+//!
+//! ```
+//! use trunkline_auth::client::{ClientAuth, Grant, OAuth};
+//!
+//! // A person logs in, with whatever way of registration the authorization server has.
+//! let person = OAuth::new("https://mcp.example/mcp").client_name("My editor");
+//! // A machine has its own credentials.
+//! let machine = OAuth::new("https://mcp.example/mcp")
+//!     .grant(Grant::ClientCredentials(ClientAuth::secret("nightly-report", "…")));
+//! assert_eq!(person.server_url(), machine.server_url());
+//! ```
 
+mod authorize;
 pub mod browser;
+mod decide;
+mod discovery;
+mod enter;
+mod error;
+mod grant;
+mod login;
+mod machine;
+mod oauth;
+mod refresh;
+mod register;
+mod store;
+mod token;
 pub mod vault;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::AuthError;
+pub use grant::{ClientAuth, Enterprise, Grant, TokenSource};
+pub use login::{Login, Step};
+pub use oauth::OAuth;

@@ -26,7 +26,7 @@ mod algorithm;
 mod jwk;
 mod sign;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use algorithm::Algorithm;
 pub use jwk::{Jwk, Jwks};

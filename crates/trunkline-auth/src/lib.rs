@@ -27,6 +27,8 @@ pub mod digest;
 pub mod dpop;
 pub mod fetch;
 #[cfg(feature = "oauth")]
+mod issuer;
+#[cfg(feature = "oauth")]
 pub mod jose;
 #[cfg(feature = "oauth")]
 pub mod metadata;

@@ -33,14 +33,19 @@
 //! # Ok::<(), trunkline_auth::resource::Misconfigured>(())
 //! ```
 
+mod answer;
+mod api_keys;
 mod gate;
 mod introspect;
 pub mod jwt;
 mod keys;
 mod present;
 mod protect;
+#[cfg(test)]
+mod scripted;
 mod turn;
 
-pub use gate::{Admission, Denied, Gate};
+pub use answer::{Admission, Denied};
+pub use gate::Gate;
 pub use present::HeadView;
 pub use protect::{Dpop, Introspection, JwtIssuer, Misconfigured, Protect};

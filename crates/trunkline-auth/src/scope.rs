@@ -9,7 +9,7 @@
 //! assert_eq!(missing(&granted, &needed, &hierarchy).to_string(), "mail:send");
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 /// A set of scopes that keeps the order it was given in.
@@ -141,12 +141,13 @@ impl Hierarchy {
 
     /// What was granted and all that it implies. Ends in a circle too: each scope is added once.
     pub(crate) fn all(&self, granted: &Scopes) -> Scopes {
-        let mut all = granted.clone();
-        let mut next = 0;
-        while let Some(scope) = all.0.get(next) {
-            let implied: Scopes = self.0.get(scope).into_iter().flatten().collect();
-            all = all.union(&implied);
-            next += 1;
+        let mut all = Scopes::default();
+        let mut found: VecDeque<&String> = granted.0.iter().collect();
+        while let Some(scope) = found.pop_front() {
+            if !all.contains(scope) {
+                all.0.push(scope.clone());
+                found.extend(self.0.get(scope).into_iter().flatten());
+            }
         }
         all
     }
@@ -186,6 +187,12 @@ where
 pub fn missing(granted: &Scopes, needed: &Scopes, hierarchy: &Hierarchy) -> Scopes {
     let all = hierarchy.all(granted);
     needed.0.iter().filter(|it| !all.contains(it)).collect()
+}
+
+/// Whether a text can be one scope (RFC 6749 §3.3).
+#[cfg(feature = "oauth")]
+pub(crate) fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it.is_ascii_graphic() && it != b'"' && it != b'\\')
 }
 
 #[cfg(test)]
@@ -253,5 +260,23 @@ mod tests {
         let hierarchy = Hierarchy::default().implies("a", ["b"]).implies("a", ["c"]);
         assert_eq!(hierarchy, Hierarchy::from([("a", ["b", "c"])]));
         assert_ne!(hierarchy, Hierarchy::default());
+    }
+
+    #[cfg(feature = "oauth")]
+    #[test]
+    fn what_is_a_scope() {
+        for (text, expected) in [
+            ("files:read", true),
+            ("!", true),
+            ("~", true),
+            ("", false),
+            ("a b", false),
+            ("a\"", false),
+            ("a\\", false),
+            ("a\n", false),
+            ("é", false),
+        ] {
+            assert_eq!(is_scope(text), expected, "{text:?}");
+        }
     }
 }

@@ -373,3 +373,6 @@ const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 const MOST_BYTES: usize = 262_144;
 const MOST_KEYS: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -228,3 +228,6 @@ const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 const NO_BLOCK: &str = "The PEM text has no whole `PRIVATE KEY` block (PKCS #8, not encrypted); \
                         convert the key with `openssl pkcs8 -topk8 -nocrypt`.";
+
+#[cfg(test)]
+mod tests;

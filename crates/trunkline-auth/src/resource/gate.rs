@@ -4,14 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ring::hmac;
-use ring::rand::SystemRandom;
-
+use super::answer::{Admission, Denied};
+use super::api_keys::ApiKeys;
 use super::introspect::{Introspector, Unproven};
 use super::jwt::{self, Rules, TokenError};
 use super::keys::Keys;
 use super::present::{self, HeadView, Scheme};
-use super::protect::{ApiKey, Dpop, Misconfigured, Protect};
+use super::protect::{Dpop, Misconfigured, Protect};
 use crate::Principal;
 use crate::challenge::Challenge;
 use crate::dpop::{Checker, DpopError, Expect};
@@ -167,7 +166,10 @@ impl Gate {
         let presented = present::token(&head)
             .map_err(|why| self.denied(401, Some("invalid_request"), why, self.offered()))?;
         let Some((scheme, token)) = presented.filter(|(scheme, _)| self.takes(*scheme)) else {
-            let why = "A token is needed; send one in the `Authorization` header.";
+            let why = match self.protect.dpop {
+                Dpop::Require => "A token is needed; send one with the `DPoP` scheme and a proof.",
+                _ => "A token is needed; send one in the `Authorization` header.",
+            };
             return Err(self.denied(401, None, why, self.offered()));
         };
         let principal = self.bearer(scheme, token).await?;
@@ -389,76 +391,6 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// A request that is let in.
-///
-/// ```
-/// use trunkline_auth::{Principal, resource::Admission};
-///
-/// let admission = Admission::new(Principal::new("alice"));
-/// assert_eq!((&*admission.principal.subject, admission.nonce), ("alice", None));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Admission {
-    /// For whom.
-    pub principal: Principal,
-    /// The value of `DPoP-Nonce` for the answer: the client's is about to end.
-    pub nonce: Option<String>,
-}
-
-impl Admission {
-    /// For somebody, without more.
-    ///
-    /// ```
-    /// # use trunkline_auth::{Principal, resource::Admission};
-    /// assert_eq!(Admission::new(Principal::new("alice")).principal, Principal::new("alice"));
-    /// ```
-    pub fn new(principal: Principal) -> Self {
-        Self { principal, nonce: None }
-    }
-}
-
-/// Why a request is not let in, and how it could be.
-///
-/// ```
-/// # use std::sync::Arc; use trunkline_auth::{Principal, resource::{Gate, Protect}};
-/// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-/// # struct Nobody;
-/// # impl Fetch for Nobody {
-/// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-/// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-/// # }
-/// # let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
-/// # let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
-/// let denied = gate.needs(&Principal::new("alice"), &["write".to_owned()]).unwrap_err();
-/// assert_eq!((denied.status, denied.error), (403, Some("insufficient_scope")));
-/// assert_eq!(denied.to_string(), "The token lacks the scope `write`.");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Denied {
-    /// 401, 403, or 503 if nobody can say.
-    pub status: u16,
-    /// The code of the error, if there is one.
-    pub error: Option<&'static str>,
-    /// In words, for the client.
-    pub description: String,
-    /// The value of `WWW-Authenticate`.
-    pub challenge: Option<String>,
-    /// The value of `DPoP-Nonce`.
-    pub nonce: Option<String>,
-    /// In words, for who runs the server: never for the client.
-    pub cause: Option<String>,
-}
-
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.description)
-    }
-}
-
-impl std::error::Error for Denied {}
-
 /// Which ways in a challenge names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Offer {
@@ -474,34 +406,6 @@ impl From<Scheme> for Offer {
             Scheme::Bearer => Self::Bearer,
             Scheme::Dpop => Self::Dpop,
         }
-    }
-}
-
-/// Our own keys, as tags that are compared in constant time.
-struct ApiKeys {
-    key: hmac::Key,
-    known: Vec<(hmac::Tag, Principal)>,
-}
-
-impl ApiKeys {
-    fn new(keys: Vec<ApiKey>) -> Self {
-        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
-            .expect("the operating system hands out random bytes");
-        let known = keys.into_iter().map(|it| {
-            let mut principal = Principal::new(it.name);
-            principal.scopes = it.scopes.as_slice().to_vec();
-            (hmac::sign(&key, it.secret.as_bytes()), principal)
-        });
-        let known = known.collect();
-        Self { key, known }
-    }
-
-    /// Every key is looked at, whichever fits.
-    fn find(&self, token: &str) -> Option<Principal> {
-        let fits =
-            |tag: &hmac::Tag| hmac::verify(&self.key, token.as_bytes(), tag.as_ref()).is_ok();
-        let found = self.known.iter().filter(|(tag, _)| fits(tag)).last();
-        found.map(|(_, principal)| principal.clone())
     }
 }
 

@@ -54,7 +54,7 @@ impl Keys {
     /// The keys, read if they are not known or old. The error is for who runs the server.
     pub(crate) async fn current(&self, fetch: &dyn Fetch) -> Result<Arc<Jwks>, String> {
         if let Source::Known(keys) = &self.source {
-            return Ok(Arc::new(keys.clone()));
+            return Ok(Arc::clone(keys));
         }
         let due = self.state().due(fetch.now());
         match due {

@@ -1,12 +1,14 @@
 //! What is protected, by whom and how: said once, checked once.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::present::is_token;
 use crate::jose::{Algorithm, Jwks};
 use crate::metadata::{self, ProtectedResource};
 use crate::resource::jwt::Rules;
-use crate::scope::{Hierarchy, Scopes};
+use crate::scope::{Hierarchy, Scopes, is_scope};
 
 /// What is protected, and what lets people in.
 ///
@@ -61,6 +63,16 @@ impl Protect {
             dpop: Dpop::Off,
             nonces: false,
         }
+    }
+
+    /// The URL of what is protected.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::Protect;
+    /// assert_eq!(Protect::new("https://mcp.example/mcp").resource(), "https://mcp.example/mcp");
+    /// ```
+    pub fn resource(&self) -> &str {
+        &self.resource
     }
 
     /// Names an issuer where clients get tokens. Those of [`Self::jwt`] are named without.
@@ -269,19 +281,17 @@ impl Protect {
             }
         }
         for (place, key) in self.api_keys.iter().enumerate() {
-            if key.secret.len() < SHORTEST_KEY
-                || !key.secret.bytes().all(|it| it.is_ascii_graphic())
-            {
+            if key.secret.len() < SHORTEST_KEY || !is_token(&key.secret) {
                 return no(format!(
-                    "The API key `{}` is too short or has spaces; give {SHORTEST_KEY} or more random letters and digits.",
+                    "The API key `{}` cannot be used; give it {SHORTEST_KEY} or more random letters and digits.",
                     key.name
                 ));
             }
-            if self.api_keys[..place]
-                .iter()
-                .any(|it| it.name == key.name && it.secret == key.secret)
-            {
-                return no(format!("The API key `{}` is there twice; leave one.", key.name));
+            if let Some(other) = self.api_keys[..place].iter().find(|it| it.secret == key.secret) {
+                return no(format!(
+                    "The API keys `{}` and `{}` are the same; give each its own.",
+                    other.name, key.name
+                ));
             }
             if self.dpop == Dpop::Require {
                 return no(format!(
@@ -289,6 +299,13 @@ impl Protect {
                     key.name
                 ));
             }
+        }
+        let keys = self.api_keys.iter().map(|it| &it.scopes);
+        let scopes = [&self.required, &self.supported].into_iter().chain(keys);
+        if let Some(bad) = scopes.flat_map(Scopes::as_slice).find(|it| !is_scope(it)) {
+            return no(format!(
+                "`{bad}` is not a scope; give scopes one by one, without spaces, quotes and backslashes."
+            ));
         }
         if self.required.contains(OFFLINE) || self.supported.contains(OFFLINE) {
             return no(format!(
@@ -327,7 +344,7 @@ pub(crate) enum Source {
     /// From here.
     At(String),
     /// They are known.
-    Known(Jwks),
+    Known(Arc<Jwks>),
 }
 
 impl JwtIssuer {
@@ -366,7 +383,7 @@ impl JwtIssuer {
     /// ```
     #[must_use]
     pub fn jwks(mut self, keys: Jwks) -> Self {
-        self.source = Source::Known(keys);
+        self.source = Source::Known(Arc::new(keys));
         self
     }
 
@@ -547,3 +564,6 @@ impl fmt::Debug for ApiKey {
 
 const SHORTEST_KEY: usize = 16;
 const OFFLINE: &str = "offline_access";
+
+#[cfg(test)]
+mod tests;

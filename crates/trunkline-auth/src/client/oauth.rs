@@ -1,0 +1,445 @@
+//! The set-up of a client's way in, and what can be asked of it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use super::browser::Browser;
+use super::error::AuthError;
+use super::grant::Grant;
+use super::login::{Login, Step};
+use super::store::{Held, Store};
+use super::vault::Vault;
+use crate::fetch::Fetch;
+use crate::scope::Scopes;
+use crate::url::Origin;
+
+/// A client's way into one server. It finds the authorization server, registers, has a person log
+/// in or shows the client's own credentials, keeps the login and renews it.
+///
+/// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
+/// [`browser`](Self::browser) if people are to log in.
+///
+/// ```
+/// use trunkline_auth::client::OAuth;
+///
+/// let oauth = OAuth::new("https://mcp.example/mcp")
+///     .client_name("My editor")
+///     .client_metadata_url("https://editor.example/client.json")
+///     .scopes(["files:read"]);
+/// assert_eq!(oauth.server_url(), "https://mcp.example/mcp");
+/// ```
+pub struct OAuth {
+    pub(super) server: String,
+    pub(super) parts: Parts,
+    pub(super) client_name: String,
+    pub(super) client_id: Option<String>,
+    pub(super) client_secret: Option<String>,
+    pub(super) issuer: Option<String>,
+    pub(super) client_metadata_url: Option<String>,
+    pub(super) redirect_uris: Vec<String>,
+    pub(super) scopes: Scopes,
+    pub(super) offline_access: bool,
+    /// `None`: when the server asks for it.
+    pub(super) dpop: Option<bool>,
+    pub(super) grant: Grant,
+    progress: Option<Arc<dyn Fn(Step) + Send + Sync>>,
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct Parts {
+    fetch: Option<Arc<dyn Fetch>>,
+    vault: Option<Arc<dyn Vault>>,
+    browser: Option<Arc<dyn Browser>>,
+}
+
+/// What this process knows beside the vault.
+#[derive(Default)]
+pub(super) struct State {
+    /// What requests are sent with.
+    pub(super) held: Option<Arc<Held>>,
+    /// Whether the vault was looked into.
+    pub(super) is_loaded: bool,
+    /// The newest DPoP nonce of each origin.
+    pub(super) nonces: HashMap<String, String>,
+}
+
+impl OAuth {
+    /// The way into the server at this URL.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp");
+    /// assert_eq!(oauth.server_url(), "https://mcp.example/mcp");
+    /// ```
+    pub fn new(server_url: impl Into<String>) -> Self {
+        Self {
+            server: server_url.into(),
+            parts: Parts::default(),
+            client_name: "trunkline".to_owned(),
+            client_id: None,
+            client_secret: None,
+            issuer: None,
+            client_metadata_url: None,
+            redirect_uris: Vec::new(),
+            scopes: Scopes::default(),
+            offline_access: true,
+            dpop: None,
+            grant: Grant::default(),
+            progress: None,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Who makes the requests.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline_auth::{client::OAuth, fetch::Fetch};
+    /// fn with(fetch: Arc<dyn Fetch>) -> OAuth {
+    ///     OAuth::new("https://mcp.example/mcp").fetch(fetch)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn fetch(mut self, fetch: Arc<dyn Fetch>) -> Self {
+        self.parts.fetch = Some(fetch);
+        self
+    }
+
+    /// Who keeps the logins.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline_auth::client::{OAuth, vault::Vault};
+    /// fn with(vault: Arc<dyn Vault>) -> OAuth {
+    ///     OAuth::new("https://mcp.example/mcp").vault(vault)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn vault(mut self, vault: Arc<dyn Vault>) -> Self {
+        self.parts.vault = Some(vault);
+        self
+    }
+
+    /// Who shows pages to people.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline_auth::client::{OAuth, browser::Browser};
+    /// fn with(browser: Arc<dyn Browser>) -> OAuth {
+    ///     OAuth::new("https://mcp.example/mcp").browser(browser)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn browser(mut self, browser: Arc<dyn Browser>) -> Self {
+        self.parts.browser = Some(browser);
+        self
+    }
+
+    /// The client's name, which people see when they are asked to let it in.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp").client_name("My editor");
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = name.into();
+        self
+    }
+
+    /// The identifier of a client that was registered beforehand.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp").client_id("editor");
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn client_id(mut self, id: impl Into<String>) -> Self {
+        self.client_id = Some(id.into());
+        self
+    }
+
+    /// The secret of that client, if it has one.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp").client_id("editor").client_secret("s3cret");
+    /// assert!(!format!("{oauth:?}").contains("s3cret"));
+    /// ```
+    #[must_use]
+    pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
+        self.client_secret = Some(secret.into());
+        self
+    }
+
+    /// The only issuer that the client's credentials may be shown to. Without it, that is the one
+    /// they are first used with.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp")
+    ///     .client_id("editor")
+    ///     .for_issuer("https://id.example");
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// Where the client's own metadata document is. It is the client's identifier with
+    /// authorization servers that take such.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp")
+    ///     .client_metadata_url("https://editor.example/client.json");
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
+        self.client_metadata_url = Some(url.into());
+        self
+    }
+
+    /// The redirect URIs that were registered beforehand, or stand in the metadata document. The
+    /// browser must use one of them; without any it chooses itself.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp")
+    ///     .client_id("editor")
+    ///     .redirect_uris(["http://127.0.0.1:8765/callback"]);
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn redirect_uris<S: Into<String>>(mut self, uris: impl IntoIterator<Item = S>) -> Self {
+        self.redirect_uris = uris.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Scopes to ask for beside those the server asks for.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp").scopes(["files:read", "files:write"]);
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().collect();
+        self
+    }
+
+    /// Whether to ask for `offline_access` where the authorization server lists it. It is, unless
+    /// this says otherwise.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let once = OAuth::new("https://mcp.example/mcp").offline_access(false);
+    /// # let _ = once;
+    /// ```
+    #[must_use]
+    pub fn offline_access(mut self, is_wanted: bool) -> Self {
+        self.offline_access = is_wanted;
+        self
+    }
+
+    /// Whether tokens must be bound to a key (DPoP), or never are. Without this, they are when the
+    /// server asks for it.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let bound = OAuth::new("https://mcp.example/mcp").dpop(true);
+    /// # let _ = bound;
+    /// ```
+    #[must_use]
+    pub fn dpop(mut self, is_wanted: bool) -> Self {
+        self.dpop = Some(is_wanted);
+        self
+    }
+
+    /// By what right tokens are asked for. Without this, a person logs in.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{ClientAuth, Grant, OAuth};
+    /// let oauth = OAuth::new("https://mcp.example/mcp")
+    ///     .grant(Grant::ClientCredentials(ClientAuth::secret("nightly-report", "s3cret")));
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn grant(mut self, grant: Grant) -> Self {
+        self.grant = grant;
+        self
+    }
+
+    /// Is told each step of a login.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("https://mcp.example/mcp").progress(|step| eprintln!("{step:?}"));
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn progress(mut self, watch: impl Fn(Step) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(watch));
+        self
+    }
+
+    /// The server's URL.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// assert_eq!(OAuth::new("https://mcp.example").server_url(), "https://mcp.example");
+    /// ```
+    pub fn server_url(&self) -> &str {
+        &self.server
+    }
+
+    /// Whether a person has to be there for a login.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{ClientAuth, Grant, OAuth};
+    /// let oauth = OAuth::new("https://mcp.example/mcp");
+    /// assert!(oauth.needs_person());
+    /// assert!(!oauth.grant(Grant::ClientCredentials(ClientAuth::public("a"))).needs_person());
+    /// ```
+    pub fn needs_person(&self) -> bool {
+        self.grant.needs_person()
+    }
+
+    /// Logs in, also if somebody is logged in already.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{AuthError, Login, OAuth};
+    /// async fn anew(oauth: &OAuth) -> Result<Login, AuthError> {
+    ///     oauth.login().await
+    /// }
+    /// ```
+    pub async fn login(&self) -> Result<Login, AuthError> {
+        self.login_after(&[]).await
+    }
+
+    /// Logs in after the server refused a request with these values of `WWW-Authenticate`.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{AuthError, Login, OAuth};
+    /// async fn after(oauth: &OAuth, challenges: &[String]) -> Result<Login, AuthError> {
+    ///     oauth.login_after(challenges).await
+    /// }
+    /// ```
+    pub async fn login_after(&self, challenges: &[String]) -> Result<Login, AuthError> {
+        let held = self.enter(challenges).await?;
+        Ok(held.kept.shown())
+    }
+
+    /// Gives the tokens back, if the authorization server takes them, and forgets the login.
+    /// Whoever was not logged in stays so.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{AuthError, OAuth};
+    /// async fn leave(oauth: &OAuth) -> Result<(), AuthError> {
+    ///     oauth.logout().await
+    /// }
+    /// ```
+    pub async fn logout(&self) -> Result<(), AuthError> {
+        self.leave().await
+    }
+
+    /// The login that is kept for this server.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{AuthError, OAuth};
+    /// async fn is_logged_in(oauth: &OAuth) -> Result<bool, AuthError> {
+    ///     Ok(oauth.status().await?.is_some())
+    /// }
+    /// ```
+    pub async fn status(&self) -> Result<Option<Login>, AuthError> {
+        Ok(self.store()?.load().await?.map(|held| held.kept.shown()))
+    }
+
+    /// Every login that a vault keeps, by server.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{AuthError, Login, OAuth, vault::Vault};
+    /// async fn all(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
+    ///     OAuth::kept(vault).await
+    /// }
+    /// ```
+    pub async fn kept(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
+        super::store::all(vault).await
+    }
+
+    pub(super) fn fetcher(&self) -> Result<&Arc<dyn Fetch>, AuthError> {
+        self.parts.fetch.as_ref().ok_or_else(|| lacks("fetch"))
+    }
+
+    pub(super) fn now(&self) -> Result<SystemTime, AuthError> {
+        Ok(self.fetcher()?.now())
+    }
+
+    pub(super) fn browsing(&self) -> Result<&Arc<dyn Browser>, AuthError> {
+        self.parts.browser.as_ref().ok_or_else(|| lacks("browser"))
+    }
+
+    pub(super) fn store(&self) -> Result<Store<'_>, AuthError> {
+        let vault = self.parts.vault.as_ref().ok_or_else(|| lacks("vault"))?;
+        Ok(Store::new(&**vault, &self.server, self.grant.label(self.client_id.as_deref())))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn step(&self, step: Step) {
+        if let Some(watch) = &self.progress {
+            watch(step);
+        }
+    }
+
+    /// The newest nonce that this origin gave.
+    pub(super) fn nonce_of(&self, url: &str) -> Option<String> {
+        self.state().nonces.get(&place(url)?).cloned()
+    }
+
+    pub(super) fn keep_nonce(&self, url: &str, nonce: &str) {
+        let is_sound =
+            (1..=MAX_NONCE).contains(&nonce.len()) && nonce.bytes().all(|it| it.is_ascii_graphic());
+        if let (true, Some(place)) = (is_sound, place(url)) {
+            let mut state = self.state();
+            // Few origins are ever asked; a server that invents more gains nothing.
+            if state.nonces.len() >= MAX_ORIGINS && !state.nonces.contains_key(&place) {
+                state.nonces.clear();
+            }
+            state.nonces.insert(place, nonce.to_owned());
+        }
+    }
+}
+
+impl fmt::Debug for OAuth {
+    /// Without credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuth")
+            .field("server", &crate::url::shown(&self.server))
+            .field("grant", &self.grant)
+            .finish_non_exhaustive()
+    }
+}
+
+fn place(url: &str) -> Option<String> {
+    let origin = Origin::of(url)?;
+    Some(format!("{}://{}:{}", origin.scheme, origin.host, origin.port))
+}
+
+fn lacks(part: &str) -> AuthError {
+    AuthError::Setup(format!("The login lacks a `{part}`: give it one before it is used."))
+}
+
+const MAX_NONCE: usize = 512;
+const MAX_ORIGINS: usize = 16;

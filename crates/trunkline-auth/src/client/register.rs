@@ -1,0 +1,440 @@
+//! An authorization server → the client it knows us as.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::browser::Visit;
+use super::discovery::{Place, is_endpoint};
+use super::error::{AuthError, said};
+use super::grant::{ClientAuth, Proof};
+use super::login::Step;
+use super::oauth::OAuth;
+use super::store::{Store, seconds};
+use crate::fetch::{Answer, Ask};
+use crate::jose::SigningKey;
+use crate::metadata::AuthorizationServer;
+use crate::scope::Scopes;
+use crate::url::{Origin, path, shown};
+
+/// A client, as an authorization server knows it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Client {
+    pub(super) id: String,
+    pub(super) kind: Kind,
+    pub(super) method: Method,
+    pub(super) secret: Option<String>,
+    /// When the secret ends, in seconds since 1970.
+    pub(super) secret_expires: Option<u64>,
+    /// Those that were registered; none if any will do.
+    pub(super) redirect_uris: Vec<String>,
+    /// The key of `private_key_jwt`. Never kept: it is part of the set-up.
+    #[serde(skip)]
+    pub(super) key: Option<Arc<SigningKey>>,
+}
+
+impl PartialEq for Client {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.id, self.kind, self.method, &self.secret)
+            == (&other.id, other.kind, other.method, &other.secret)
+    }
+}
+
+/// How we came to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Kind {
+    /// It is part of the set-up.
+    Given,
+    /// It is the URL of a document about us.
+    Document,
+    /// We registered.
+    Registered,
+}
+
+/// How a client proves who it is at the token endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Method {
+    #[serde(rename = "none")]
+    None,
+    #[serde(rename = "client_secret_basic")]
+    Basic,
+    #[serde(rename = "client_secret_post")]
+    Post,
+    #[serde(rename = "private_key_jwt")]
+    PrivateKey,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Basic => "client_secret_basic",
+            Self::Post => "client_secret_post",
+            Self::PrivateKey => "private_key_jwt",
+        }
+    }
+
+    /// What to do with a secret, by what was agreed at registration, else by what the
+    /// authorization server takes. RFC 8414 §2: where it does not say, Basic.
+    pub(super) fn with_secret(agreed: Option<&str>, listed: &[String]) -> Self {
+        let has = |it: Self| listed.iter().any(|name| name == it.name());
+        match agreed {
+            Some("none") => Self::None,
+            Some("client_secret_post") => Self::Post,
+            Some("client_secret_basic") => Self::Basic,
+            _ if listed.is_empty() || has(Self::Basic) => Self::Basic,
+            _ if has(Self::Post) => Self::Post,
+            _ if has(Self::None) => Self::None,
+            _ => Self::Basic,
+        }
+    }
+
+    /// What to register with: no secret where that will do, since we could not keep one well.
+    fn to_register(listed: &[String]) -> Self {
+        let has = |it: &Self| listed.iter().any(|name| name == it.name());
+        let order = [Self::None, Self::Basic, Self::Post];
+        order.into_iter().find(has).unwrap_or(Self::None)
+    }
+}
+
+/// How to become known.
+#[derive(Debug, PartialEq, Eq)]
+enum Way<'a> {
+    Given(&'a str),
+    Document(&'a str),
+    Register(&'a String),
+}
+
+impl Client {
+    /// A client of the set-up, with an authorization server that lists these methods.
+    pub(super) fn given(auth: &ClientAuth, listed: &[String]) -> Result<Self, AuthError> {
+        let (method, secret, key) = match &auth.proof {
+            Proof::Nothing => (Method::None, None, None),
+            Proof::Secret(secret) => {
+                (Method::with_secret(None, listed), Some(secret.clone()), None)
+            }
+            Proof::Key(key) => (Method::PrivateKey, None, Some(Arc::clone(key))),
+        };
+        if method == Method::PrivateKey
+            && !listed.is_empty()
+            && !listed.iter().any(|it| it == method.name())
+        {
+            return Err(AuthError::Unregistered(format!(
+                "The authorization server takes no keys from clients, only {}. Give `{}` one of \
+                 these.",
+                said(&listed.join(", ")),
+                auth.client_id()
+            )));
+        }
+        let id = auth.client_id().to_owned();
+        let kind = Kind::Given;
+        Ok(Self { id, kind, method, secret, secret_expires: None, redirect_uris: Vec::new(), key })
+    }
+
+    fn has_expired(&self, now: SystemTime) -> bool {
+        self.secret_expires.is_some_and(|it| seconds(now) >= it)
+    }
+
+    /// Without what is part of the set-up, as it is kept.
+    pub(super) fn to_keep(&self) -> Self {
+        let mut client = self.clone();
+        if client.kind == Kind::Given {
+            client.secret = None;
+        }
+        client
+    }
+}
+
+impl OAuth {
+    /// A client and a browser that is ready to hear for it.
+    pub(super) async fn client(
+        &self,
+        place: &Place,
+        scopes: &Scopes,
+        store: &Store<'_>,
+    ) -> Result<(Client, Box<dyn Visit>), AuthError> {
+        let uris = &self.redirect_uris;
+        let public = |id: &str, kind| Client {
+            id: id.to_owned(),
+            kind,
+            method: Method::None,
+            secret: None,
+            secret_expires: None,
+            redirect_uris: uris.clone(),
+            key: None,
+        };
+        let client = match self.way(&place.server)? {
+            Way::Given(id) => {
+                let secret = self.client_secret.as_ref();
+                let auth = secret.map(|it| ClientAuth::secret(id, it));
+                let listed = &place.server.token_endpoint_auth_methods_supported;
+                match auth {
+                    Some(auth) => {
+                        Client { redirect_uris: uris.clone(), ..Client::given(&auth, listed)? }
+                    }
+                    None => public(id, Kind::Given),
+                }
+            }
+            Way::Document(url) => public(url, Kind::Document),
+            Way::Register(endpoint) => {
+                return self.registered(place, endpoint, scopes, store).await;
+            }
+        };
+        let visit = self.prepared(&client.redirect_uris).await?;
+        Ok((client, visit))
+    }
+
+    /// The registration that is kept, or a new one.
+    async fn registered(
+        &self,
+        place: &Place,
+        endpoint: &String,
+        scopes: &Scopes,
+        store: &Store<'_>,
+    ) -> Result<(Client, Box<dyn Visit>), AuthError> {
+        let now = self.now()?;
+        if let Some(client) = store.client(&place.issuer).await?
+            && !client.has_expired(now)
+            && let Ok(visit) = self.prepared(&client.redirect_uris).await
+            && client.redirect_uris.iter().any(|it| it == visit.redirect_uri())
+        {
+            return Ok((client, visit));
+        }
+        let visit = self.prepared(&self.redirect_uris).await?;
+        let uri = visit.redirect_uri().to_owned();
+        let endpoint = place.endpoint(Some(endpoint), "registration endpoint")?;
+        self.step(Step::Registering(shown(&place.issuer)));
+        let client = self.register(place, endpoint, &uri, scopes).await?;
+        store.put_client(&place.issuer, &client).await?;
+        Ok((client, visit))
+    }
+
+    async fn register(
+        &self,
+        place: &Place,
+        endpoint: &str,
+        uri: &str,
+        scopes: &Scopes,
+    ) -> Result<Client, AuthError> {
+        let mut refusal = None;
+        // An authorization server that knows only web applications refuses our redirect URI.
+        for kind in ["native", "web"] {
+            let document = self.description(place, uri, scopes, kind);
+            let ask = Ask::json(endpoint, document.to_string());
+            let answer = self.fetcher()?.fetch(ask).await?;
+            if answer.is_ok() {
+                return accepted(place, &answer, uri);
+            }
+            let error = refused(place, &answer, uri);
+            let is_ours = answer.status == 400
+                && (error.is("invalid_redirect_uri") || error.is("invalid_client_metadata"));
+            let first = refusal.get_or_insert(error);
+            if !is_ours {
+                return Err(first.clone());
+            }
+        }
+        Err(refusal.expect("the loop ran"))
+    }
+
+    /// What we say of ourselves (RFC 7591 §2).
+    fn description(&self, place: &Place, uri: &str, scopes: &Scopes, kind: &str) -> Value {
+        let listed = &place.server.token_endpoint_auth_methods_supported;
+        let mut document = json!({
+            "client_name": self.client_name,
+            "redirect_uris": [uri],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": Method::to_register(listed).name(),
+            "application_type": kind,
+        });
+        if !scopes.is_empty() {
+            document["scope"] = scopes.to_string().into();
+        }
+        document
+    }
+
+    /// The best way to become known, in the order of the spec.
+    fn way<'a>(&'a self, server: &'a AuthorizationServer) -> Result<Way<'a>, AuthError> {
+        if let Some(id) = &self.client_id {
+            return Ok(Way::Given(id));
+        }
+        if let (Some(url), true) =
+            (&self.client_metadata_url, server.client_id_metadata_document_supported)
+        {
+            let is_https = Origin::of(url).is_some_and(|it| it.scheme == "https");
+            if !is_https || path(url).len() < 2 || url.contains('#') {
+                return Err(AuthError::Setup(format!(
+                    "`{}` cannot be a client's metadata document: it must be at an https URL with a \
+                     path.",
+                    shown(url)
+                )));
+            }
+            return Ok(Way::Document(url));
+        }
+        server.registration_endpoint.as_ref().map(Way::Register).ok_or_else(|| {
+            let issuer = shown(&server.issuer);
+            let also = if server.client_id_metadata_document_supported {
+                ", or give the URL of a client metadata document"
+            } else {
+                ""
+            };
+            AuthError::Unregistered(format!(
+                "`{issuer}` does not let clients register themselves. Register one there by hand and \
+                 give its client id{also}."
+            ))
+        })
+    }
+
+    /// A browser that is ready, at an address that codes may be sent to.
+    async fn prepared(&self, uris: &[String]) -> Result<Box<dyn Visit>, AuthError> {
+        let visit = self.browsing()?.prepare(uris).await.map_err(AuthError::Setup)?;
+        let uri = visit.redirect_uri();
+        if !is_endpoint(uri) {
+            let uri = shown(uri);
+            return Err(AuthError::Setup(format!(
+                "`{uri}` cannot be a redirect URI: it is neither https nor on this machine."
+            )));
+        }
+        Ok(visit)
+    }
+}
+
+#[derive(Deserialize)]
+struct Registration {
+    client_id: String,
+    client_secret: Option<String>,
+    client_secret_expires_at: Option<u64>,
+    token_endpoint_auth_method: Option<String>,
+    redirect_uris: Option<Vec<String>>,
+}
+
+fn accepted(place: &Place, answer: &Answer, uri: &str) -> Result<Client, AuthError> {
+    let issuer = shown(&place.issuer);
+    let read: Option<Registration> = serde_json::from_slice(&answer.body).ok();
+    let Some(read) = read.filter(|it| !it.client_id.is_empty()) else {
+        return Err(AuthError::Unreachable(format!(
+            "`{issuer}` registered the client without telling its id. Register one there by hand."
+        )));
+    };
+    // An authorization server may change what was asked for; a redirect URI that it dropped would
+    // only fail later.
+    let uris = read.redirect_uris.filter(|it| !it.is_empty());
+    if uris.as_ref().is_some_and(|it| !it.iter().any(|it| it == uri)) {
+        return Err(AuthError::Unregistered(format!(
+            "`{issuer}` registered the client without its redirect URI `{}`. Register one there by \
+             hand.",
+            shown(uri)
+        )));
+    }
+    let listed = &place.server.token_endpoint_auth_methods_supported;
+    let method = match &read.client_secret {
+        Some(_) => Method::with_secret(read.token_endpoint_auth_method.as_deref(), listed),
+        None => Method::None,
+    };
+    Ok(Client {
+        id: read.client_id,
+        kind: Kind::Registered,
+        method,
+        secret: read.client_secret,
+        // Zero: never.
+        secret_expires: read.client_secret_expires_at.filter(|it| *it != 0),
+        redirect_uris: vec![uri.to_owned()],
+        key: None,
+    })
+}
+
+fn refused(place: &Place, answer: &Answer, uri: &str) -> AuthError {
+    let issuer = shown(&place.issuer);
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let code = body["error"].as_str().map_or_else(|| answer.status.to_string(), said);
+    let words = body["error_description"].as_str().map(said).filter(|it| !it.is_empty());
+    let words = words.map_or_else(String::new, |it| format!(": “{it}”"));
+    let why = if code == "invalid_redirect_uri" {
+        format!(
+            "`{issuer}` does not take `{}` as a redirect URI{words}. Register a client there by \
+             hand and give its client id.",
+            shown(uri)
+        )
+    } else {
+        format!(
+            "`{issuer}` refused to register the client with `{code}`{words}. Register one there by \
+             hand and give its client id."
+        )
+    };
+    AuthError::Rejected { code, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_shown_the_way_that_was_agreed() {
+        for (agreed, listed, expected) in [
+            (None, &[][..], Method::Basic),
+            (None, &["client_secret_post"], Method::Post),
+            (None, &["client_secret_post", "client_secret_basic"], Method::Basic),
+            (None, &["none"], Method::None),
+            (None, &["none", "client_secret_post"], Method::Post),
+            (None, &["private_key_jwt"], Method::Basic),
+            (Some("client_secret_post"), &["client_secret_basic"], Method::Post),
+            (Some("client_secret_basic"), &["client_secret_post"], Method::Basic),
+            (Some("none"), &["client_secret_basic"], Method::None),
+            (Some("unheard_of"), &["client_secret_post"], Method::Post),
+        ] {
+            let listed: Vec<_> = listed.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(Method::with_secret(agreed, &listed), expected, "{agreed:?} {listed:?}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_asked_for_where_none_is_needed() {
+        for (listed, expected) in [
+            (&[][..], Method::None),
+            (&["client_secret_basic", "none"], Method::None),
+            (&["client_secret_post"], Method::Post),
+            (&["client_secret_post", "client_secret_basic"], Method::Basic),
+            (&["tls_client_auth"], Method::None),
+        ] {
+            let listed: Vec<_> = listed.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(Method::to_register(&listed), expected, "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn ways_are_tried_in_the_order_of_the_spec() {
+        let mut server = AuthorizationServer::new("https://id.example");
+        let endpoint = "https://id.example/register".to_owned();
+        let bare = || OAuth::new("https://a.example");
+        let document = || bare().client_metadata_url("https://c.example/client.json");
+        let words =
+            |it: OAuth, server: &AuthorizationServer| it.way(server).unwrap_err().to_string();
+        assert_eq!(
+            words(bare(), &server),
+            "`https://id.example` does not let clients register themselves. Register one there by \
+             hand and give its client id."
+        );
+        assert_eq!(words(document(), &server), words(bare(), &server));
+        server.registration_endpoint = Some(endpoint.clone());
+        assert_eq!(bare().way(&server), Ok(Way::Register(&endpoint)));
+        assert_eq!(document().way(&server), Ok(Way::Register(&endpoint)));
+        server.client_id_metadata_document_supported = true;
+        assert_eq!(bare().way(&server), Ok(Way::Register(&endpoint)));
+        let url = "https://c.example/client.json";
+        assert_eq!(document().way(&server), Ok(Way::Document(url)));
+        assert_eq!(document().client_id("x").way(&server), Ok(Way::Given("x")));
+        server.registration_endpoint = None;
+        assert!(words(bare(), &server).contains("the URL of a client metadata document"));
+        for bad in [
+            "http://localhost/c.json",
+            "https://c.example",
+            "https://c.example/",
+            "https://c.example/x#y",
+        ] {
+            let error = bare().client_metadata_url(bad).way(&server).unwrap_err();
+            assert!(matches!(error, AuthError::Setup(_)), "{bad}");
+        }
+    }
+}
