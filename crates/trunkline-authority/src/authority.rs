@@ -1,0 +1,377 @@
+//! The authorization server: which endpoint a request is for, and what is remembered between two.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use trunkline_auth::dpop::Checker;
+use trunkline_auth::jose::{Jwks, SigningKey};
+use trunkline_auth::tag::{Tagger, random_name};
+
+use crate::authorize::{Code, Wish};
+use crate::client::Client;
+use crate::fault::Fault;
+use crate::message::{Request, Response};
+use crate::mint::{Family, Terms, Token};
+use crate::redirect::Parts;
+use crate::settings::Settings;
+use crate::shelf::Shelf;
+use crate::stats::Stats;
+use crate::{metadata, page};
+
+/// An authorization server, for tests and for trying out. **Not for production.**
+///
+/// ```
+/// use std::time::SystemTime;
+/// use trunkline_authority::{Authority, Request, Settings};
+///
+/// let authority = Authority::new("http://localhost:9000", Settings::new());
+/// let document = "/.well-known/openid-configuration";
+/// let document = authority.answer(Request::get(document, SystemTime::now())).json();
+/// assert_eq!(document["token_endpoint"], "http://localhost:9000/token");
+/// ```
+pub struct Authority {
+    issuer: String,
+    desk: Mutex<Desk>,
+}
+
+impl Authority {
+    /// An authorization server that calls itself `issuer`: a URL without query and fragment, and
+    /// without a slash at its end.
+    ///
+    /// ```
+    /// # use trunkline_authority::{Authority, Settings};
+    /// let authority = Authority::new("http://localhost:9000/tenant", Settings::new());
+    /// assert_eq!(authority.issuer(), "http://localhost:9000/tenant");
+    /// ```
+    pub fn new(issuer: impl Into<String>, settings: Settings) -> Self {
+        let issuer = issuer.into();
+        Self { issuer: issuer.clone(), desk: Mutex::new(Desk::new(issuer, settings)) }
+    }
+
+    /// What it calls itself, byte for byte.
+    ///
+    /// ```
+    /// # use trunkline_authority::{Authority, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// assert_eq!(authority.issuer(), "http://localhost:9000");
+    /// ```
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// The response to a request.
+    ///
+    /// ```
+    /// # use std::time::SystemTime; use trunkline_authority::{Authority, Request, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// let response = authority.answer(Request::get("/token", SystemTime::now()));
+    /// assert_eq!((response.status, response.first("allow")), (405, Some("POST, OPTIONS")));
+    /// ```
+    pub fn answer(&self, request: Request) -> Response {
+        self.desk().answer(&request)
+    }
+
+    /// The URL of the client's metadata that has to be fetched before this request can be
+    /// answered, if one has to. [`Self::learn`] is told what was found.
+    ///
+    /// ```
+    /// # use std::time::SystemTime; use trunkline_authority::{Authority, Request, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// let asked = "/authorize?client_id=https%3A%2F%2Fapp.example%2Fclient.json";
+    /// let request = Request::get(asked, SystemTime::now());
+    /// assert_eq!(authority.wants(&request), None, "documents are not switched on");
+    /// ```
+    pub fn wants(&self, request: &Request) -> Option<String> {
+        self.desk().wants(request)
+    }
+
+    /// What was found at the URL of a client; `None` if nothing was.
+    ///
+    /// ```
+    /// # use std::time::SystemTime; use trunkline_authority::{Authority, Request, Settings};
+    /// let (url, now) = ("https://app.example/client.json", SystemTime::now());
+    /// let authority =
+    ///     Authority::new("http://localhost:9000", Settings::new().client_documents());
+    /// let found = serde_json::json!({
+    ///     "client_id": url,
+    ///     "client_name": "App",
+    ///     "redirect_uris": ["http://127.0.0.1/callback"],
+    /// });
+    /// authority.learn(url, Some(found.to_string().as_bytes()), now);
+    /// let asked = "/authorize?client_id=https%3A%2F%2Fapp.example%2Fclient.json";
+    /// assert_eq!(authority.wants(&Request::get(asked, now)), None, "it is known now");
+    /// ```
+    pub fn learn(&self, url: &str, found: Option<&[u8]>, now: SystemTime) {
+        self.desk().learn(url, found, now);
+    }
+
+    /// What has happened so far.
+    ///
+    /// ```
+    /// # use trunkline_authority::{Authority, Settings, Stats};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// assert_eq!(authority.stats(), Stats::default());
+    /// ```
+    pub fn stats(&self) -> Stats {
+        self.desk().stats.clone()
+    }
+
+    /// The public keys that its tokens are signed with.
+    ///
+    /// ```
+    /// # use trunkline_authority::{Authority, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// assert_eq!(authority.keys().keys().len(), 1);
+    /// ```
+    pub fn keys(&self) -> Jwks {
+        self.desk().jwks()
+    }
+
+    /// Signs with a new key from now on. The old ones are still published.
+    ///
+    /// ```
+    /// # use trunkline_authority::{Authority, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// authority.rotate_keys();
+    /// assert_eq!(authority.keys().keys().len(), 2);
+    /// ```
+    pub fn rotate_keys(&self) {
+        self.desk().rotate();
+    }
+
+    /// An access token for a user, given out without asking: `scope` is words between spaces.
+    ///
+    /// ```
+    /// # use std::time::SystemTime; use trunkline_authority::{Authority, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// let token = authority.token("alice", "http://localhost:3000/mcp", "a b", SystemTime::now());
+    /// assert_eq!(token.split('.').count(), 3);
+    /// ```
+    pub fn token(&self, user: &str, resource: &str, scope: &str, now: SystemTime) -> String {
+        let terms = Terms {
+            client: "trunkline-authority".to_owned(),
+            subject: user.to_owned(),
+            scopes: crate::fields::words(scope),
+            resource: resource.to_owned(),
+            jkt: None,
+        };
+        self.desk().mint(&terms, None, now)
+    }
+
+    /// An ID token that tells the client `client` who its user is.
+    ///
+    /// ```
+    /// # use std::time::SystemTime; use trunkline_authority::{Authority, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// let token = authority.id_token("alice", "desktop", SystemTime::now());
+    /// assert_eq!(token.split('.').count(), 3);
+    /// ```
+    pub fn id_token(&self, user: &str, client: &str, now: SystemTime) -> String {
+        self.desk().id_token(user, client, None, now)
+    }
+
+    /// Signs any claims at all, with this `typ` in the header: what tests of refusals need.
+    ///
+    /// ```
+    /// # use trunkline_auth::jose; use trunkline_authority::{Authority, Settings};
+    /// let authority = Authority::new("http://localhost:9000", Settings::new());
+    /// let token = authority.sign("at+jwt", &serde_json::json!({ "aud": "https://elsewhere" }));
+    /// assert!(jose::verify(&token, &authority.keys(), &jose::Algorithm::ALL).is_ok());
+    /// ```
+    pub fn sign(&self, typ: &str, claims: &Value) -> String {
+        self.desk().sign(typ, claims)
+    }
+
+    /// A handler cannot leave the desk half written: what it changes, it changes at its end.
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+/// What is remembered.
+pub(crate) struct Desk {
+    pub(crate) issuer: String,
+    /// Where the endpoints begin: the path of the issuer.
+    pub(crate) root: String,
+    pub(crate) settings: Settings,
+    pub(crate) stats: Stats,
+    /// The first signs.
+    pub(crate) signing: Vec<SigningKey>,
+    pub(crate) checker: Checker,
+    pub(crate) nonces: Tagger,
+    /// Clients that registered, and `None` for URLs where nothing usable was found.
+    pub(crate) clients: Shelf<Option<Client>>,
+    /// Consent pages that are open, by their ticket, with the browser's session.
+    pub(crate) wishes: Shelf<(Wish, String)>,
+    pub(crate) codes: Shelf<Code>,
+    /// What came of one authorization. A login ends by being taken off this shelf.
+    pub(crate) families: Shelf<Family>,
+    pub(crate) tokens: Shelf<Token>,
+    /// Assertions that were used.
+    pub(crate) used: Shelf<()>,
+}
+
+impl Desk {
+    fn new(issuer: String, settings: Settings) -> Self {
+        let root = Parts::of(&issuer).map(|it| it.rest.trim_end_matches('/').to_owned());
+        let mut desk = Self {
+            root: root.unwrap_or_default(),
+            issuer,
+            settings,
+            stats: Stats::default(),
+            signing: Vec::new(),
+            checker: Checker::new(Duration::from_secs(60)),
+            nonces: Tagger::random(),
+            clients: Shelf::new(10_000),
+            wishes: Shelf::new(10_000),
+            codes: Shelf::new(10_000),
+            families: Shelf::new(100_000),
+            tokens: Shelf::new(100_000),
+            used: Shelf::new(100_000),
+        };
+        desk.rotate();
+        desk
+    }
+
+    fn rotate(&mut self) {
+        self.signing.insert(0, SigningKey::generate().named(random_name()));
+        self.signing.truncate(8);
+    }
+
+    /// An endpoint as clients are told it.
+    pub(crate) fn url(&self, endpoint: &str) -> String {
+        format!("{}{endpoint}", self.issuer.trim_end_matches('/'))
+    }
+
+    /// A client, whoever told us of it.
+    pub(crate) fn client(&self, id: &str, now: SystemTime) -> Option<Client> {
+        let configured = self.settings.clients.iter().find(|it| it.id == id);
+        configured.or_else(|| self.clients.get(id, now)?.as_ref()).cloned()
+    }
+
+    fn answer(&mut self, request: &Request) -> Response {
+        self.stats.requests += 1;
+        if !self.is_addressed(request) {
+            let why = "This server is not known by the name in `Host`.";
+            return page::message(421, "Not here", why);
+        }
+        let Some(endpoint) = self.endpoint(&request.path) else {
+            return page::message(404, "Not found", "There is nothing at this address.");
+        };
+        let (allowed, is_public) = endpoint.rules();
+        if request.method == "OPTIONS" && is_public {
+            return Response::new(204)
+                .public()
+                .with("access-control-allow-methods", allowed)
+                .with(
+                    "access-control-allow-headers",
+                    "Authorization, Content-Type, DPoP, MCP-Protocol-Version",
+                )
+                .with("access-control-max-age", "600");
+        }
+        let method = if request.method == "HEAD" { "GET" } else { &*request.method };
+        if !allowed.split(", ").any(|it| it == method) {
+            let why = "This address is not for this method.";
+            return page::message(405, "Not like this", why).with("allow", allowed);
+        }
+        let answer = match endpoint {
+            Endpoint::Home => Ok(self.home()),
+            Endpoint::Metadata => Ok(self.metadata()),
+            Endpoint::Keys => Ok(Response::of(200, &serde_json::json!(self.jwks()))),
+            Endpoint::Register => self.register(request),
+            Endpoint::Authorize => return self.counted(|desk| desk.authorize(request)),
+            Endpoint::Decide => return self.counted(|desk| desk.decide(request)),
+            Endpoint::Token => self.token(request),
+            Endpoint::Introspect => self.introspect(request),
+            Endpoint::Revoke => self.revoke(request),
+        };
+        let response = answer.unwrap_or_else(|fault| {
+            self.stats.refusals += 1;
+            fault.response()
+        });
+        if is_public { response.public() } else { response }
+    }
+
+    fn counted(&mut self, act: impl FnOnce(&mut Self) -> Result<Response, Response>) -> Response {
+        act(self).unwrap_or_else(|refused| {
+            self.stats.refusals += 1;
+            refused
+        })
+    }
+
+    /// Which endpoint a path means. Discovery looks in three places (RFC 8414 §3, OpenID).
+    fn endpoint(&self, path: &str) -> Option<Endpoint> {
+        let (oauth, openid) = metadata::WELL_KNOWN;
+        let root = &self.root;
+        if path == format!("{oauth}{root}")
+            || path == format!("{openid}{root}")
+            || path == format!("{root}{openid}")
+        {
+            return Some(Endpoint::Metadata);
+        }
+        match path.strip_prefix(&**root)? {
+            "" | "/" => Some(Endpoint::Home),
+            "/jwks" => Some(Endpoint::Keys),
+            "/register" if self.settings.registration => Some(Endpoint::Register),
+            "/authorize" => Some(Endpoint::Authorize),
+            "/authorize/decision" => Some(Endpoint::Decide),
+            "/token" => Some(Endpoint::Token),
+            "/introspect" => Some(Endpoint::Introspect),
+            "/revoke" => Some(Endpoint::Revoke),
+            _ => None,
+        }
+    }
+
+    /// Whether the request is for the issuer's host. On this machine every name of it will do, but
+    /// no other: a page that renames itself to this machine is not let in.
+    fn is_addressed(&self, request: &Request) -> bool {
+        let Some(asked) = request.first("host").map(|host| format!("http://{host}")) else {
+            return true;
+        };
+        let (Some(asked), Some(own)) = (Parts::of(&asked), Parts::of(&self.issuer)) else {
+            return false;
+        };
+        asked.host.eq_ignore_ascii_case(own.host) || (own.is_loopback() && asked.is_loopback())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Endpoint {
+    Home,
+    Metadata,
+    Keys,
+    Register,
+    Authorize,
+    Decide,
+    Token,
+    Introspect,
+    Revoke,
+}
+
+impl Endpoint {
+    /// The methods it answers, and whether pages of other origins may read it.
+    fn rules(self) -> (&'static str, bool) {
+        match self {
+            Self::Home | Self::Authorize => ("GET", false),
+            Self::Decide => ("POST", false),
+            Self::Metadata | Self::Keys => ("GET, OPTIONS", true),
+            Self::Register | Self::Token | Self::Introspect | Self::Revoke => {
+                ("POST, OPTIONS", true)
+            }
+        }
+    }
+}
+
+impl From<crate::shelf::Full> for Fault {
+    fn from(_: crate::shelf::Full) -> Self {
+        Self::full()
+    }
+}

@@ -1,0 +1,210 @@
+//! Who may ask for tokens: configured clients, registered ones, and those that are a URL.
+
+use std::fmt;
+use std::sync::Arc;
+
+use trunkline_auth::digest::sha256;
+use trunkline_auth::jose::Jwks;
+
+use crate::fields::words;
+use crate::redirect;
+
+/// A client that is known without registering: see [`crate::Settings::client`].
+///
+/// Without a secret or keys it is public: a program on somebody's machine, which can keep none.
+///
+/// ```
+/// use trunkline_authority::Client;
+///
+/// let desktop = Client::new("desktop").redirect("http://127.0.0.1/callback");
+/// let nightly = Client::new("nightly").secret("s3cret").scope("files:read");
+/// assert_ne!(format!("{desktop:?}"), format!("{nightly:?}"));
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) proof: Proof,
+    pub(crate) redirects: Vec<String>,
+    /// What it may ask for; everything, if it was not said.
+    pub(crate) scopes: Option<Vec<String>>,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) introspects: bool,
+}
+
+/// How a client shows that it is the one.
+#[derive(Clone)]
+pub(crate) enum Proof {
+    /// It cannot.
+    None,
+    /// By a secret, of which the digest is kept; and how it is sent, if that was agreed on.
+    Secret { digest: String, method: Option<Method> },
+    /// By signing with one of these keys.
+    Keys(Arc<Jwks>),
+}
+
+/// How a secret is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Basic,
+    Post,
+}
+
+/// What can be exchanged for a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    Code,
+    Refresh,
+    ClientCredentials,
+    JwtBearer,
+    Exchange,
+}
+
+impl Grant {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Code, Self::Refresh, Self::ClientCredentials, Self::JwtBearer, Self::Exchange];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Code => "authorization_code",
+            Self::Refresh => "refresh_token",
+            Self::ClientCredentials => "client_credentials",
+            Self::JwtBearer => "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            Self::Exchange => "urn:ietf:params:oauth:grant-type:token-exchange",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+}
+
+impl Client {
+    /// A public client that may use every grant.
+    ///
+    /// ```
+    /// # use trunkline_authority::Client;
+    /// assert!(format!("{:?}", Client::new("desktop")).contains("desktop"));
+    /// ```
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            name: None,
+            proof: Proof::None,
+            redirects: Vec::new(),
+            scopes: None,
+            grants: Grant::ALL.to_vec(),
+            introspects: false,
+        }
+    }
+
+    /// What people know it by.
+    ///
+    /// ```
+    /// # use trunkline_authority::Client;
+    /// assert!(format!("{:?}", Client::new("d").name("The desktop app")).contains("The desktop"));
+    /// ```
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// It shows who it is by a secret, sent in the header or in the body.
+    ///
+    /// ```
+    /// # use trunkline_authority::Client;
+    /// assert!(!format!("{:?}", Client::new("nightly").secret("s3cret")).contains("s3cret"));
+    /// ```
+    #[must_use]
+    pub fn secret(mut self, secret: &str) -> Self {
+        self.proof = Proof::Secret { digest: sha256(secret.as_bytes()), method: None };
+        self
+    }
+
+    /// It shows who it is by signing with one of these keys (`private_key_jwt`).
+    ///
+    /// ```
+    /// # use trunkline_auth::jose::{Jwks, SigningKey}; use trunkline_authority::Client;
+    /// let key = SigningKey::generate();
+    /// let client = Client::new("nightly").keys(Jwks::new([key.public().clone()]));
+    /// assert!(format!("{client:?}").contains("private_key_jwt"));
+    /// ```
+    #[must_use]
+    pub fn keys(mut self, keys: Jwks) -> Self {
+        self.proof = Proof::Keys(Arc::new(keys));
+        self
+    }
+
+    /// Where its users may be sent back to. On the user's own machine the port is free.
+    ///
+    /// ```
+    /// # use trunkline_authority::Client;
+    /// let client = Client::new("desktop").redirect("http://127.0.0.1/callback");
+    /// assert!(format!("{client:?}").contains("/callback"));
+    /// ```
+    #[must_use]
+    pub fn redirect(mut self, uri: impl Into<String>) -> Self {
+        self.redirects.push(uri.into());
+        self
+    }
+
+    /// What it may ask for, words between spaces; everything, unless said.
+    ///
+    /// ```
+    /// # use trunkline_authority::Client;
+    /// let client = Client::new("nightly").scope("files:read files:write");
+    /// assert!(format!("{client:?}").contains("files:write"));
+    /// ```
+    #[must_use]
+    pub fn scope(mut self, scopes: &str) -> Self {
+        self.scopes = Some(words(scopes));
+        self
+    }
+
+    /// It is a resource server: it may ask what tokens are worth.
+    ///
+    /// ```
+    /// # use trunkline_authority::Client;
+    /// let client = Client::new("mcp-server").secret("s3cret").introspects();
+    /// assert!(format!("{client:?}").contains("introspects: true"));
+    /// ```
+    #[must_use]
+    pub fn introspects(mut self) -> Self {
+        self.introspects = true;
+        self
+    }
+
+    /// Whether it can show who it is.
+    pub(crate) fn is_confidential(&self) -> bool {
+        !matches!(self.proof, Proof::None)
+    }
+
+    /// Whether its users may be sent there.
+    pub(crate) fn may_redirect(&self, uri: &str) -> bool {
+        self.redirects.iter().any(|registered| redirect::matches(registered, uri))
+    }
+
+    /// The name of its way to show who it is.
+    pub(crate) fn method(&self) -> &'static str {
+        match &self.proof {
+            Proof::None => "none",
+            Proof::Secret { method: Some(Method::Post), .. } => "client_secret_post",
+            Proof::Secret { .. } => "client_secret_basic",
+            Proof::Keys(_) => "private_key_jwt",
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("method", &self.method())
+            .field("redirects", &self.redirects)
+            .field("scopes", &self.scopes)
+            .field("introspects", &self.introspects)
+            .finish_non_exhaustive()
+    }
+}

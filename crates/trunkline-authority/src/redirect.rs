@@ -1,0 +1,172 @@
+//! Where an authorization may be sent: which redirect URIs a client may register, and which of
+//! them a request means.
+
+/// A URI, taken apart without changing a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts<'a> {
+    /// In lower case, or it is not taken apart.
+    pub(crate) scheme: &'a str,
+    /// Empty where there is no `//`.
+    pub(crate) host: &'a str,
+    pub(crate) port: Option<&'a str>,
+    /// Path and query.
+    pub(crate) rest: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    /// `None` for what is no URI that we would send anybody to: relative, with a user, a fragment,
+    /// spaces or control characters, with anything but ASCII.
+    pub(crate) fn of(uri: &'a str) -> Option<Self> {
+        if uri.len() > 2000
+            || uri.bytes().any(|it| !it.is_ascii_graphic() || b"\"'<>\\^`{|}".contains(&it))
+        {
+            return None;
+        }
+        let (scheme, rest) = uri.split_once(':')?;
+        let mut letters = scheme.bytes();
+        if !letters.next()?.is_ascii_lowercase()
+            || !letters.all(|it| matches!(it, b'a'..=b'z' | b'0'..=b'9' | b'+' | b'-' | b'.'))
+            || uri.contains('#')
+        {
+            return None;
+        }
+        let Some(rest) = rest.strip_prefix("//") else {
+            return Some(Self { scheme, host: "", port: None, rest });
+        };
+        let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if authority.contains('@') {
+            return None;
+        }
+        let split = match authority.rfind(']') {
+            Some(end) => authority.split_at(end + 1),
+            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+        };
+        let (host, port) = match split {
+            (host, "") => (host, None),
+            (host, port) => (host, Some(port.strip_prefix(':')?)),
+        };
+        if port.is_some_and(|it| it.parse::<u16>().is_err()) {
+            return None;
+        }
+        Some(Self { scheme, host, port, rest })
+    }
+
+    /// Whether the host is this machine, by one of its three usual names.
+    pub(crate) fn is_loopback(&self) -> bool {
+        matches!(self.host, "127.0.0.1" | "[::1]" | "localhost")
+    }
+
+    /// `scheme://host:port`.
+    pub(crate) fn origin(&self) -> String {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{}{port}", self.scheme, self.host)
+    }
+}
+
+/// Whether a client of this `application_type` may register the URI; if not, why.
+pub(crate) fn acceptable(uri: &str, kind: Option<&str>) -> Result<(), String> {
+    let no = |why: &str| Err(format!("The redirect URI `{}` {why}", shown(uri)));
+    let Some(parts) = Parts::of(uri) else {
+        return no("is not an absolute URI without user and fragment.");
+    };
+    match parts.scheme {
+        "https" if parts.host.is_empty() => no("names no host."),
+        "https" => Ok(()),
+        "http" if !parts.is_loopback() => {
+            no("is not encrypted; use `https`, or `http` with `127.0.0.1`, `[::1]` or `localhost`.")
+        }
+        "http" if kind == Some("web") => {
+            no("is on the user's own machine; register with `\"application_type\": \"native\"`.")
+        }
+        "http" => Ok(()),
+        _ if kind == Some("web") => {
+            no("has a scheme that web applications cannot have; use `https`.")
+        }
+        scheme if NEVER.contains(&scheme) => no("has a scheme that leads to no application."),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a request that asks for `asked` means `registered`: byte for byte, but for the port on
+/// the user's own machine (RFC 8252 §7.3).
+pub(crate) fn matches(registered: &str, asked: &str) -> bool {
+    if registered == asked {
+        return true;
+    }
+    let (Some(one), Some(other)) = (Parts::of(registered), Parts::of(asked)) else { return false };
+    one.scheme == "http"
+        && one.is_loopback()
+        && Parts { port: None, ..one } == Parts { port: None, ..other }
+}
+
+/// A text of a stranger, short and without what could be mistaken.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().filter(|it| !it.is_control() && *it != '`').take(200).collect()
+}
+
+const NEVER: [&str; 12] = [
+    "javascript",
+    "data",
+    "file",
+    "blob",
+    "about",
+    "vbscript",
+    "view-source",
+    "ws",
+    "wss",
+    "ftp",
+    "chrome",
+    "filesystem",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_to_the_web_by_https_and_to_this_machine() {
+        for (uri, kind, ok) in [
+            ("https://app.example/callback", None, true),
+            ("https://app.example/callback", Some("web"), true),
+            ("https://app.example/callback", Some("native"), true),
+            ("http://127.0.0.1:3000/callback", None, true),
+            ("http://[::1]/callback", Some("native"), true),
+            ("http://localhost/callback", Some("web"), false),
+            ("http://app.example/callback", None, false),
+            ("http://127.0.0.1.evil.example/", None, false),
+            ("http://localhost@evil.example/", None, false),
+            ("http://evil.example\\@localhost/", None, false),
+            ("cursor://callback", Some("native"), true),
+            ("com.example.app:/callback", Some("native"), true),
+            ("com.example.app:/callback", Some("web"), false),
+            ("javascript:alert(1)", None, false),
+            ("data:text/html,x", None, false),
+            ("https://app.example/#fragment", None, false),
+            ("https:///callback", None, false),
+            ("https://app.example/\r\nx", None, false),
+            ("https://app.example:99999/", None, false),
+            ("/callback", None, false),
+            ("", None, false),
+        ] {
+            assert_eq!(acceptable(uri, kind).is_ok(), ok, "{uri} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_port_of_this_machine_is_free() {
+        for (registered, asked, same) in [
+            ("http://127.0.0.1/cb", "http://127.0.0.1:5000/cb", true),
+            ("http://127.0.0.1:1/cb", "http://127.0.0.1:2/cb", true),
+            ("http://[::1]/cb", "http://[::1]:2/cb", true),
+            ("http://localhost/cb?x=1", "http://localhost:2/cb?x=1", true),
+            ("http://localhost/cb", "http://127.0.0.1/cb", false),
+            ("http://127.0.0.1/cb", "http://127.0.0.1/cb/", false),
+            ("http://127.0.0.1/cb", "http://127.0.0.1/cb?x", false),
+            ("https://a.example/cb", "https://a.example:444/cb", false),
+            ("https://a.example/cb", "https://a.example/cb", true),
+            ("https://a.example/cb", "https://A.example/cb", false),
+        ] {
+            assert_eq!(matches(registered, asked), same, "{registered} {asked}");
+        }
+    }
+}
