@@ -1,6 +1,7 @@
 //! A built-in server that shows every feature: something to try clients against.
 
 mod asking;
+mod auth;
 mod content;
 mod http;
 
@@ -24,12 +25,14 @@ use trunkline::{
 pub(crate) struct Args {
     #[command(flatten)]
     http: http::Options,
+    #[command(flatten)]
+    auth: auth::Login,
 }
 
 /// Serves the demo: to whoever started this process, or to whoever comes.
 pub(crate) fn run(args: Args) -> Result<()> {
     if let Some(address) = args.http.address() {
-        return http::run(server()?, address, &args.http);
+        return http::run(build(args.auth.is_on()), address, &args.http, &args.auth);
     }
     if std::io::stdin().is_terminal() {
         let hint = "This server speaks MCP on stdin and stdout, so it waits for a host to talk to it.\n\
@@ -41,6 +44,18 @@ pub(crate) fn run(args: Args) -> Result<()> {
 
 /// The demo server.
 pub(crate) fn server() -> Result<Server> {
+    Ok(build(false))
+}
+
+/// The demo server, for everybody or for those who log in.
+fn build(is_protected: bool) -> Server {
+    let touch = tool("touch", touch).about("Says that a resource was updated.");
+    let announce = tool("announce", announce).about("Says that a list has changed.");
+    // Whoever disturbs others needs to be let do that.
+    let (touch, announce) = match is_protected {
+        true => (touch.scopes([auth::WRITE]), announce.scopes([auth::WRITE])),
+        false => (touch, announce),
+    };
     let read_only = ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
     let server = Server::builder("trunkline-demo", env!("CARGO_PKG_VERSION"))
         .title("The trunkline demo")
@@ -55,8 +70,8 @@ pub(crate) fn server() -> Result<Server> {
         .tool(tool("log", log).about("Sends one log message."))
         .tool(tool("fail", fail).about("Fails with the message, so that the model sees it."))
         .tool(tool("boom", boom).about("Panics. The caller gets an error, the server lives on."))
-        .tool(tool("touch", touch).about("Says that a resource was updated."))
-        .tool(tool("announce", announce).about("Says that a list has changed."))
+        .tool(touch)
+        .tool(announce)
         .tool(
             tool("work", work)
                 .about("Works in steps; may run as a task.")
@@ -83,7 +98,8 @@ pub(crate) fn server() -> Result<Server> {
                 .about("Asks for a review of some code.")
                 .complete("language", |typed, _: &BTreeMap<_, _>| starting_with(typed, &LANGUAGES)),
         );
-    Ok(content::register(asking::register(server)).build())
+    let server = content::register(asking::register(server));
+    if is_protected { auth::register(server).build() } else { server.build() }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -57,9 +57,12 @@ impl Kind {
                 "asks",
                 "timeout",
                 "visible",
+                "scopes",
             ],
-            Self::Prompt => &["name", "title", "asks", "timeout", "visible"],
-            Self::Resource => &[TEXT, "name", "title", "mime_type", "asks", "timeout", "visible"],
+            Self::Prompt => &["name", "title", "asks", "timeout", "visible", "scopes"],
+            Self::Resource => {
+                &[TEXT, "name", "title", "mime_type", "asks", "timeout", "visible", "scopes"]
+            }
         }
     }
 

@@ -90,6 +90,7 @@ use proc_macro::TokenStream;
 /// | `asks = "form"`, `asks = ["url", "roots"]` | what it asks its client: also `sampling` and `sampling_tools`. Who cannot be asked that is told before the function starts |
 /// | `timeout = "30s"` | how long it may work: a whole number of `ms`, `s`, `min` or `h` |
 /// | `visible = path::to::function` | who sees it: a `fn(&Caller<'_>) -> bool` |
+/// | `scopes = "…"`, `scopes = ["…", "…"]` | what its caller must have been granted, all of it |
 /// | `crate = "…"` | where `trunkline` is, if not at `::trunkline` |
 ///
 /// ```
@@ -109,7 +110,7 @@ use proc_macro::TokenStream;
 /// }
 ///
 /// /// Renders a film.
-/// #[tool(task = "required", resume, timeout = "2h")]
+/// #[tool(task = "required", resume, timeout = "2h", scopes = "films:write")]
 /// async fn render() -> &'static str {
 ///     "A film."
 /// }
@@ -226,7 +227,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Parameters are as for [`macro@tool`]; the options are `name`, `title`, `asks`, `timeout`,
-/// `visible` and `crate`. What no option says is said of its `entry()`, a `PromptEntry`:
+/// `visible`, `scopes` and `crate`. What no option says is said of its `entry()`, a `PromptEntry`:
 ///
 /// ```
 /// /// Plans a day.
@@ -267,8 +268,8 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Other parameters are as for [`macro@tool`]; the options are `name`, `title`, `mime_type`, `asks`,
-/// `timeout`, `visible` and `crate`. What no option says is said of its `entry()`, a `ResourceEntry`
-/// or a `TemplateEntry`:
+/// `timeout`, `visible`, `scopes` and `crate`. What no option says is said of its `entry()`, a
+/// `ResourceEntry` or a `TemplateEntry`:
 ///
 /// ```
 /// /// The rooms of a city.
@@ -319,7 +320,30 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # let _ = server;
 /// ```
 ///
-/// Methods take `&self`, `self: Arc<Self>` or nothing. The block may be generic.
+/// Methods take `&self`, `self: Arc<Self>` or nothing. The block may be generic. Its options are
+/// `crate` and `scopes`, which every caller of anything in it must have been granted, besides those
+/// that the method itself takes:
+///
+/// ```
+/// struct Files;
+///
+/// #[trunkline::toolbox(scopes = "files:read")]
+/// impl Files {
+///     /// Lists the files.
+///     #[tool]
+///     async fn list(&self) -> &'static str {
+///         "a.txt"
+///     }
+///
+///     /// Deletes all files.
+///     #[tool(scopes = "files:write")]
+///     async fn clear(&self) -> &'static str {
+///         "They are gone."
+///     }
+/// }
+///
+/// assert!(trunkline::Server::builder("files", "1.0.0").toolbox(Files).try_build().is_ok());
+/// ```
 #[proc_macro_attribute]
 pub fn toolbox(options: TokenStream, item: TokenStream) -> TokenStream {
     toolbox::expand(options.into(), item.into()).into()

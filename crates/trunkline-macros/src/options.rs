@@ -75,6 +75,12 @@ impl Options {
         self.value(name, &format!("takes a text: write `{name} = \"…\"`."))
     }
 
+    /// `name = "…"`, or `name = ["…", "…"]`, with any texts.
+    pub(crate) fn any_texts(&self, name: &str) -> Result<Vec<LitStr>> {
+        let wanted = format!("takes texts: write `{name} = \"…\"`, or `{name} = [\"…\", \"…\"]`.");
+        Ok(self.value::<Texts>(name, &wanted)?.map(|it| it.0).unwrap_or_default())
+    }
+
     /// `name = "…"`, or `name = ["…", "…"]`. `known` are the texts it may have.
     pub(crate) fn texts(&self, name: &str, known: &[&str]) -> Result<Vec<LitStr>> {
         let known: Vec<_> = known.iter().map(|it| format!("`\"{it}\"`")).collect();

@@ -1,4 +1,5 @@
-//! `asks`, `timeout` and `visible` → the calls that say them of an entry, whatever its kind.
+//! `asks`, `timeout`, `visible` and `scopes` → the calls that say them of an entry, whatever its
+//! kind.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -22,7 +23,36 @@ pub(crate) fn read(options: &Options, private: &Path, faults: &mut Faults) -> To
     if let Some(visible) = faults.keep(options.path("visible")).flatten() {
         said.extend(quote_spanned!(place(visible.span())=> .visible(#visible)));
     }
+    said.extend(scopes(options, faults));
     said
+}
+
+/// What `scopes` says alone, of an entry or of all entries of a block.
+pub(crate) fn scopes(options: &Options, faults: &mut Faults) -> TokenStream {
+    let given = faults.keep(options.any_texts("scopes")).unwrap_or_default();
+    for (at, scope) in given.iter().enumerate() {
+        let text = scope.value();
+        if !is_scope(&text) {
+            let sentence = format!(
+                "`{text}` is no scope: a scope is one word of printable ASCII without `\"` and \
+                 `\\`; several stand in a list, as in `scopes = [\"read\", \"write\"]`."
+            );
+            faults.add(scope.span(), sentence);
+        }
+        if given[..at].iter().any(|it| it.value() == text) {
+            faults.add(scope.span(), format!("`{text}` is there twice: keep one of them."));
+        }
+    }
+    match given.is_empty() {
+        true => TokenStream::new(),
+        false => quote!(.scopes([#(#given),*])),
+    }
+}
+
+/// Whether a text can be a scope at all (RFC 6749, section 3.3).
+fn is_scope(text: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_graphic() && it != b'"' && it != b'\\';
+    !text.is_empty() && text.bytes().all(fits)
 }
 
 fn asks(options: &Options, private: &Path, faults: &mut Faults) -> TokenStream {

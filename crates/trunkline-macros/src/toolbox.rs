@@ -11,10 +11,15 @@ use crate::function::{Function, ReceiverKind, is_attribute};
 use crate::item::read_options;
 use crate::options::Options;
 use crate::params::{Params, mentions, shown};
+use crate::terms;
 
 /// The block without the marks, and what registers its methods.
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let root = match Options::parse("toolbox", &[], options).and_then(|it| it.root()) {
+    let options = match Options::parse("toolbox", &["scopes"], options) {
+        Ok(options) => options,
+        Err(error) => return error.into_compile_error(),
+    };
+    let root = match options.root() {
         Ok(root) => root,
         Err(error) => return error.into_compile_error(),
     };
@@ -23,7 +28,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => return error.into_compile_error(),
     };
     let private: Path = syn::parse_quote!(#root::__private);
-    let (steps, error) = match block.steps(&private) {
+    let (steps, error) = match block.steps(&options, &private) {
         Ok(steps) => (quote!(#(#steps)* __builder), None),
         Err(error) => (quote!(::core::unreachable!()), Some(error.into_compile_error())),
     };
@@ -130,12 +135,15 @@ impl Block {
     }
 
     /// One statement for each method: it adds it to `__builder`.
-    fn steps(&self, private: &Path) -> Result<Vec<TokenStream>> {
+    fn steps(&self, options: &Options, private: &Path) -> Result<Vec<TokenStream>> {
         let mut faults = Faults::default();
+        let of_all = terms::scopes(options, &mut faults);
         let mut steps = Vec::new();
         let mut known: Vec<(Kind, String)> = Vec::new();
         for method in self.methods() {
-            let Some((entry, step)) = method.step(self, private, &mut faults) else { continue };
+            let Some((entry, step)) = method.step(self, private, &of_all, &mut faults) else {
+                continue;
+            };
             let key = (entry.kind, entry.key());
             // Of two that exclude each other by `#[cfg]` only one is ever there.
             if known.contains(&key) && method.conditions().next().is_none() {
@@ -162,6 +170,7 @@ impl Method {
         &self,
         block: &Block,
         private: &Path,
+        of_all: &TokenStream,
         faults: &mut Faults,
     ) -> Option<(Entry, TokenStream)> {
         let Self { kind, mark, function } = self;
@@ -200,7 +209,7 @@ impl Method {
             let __builder = {
                 #definition
                 #clone
-                #private::server::ServerBuilder::#add(__builder, #made)
+                #private::server::ServerBuilder::#add(__builder, #made #of_all)
             };
         };
         Some((entry, step))

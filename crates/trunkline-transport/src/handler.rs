@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use trunkline_proto::{Attached, Call, Heard};
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::jsonrpc::{ErrorObject, Outcome, Params};
 
 use crate::voice::Voice;
 
@@ -106,6 +106,43 @@ pub trait Handler: Send + Sync + 'static {
     ) -> Option<Arc<ParamHeaders>> {
         None
     }
+
+    /// The scopes that a request takes besides those that every request takes; none, if it takes no
+    /// more or asks for something that is not there for the caller.
+    ///
+    /// ```
+    /// # use trunkline_proto::Attached;
+    /// # use trunkline_transport::handler::*;
+    /// # use trunkline_wire::jsonrpc::Params;
+    /// let scopes = Nobody.scopes("tools/call", &Params::Absent, &Attached::default());
+    /// assert!(scopes.is_empty(), "nobody protects nothing");
+    /// ```
+    fn scopes(&self, _method: &str, _params: &Params, _attached: &Attached) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// A request was not let in, with this status. `why` is for who runs the server, and holds no
+    /// token.
+    ///
+    /// ```
+    /// # use trunkline_proto::Call;
+    /// # use trunkline_transport::{handler::*, voice::Voice};
+    /// # use std::sync::atomic::{AtomicU16, Ordering};
+    /// struct Last(AtomicU16);
+    ///
+    /// impl Handler for Last {
+    ///     fn call(&self, call: Call, voice: &Voice) -> Answer {
+    ///         Nobody.call(call, voice)
+    ///     }
+    ///     fn denied(&self, status: u16, _why: &str) {
+    ///         self.0.store(status, Ordering::Relaxed);
+    ///     }
+    /// }
+    /// let last = Last(AtomicU16::new(0));
+    /// last.denied(401, "The token has expired.");
+    /// assert_eq!(last.0.into_inner(), 401);
+    /// ```
+    fn denied(&self, _status: u16, _why: &str) {}
 
     /// Whether two requests come from the same caller, so that one may go on with the session that
     /// the other began.

@@ -6,10 +6,14 @@
 
 mod body;
 pub mod client;
+mod cors;
 mod endpoint;
 mod exchange;
+#[cfg(feature = "auth")]
+mod gate;
 mod post;
 mod pulse;
+mod response;
 mod serve;
 mod session;
 mod sessions;

@@ -21,6 +21,7 @@ mod builder;
 mod change;
 mod compose;
 mod context;
+mod cursors;
 mod function;
 mod guard;
 #[cfg(feature = "http")]
@@ -30,11 +31,14 @@ mod listeners;
 mod lists;
 mod log;
 mod prompt;
+#[cfg(feature = "auth")]
+pub mod protect;
 mod proxy;
 mod resource;
 mod rounds;
 mod router;
 mod run;
+mod scopes;
 mod skills;
 mod suggest;
 mod tasks;

@@ -9,6 +9,8 @@ use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{SignalKind, signal};
 use trunkline::Server;
 
+use super::auth::{Login, Protected};
+
 /// How the demo is reached over HTTP.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -33,7 +35,12 @@ impl Options {
 }
 
 /// Serves until SIGINT or SIGTERM, then answers what is in flight.
-pub(crate) fn run(server: Server, address: SocketAddr, options: &Options) -> Result<()> {
+pub(crate) fn run(
+    server: Server,
+    address: SocketAddr,
+    options: &Options,
+    login: &Login,
+) -> Result<()> {
     if !address.ip().is_loopback() && options.allow_host.is_empty() {
         bail!(
             "`{address}` can be reached from other machines, and this demo lets everybody in. \
@@ -56,6 +63,11 @@ pub(crate) fn run(server: Server, address: SocketAddr, options: &Options) -> Res
             .await
             .with_context(|| format!("Nothing can listen at `{address}`"))?;
         let address = listener.local_addr()?;
+        // The authorization server lasts as long as this.
+        let protected = match login.is_on() {
+            true => Some(Protected::start(http.clone(), address, login).await?),
+            false => None,
+        };
         let (mut term, mut int) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         // One signal ends it when its last call is answered, a second at once.
@@ -73,6 +85,10 @@ pub(crate) fn run(server: Server, address: SocketAddr, options: &Options) -> Res
             }
         });
         writeln!(std::io::stderr(), "Serving MCP at http://{address}/mcp (2024-11-05: /sse).")?;
+        if let Some(protected) = &protected {
+            protected.announce(&format!("http://{address}/mcp"))?;
+            http = protected.http.clone();
+        }
         tokio::select! {
             served = http.serve(listener, async { drop(stopped.await) }) => Ok(served?),
             () = hurried => Ok(()),

@@ -8,11 +8,11 @@ mod courier;
 mod exchange;
 mod handshake;
 mod letter;
-mod pool;
+pub(crate) mod pool;
 mod route;
-mod target;
+pub(crate) mod target;
 #[cfg(feature = "tls")]
-mod tls;
+pub(crate) mod tls;
 mod verdicts;
 
 use std::collections::VecDeque;

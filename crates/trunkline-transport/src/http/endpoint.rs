@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Extensions, HeaderMap, Method, Request, Response, StatusCode, request};
+use http::{Extensions, Method, Request, Response, StatusCode, request};
 use http_body::Body;
 use tokio::task::JoinSet;
 use trunkline_auth::tag::{Tagger, random_name};
@@ -21,9 +21,10 @@ use trunkline_wire::frame::sse::Event;
 use trunkline_wire::revision::Era;
 
 use super::body::{Events, HttpBody};
+use super::response::{accepted, empty, events, full, no_session, refuse};
 use super::serve::Answers;
 use super::session::Session;
-use super::sessions::{Full, Sessions};
+use super::sessions::Sessions;
 use super::sse::KeepAlive;
 use crate::handler::Handler;
 use crate::limits::Limits;
@@ -48,7 +49,11 @@ pub struct Settings {
     pub sessions: bool,
     /// Whether answers go out as events even where they are one text.
     pub always_stream: bool,
-    /// Plain texts beside the server: a path, and what it says at the time.
+    /// What checks who sends a request. Where there is none, whoever is in front may do it, and
+    /// put a `Principal` into the extensions of the request.
+    #[cfg(feature = "auth")]
+    pub gate: Option<Arc<trunkline_auth::resource::Gate>>,
+    /// Plain texts beside the server: a path, and what it says at the time. They are for everybody.
     pub pages: Vec<(String, Page)>,
     /// The bounds.
     pub limits: Limits,
@@ -71,8 +76,39 @@ impl Settings {
             door: Door::default(),
             sessions: true,
             always_stream: false,
+            #[cfg(feature = "auth")]
+            gate: None,
             pages: Vec::new(),
             limits,
+        }
+    }
+
+    /// Whether everybody who is let in has a name.
+    fn knows_callers(&self) -> bool {
+        #[cfg(feature = "auth")]
+        return self.gate.is_some();
+        #[cfg(not(feature = "auth"))]
+        false
+    }
+}
+
+/// Where a request may come in.
+#[derive(Clone, Copy)]
+enum Place {
+    /// For every revision.
+    Streamable,
+    /// Where the events of 2024-11-05 come from.
+    Events,
+    /// Where its messages go.
+    Messages,
+}
+
+impl Place {
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Streamable => "GET, POST, DELETE",
+            Self::Events => "GET",
+            Self::Messages => "POST",
         }
     }
 }
@@ -117,10 +153,10 @@ impl<H: Handler> Endpoint<H> {
     pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
         let limits = &settings.limits;
         let sessions = Sessions::new(limits.sessions, limits.session_idle, limits.session_sweep);
-        // Whoever comes here is not known by name, so nobody is told what others have begun.
         let mut core = Config::clone(&core);
+        // Whoever is not known by name must not be told what others have begun.
         if let Some(tasks) = &mut core.capabilities.tasks {
-            tasks.list = false;
+            tasks.list &= settings.knows_callers();
         }
         let core = Arc::new(core);
         let mut old = Config::clone(&core);
@@ -157,16 +193,18 @@ impl<H: Handler> Endpoint<H> {
         request: Request<B>,
         memo: &Mutex<Memo>,
     ) -> Response<HttpBody> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         // HTTP/1 has this bound already.
         if head.headers.len() > HEADER_FIELDS {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             return refuse(Refusal::new(status, "There are too many header fields."));
         }
-        let mut response = match self.route(&head, body, memo).await {
+        let mut response = match self.route(&mut head, body, memo).await {
             Ok(response) => response,
             Err(refusal) => refuse(refusal),
         };
+        #[cfg(feature = "auth")]
+        super::gate::give_nonce(&head, &mut response);
         self.allow_reading(&head.headers, &mut response);
         response
     }
@@ -209,43 +247,49 @@ impl<H: Handler> Endpoint<H> {
 
     async fn route<B: Body>(
         &self,
-        head: &request::Parts,
+        head: &mut request::Parts,
         body: B,
         memo: &Mutex<Memo>,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let path = head.uri.path();
-        let has_sessions = self.settings.sessions && self.speaks_old();
-        let old = self.settings.sse_paths.as_ref().filter(|_| has_sessions);
+        let Some(place) = self.place(head.uri.path()) else { return self.beside(head) };
+        self.settings.door.check(&head.uri, &head.headers)?;
+        if head.method == Method::OPTIONS {
+            return self.preflight(&head.headers, place.methods());
+        }
+        #[cfg(feature = "auth")]
+        self.enter(head).await?;
+        match (place, &head.method) {
+            (Place::Streamable, &Method::POST) => self.post(head, body, memo).await,
+            (Place::Streamable, &Method::GET) => self.get(head),
+            (Place::Streamable, &Method::DELETE) => self.delete(head),
+            (Place::Streamable, _) if !self.settings.sessions => Err(Refusal::method("POST")),
+            (Place::Events, &Method::GET) => self.old_events(head),
+            (Place::Messages, &Method::POST) => self.old_message(head, body).await,
+            (place, _) => Err(Refusal::method(place.methods())),
+        }
+    }
+
+    /// The entrance at this path. All of them have the same rules of who is let in.
+    fn place(&self, path: &str) -> Option<Place> {
         if path == self.settings.path {
-            self.settings.door.check(&head.uri, &head.headers)?;
-            return match head.method {
-                Method::POST => self.post(head, body, memo).await,
-                Method::GET => self.get(head),
-                Method::DELETE => self.delete(head),
-                Method::OPTIONS => self.preflight(&head.headers, "GET, POST, DELETE"),
-                _ if self.settings.sessions => Err(Refusal::method("GET, POST, DELETE")),
-                _ => Err(Refusal::method("POST")),
-            };
+            return Some(Place::Streamable);
         }
-        match old {
-            Some((events, _)) if path == events => {
-                self.settings.door.check(&head.uri, &head.headers)?;
-                match head.method {
-                    Method::GET => self.old_events(head),
-                    Method::OPTIONS => self.preflight(&head.headers, "GET"),
-                    _ => Err(Refusal::method("GET")),
-                }
-            }
-            Some((_, messages)) if path == messages => {
-                self.settings.door.check(&head.uri, &head.headers)?;
-                match head.method {
-                    Method::POST => self.old_message(head, body).await,
-                    Method::OPTIONS => self.preflight(&head.headers, "POST"),
-                    _ => Err(Refusal::method("POST")),
-                }
-            }
-            _ => self.page(head),
+        let has_sessions = self.settings.sessions && self.speaks_old();
+        let (events, messages) = self.settings.sse_paths.as_ref().filter(|_| has_sessions)?;
+        match path {
+            _ if path == events => Some(Place::Events),
+            _ if path == messages => Some(Place::Messages),
+            _ => None,
         }
+    }
+
+    /// What is no entrance: public documents and pages.
+    fn beside(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
+        #[cfg(feature = "auth")]
+        if let Some(document) = self.document(head) {
+            return document;
+        }
+        self.page(head)
     }
 
     fn page(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
@@ -387,42 +431,6 @@ impl<H: Handler> Endpoint<H> {
     fn speaks_old(&self) -> bool {
         !self.old_core.revisions.is_empty()
     }
-
-    /// A browser asks whether a page may send a request: if its origin was let in by name.
-    fn preflight(
-        &self,
-        headers: &HeaderMap,
-        methods: &'static str,
-    ) -> Result<Response<HttpBody>, Refusal> {
-        let named = headers.get(header::ORIGIN).and_then(|it| it.to_str().ok());
-        if !named.is_some_and(|it| self.settings.door.knows_origin(it)) {
-            return Err(Refusal::method(methods));
-        }
-        let mut response = empty(StatusCode::NO_CONTENT);
-        let allowed = response.headers_mut();
-        allowed.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
-        // The origin is trusted by name, so it may send what it asks to send.
-        let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
-        let asked = asked.unwrap_or(HeaderValue::from_static("content-type, accept"));
-        allowed.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
-        allowed.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-        Ok(response)
-    }
-
-    /// Lets the pages of an origin that was let in by name read the response.
-    fn allow_reading(&self, headers: &HeaderMap, response: &mut Response<HttpBody>) {
-        let Some(origin) = headers.get(header::ORIGIN) else { return };
-        if response.status() == StatusCode::FORBIDDEN
-            || !origin.to_str().is_ok_and(|it| self.settings.door.knows_origin(it))
-        {
-            return;
-        }
-        let allowed = response.headers_mut();
-        allowed.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-        allowed.insert(header::VARY, HeaderValue::from_static("Origin"));
-        let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
-        allowed.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
-    }
 }
 
 impl<H: Handler> Answers for Endpoint<H> {
@@ -527,71 +535,7 @@ impl<H: Handler> Drop for Following<H> {
     }
 }
 
-pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
-    let mut response = Response::new(HttpBody::whole(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
-    response
-}
-
-pub(super) fn events(body: HttpBody) -> Response<HttpBody> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, EVENTS);
-    headers.insert(header::CACHE_CONTROL, NO_CACHE);
-    headers.insert(NO_BUFFERING.0, NO_BUFFERING.1);
-    response
-}
-
-pub(super) fn accepted() -> Response<HttpBody> {
-    empty(StatusCode::ACCEPTED)
-}
-
-fn empty(status: StatusCode) -> Response<HttpBody> {
-    let mut response = Response::new(HttpBody::default());
-    *response.status_mut() = status;
-    response
-}
-
-fn refuse(refusal: Refusal) -> Response<HttpBody> {
-    let (status, allow, challenge) = (refusal.status, refusal.allow, refusal.challenge.clone());
-    let mut text = Vec::with_capacity(256);
-    refusal.message().write(&mut text);
-    let mut response = json(status, text);
-    let headers = response.headers_mut();
-    let mut say = |name, value| headers.insert(name, HeaderValue::from_static(value));
-    match status {
-        StatusCode::METHOD_NOT_ALLOWED => say(header::ALLOW, allow.unwrap_or("POST")),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => say(header::ACCEPT_ENCODING, "identity"),
-        StatusCode::SERVICE_UNAVAILABLE => say(header::RETRY_AFTER, "30"),
-        StatusCode::TOO_MANY_REQUESTS => say(header::RETRY_AFTER, "1"),
-        // What is left of the body is not read, so nothing can follow it.
-        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
-            say(header::CONNECTION, "close")
-        }
-        _ => None,
-    };
-    if let Some(challenge) = challenge.and_then(|it| HeaderValue::try_from(it).ok()) {
-        headers.insert(header::WWW_AUTHENTICATE, challenge);
-    }
-    response
-}
-
-pub(super) fn no_session() -> Refusal {
-    let message = "There is no such session; open one with `initialize`.";
-    Refusal::new(StatusCode::NOT_FOUND, message)
-}
-
-pub(super) fn full(_: Full) -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try later.")
-}
-
 /// Header fields of one request.
 const HEADER_FIELDS: usize = 100;
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
-const NO_BUFFERING: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static(trunkline_wire::header::LAST_EVENT_ID);

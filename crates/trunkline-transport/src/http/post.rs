@@ -17,8 +17,9 @@ use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message};
 use trunkline_wire::revision::Era;
 
 use super::body::{HttpBody, read};
-use super::endpoint::{Admitted, Endpoint, accepted, events, full, json, no_session};
+use super::endpoint::{Admitted, Endpoint};
 use super::exchange::{Exchange, Owned, Rest};
+use super::response::{accepted, events, full, json, no_session};
 use super::session::{Posted, Session};
 use super::sse::{KeepAlive, write_event};
 use crate::handler::Handler;
@@ -46,6 +47,8 @@ impl<H: Handler> Endpoint<H> {
             false => self.admit(),
         };
         let admitted = admitted.ok_or_else(|| overloaded(&incoming))?.with(&head.extensions);
+        #[cfg(feature = "auth")]
+        self.check_scopes(&incoming, &admitted.attached)?;
         match route {
             Route::Drop => Ok(accepted()),
             Route::Alone => {
@@ -95,6 +98,8 @@ impl<H: Handler> Endpoint<H> {
             return Err(overloaded(&incoming));
         }
         let admitted = self.admit().ok_or_else(|| overloaded(&incoming))?.with(&head.extensions);
+        #[cfg(feature = "auth")]
+        self.check_scopes(&incoming, &admitted.attached)?;
         match session.post(incoming, false, Arc::new(admitted)).await {
             Posted::Gone => Err(no_session()),
             _ => Ok(()),
@@ -246,7 +251,7 @@ fn is_dialect(incoming: &Incoming) -> bool {
         if trunkline_wire::dialect::is_dialect(method))
 }
 
-fn id_of(incoming: &Incoming) -> Option<trunkline_wire::jsonrpc::Id> {
+pub(super) fn id_of(incoming: &Incoming) -> Option<trunkline_wire::jsonrpc::Id> {
     match incoming {
         Incoming::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,

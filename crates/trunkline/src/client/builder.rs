@@ -1,6 +1,7 @@
 //! What a client is, and how it is connected.
 
 mod args;
+mod http;
 mod sugar;
 
 use std::sync::{Arc, Mutex};
@@ -13,8 +14,6 @@ use trunkline_proto::{Bounds, Timing};
 use trunkline_transport::Limits;
 use trunkline_transport::child::{Child, Command};
 use trunkline_transport::connection::Connection;
-#[cfg(feature = "http")]
-use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::memory;
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
@@ -32,6 +31,7 @@ use super::responder::Responder;
 use crate::Server;
 use crate::observe::{Outward, Transport};
 
+use http::Http;
 pub use sugar::IntoHooks;
 
 /// A client under construction.
@@ -69,24 +69,6 @@ struct OnProgress(Option<super::call::Everyone>);
 impl std::fmt::Debug for OnProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.is_some().fmt(f)
-    }
-}
-
-/// What only matters over HTTP.
-#[derive(Clone, Default)]
-#[cfg_attr(not(feature = "http"), allow(dead_code))]
-struct Http {
-    headers: Vec<(String, String)>,
-    forgets: bool,
-    /// PEM files.
-    #[cfg(feature = "tls")]
-    roots: Vec<Vec<u8>>,
-}
-
-impl std::fmt::Debug for Http {
-    /// Without the values of headers, which may be secrets.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.headers.iter().map(|(name, _)| name)).finish()
     }
 }
 
@@ -263,101 +245,6 @@ impl<H: Responder> ClientBuilder<H> {
     ) -> Self {
         self.on_progress = OnProgress(Some(Arc::new(heard)));
         self
-    }
-
-    /// Sends a header with every HTTP request, such as `Authorization`. Other origins than the
-    /// URL's never see it, whatever redirects say.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let listener = bind("127.0.0.1:0").await?;
-    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
-    /// let builder = Client::builder("example", "1.0.0").header("Authorization", "Bearer abc");
-    /// assert!(!format!("{builder:?}").contains("abc"), "it may be a secret");
-    /// assert!(builder.connect_http(url).await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[cfg(feature = "http")]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.http.headers.push((name.into(), value.into()));
-        self
-    }
-
-    /// Trusts servers whose certificate was issued by this one, such as a company's own; beside
-    /// those that browsers trust. One certificate or more in PEM. What is wrong with it, connecting
-    /// says.
-    ///
-    /// ```
-    /// # use trunkline::Client; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let builder = Client::builder("example", "1.0.0").root_certificate(b"not a certificate");
-    /// let error = builder.connect_http("https://127.0.0.1:9/mcp").await.unwrap_err();
-    /// assert_eq!(error.stage(), "handshake");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[cfg(feature = "tls")]
-    pub fn root_certificate(mut self, pem: &[u8]) -> Self {
-        self.http.roots.push(pem.to_vec());
-        self
-    }
-
-    /// Finds out anew how to speak to the server, whatever this process remembers of it. Otherwise
-    /// a server that was found to be an old one is taken for an old one for a day.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let listener = bind("127.0.0.1:0").await?;
-    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
-    /// let client = Client::builder("example", "1.0.0").ask_anew().connect_http(url).await?;
-    /// assert_eq!(client.revision(), trunkline::Revision::LATEST);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[cfg(feature = "http")]
-    pub fn ask_anew(mut self) -> Self {
-        self.http.forgets = true;
-        self
-    }
-
-    /// Connects to a server at a URL: over Streamable HTTP in the newest way that it knows, or over
-    /// the HTTP+SSE of 2024-11-05.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let listener = bind("127.0.0.1:0").await?;
-    /// let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// tokio::spawn(server.http().serve(listener, std::future::pending()));
-    /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
-    /// assert_eq!(client.server_info().unwrap().name, "empty");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[cfg(feature = "http")]
-    pub async fn connect_http(mut self, url: impl Into<String>) -> Result<Client, ConnectError> {
-        self.observe.set_transport(Transport::Http);
-        let mut target = HttpTarget::new(url);
-        let url = target.shown();
-        for (name, value) in &self.http.headers {
-            target = target.header(name, value);
-        }
-        #[cfg(feature = "tls")]
-        for pem in &self.http.roots {
-            target = target.root_certificate(pem.clone());
-        }
-        if self.http.forgets {
-            target = target.verdicts(None);
-        }
-        let (config, answers, ready) = self.prepare(self.revisions);
-        let opened = Connection::open_http(config, answers, target, self.limits.clone()).await;
-        let connection = opened.map_err(|error| ConnectError::http(error, &url))?;
-        let client = ready.join(connection);
-        client.begin(self.log_level).await;
-        Ok(client)
     }
 
     /// Starts a server and connects to it over its stdin and stdout. A server that does not

@@ -33,7 +33,7 @@ use crate::schema::SchemaProfile;
 use fault::list;
 
 pub use fault::BuildError;
-pub(super) use fault::missing_states;
+pub(super) use fault::check_signature;
 
 /// A server under construction.
 /// ```
@@ -477,7 +477,7 @@ impl ServerBuilder {
         let resources = self.resources.iter().map(|it| (&*it.resource.uri, &it.signature));
         let templates = self.templates.iter().map(|it| (&*it.template.uri_template, &it.signature));
         for (name, signature) in tools.chain(prompts).chain(resources).chain(templates) {
-            missing_states(name, signature, &self.states, faults);
+            check_signature(name, signature, &self.states, faults);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use trunkline_proto::Change;
 
-use super::builder::{BuildError, missing_states};
+use super::builder::{BuildError, check_signature};
 use super::compose::Offered;
 use super::lists::Registry;
 use super::prompt::{Completions, IntoPromptEntry};
@@ -30,7 +30,7 @@ impl Server {
         let mut tool = tool.into_tool();
         let mut faults = Vec::new();
         tool.prepare(inner.profile, &mut faults);
-        missing_states(&tool.tool.name, &tool.signature, &inner.states, &mut faults);
+        check_signature(&tool.tool.name, &tool.signature, &inner.states, &mut faults);
         let caps = &inner.core.capabilities;
         declared(caps.tools.is_some(), "tools", &mut faults);
         if !tool.tool.task_support.is_forbidden() && caps.tasks.is_none() {
@@ -73,7 +73,7 @@ impl Server {
         let mut prompt = prompt.into_prompt_entry();
         let mut faults = Vec::new();
         prompt.prepare(&mut faults);
-        missing_states(&prompt.prompt.name, &prompt.signature, &inner.states, &mut faults);
+        check_signature(&prompt.prompt.name, &prompt.signature, &inner.states, &mut faults);
         declared(inner.core.capabilities.prompts.is_some(), "prompts", &mut faults);
         inner.expects_completions(&prompt.completions, &mut faults);
         inner.put(&inner.prompts, prompt, Change::Prompts, faults)
@@ -111,14 +111,14 @@ impl Server {
         match resource.into_resource() {
             ResourceOrTemplate::Resource(mut it) => {
                 it.prepare(&mut faults);
-                missing_states(&it.resource.uri, &it.signature, &inner.states, &mut faults);
+                check_signature(&it.resource.uri, &it.signature, &inner.states, &mut faults);
                 inner.put(&inner.resources, it, Change::Resources, faults)
             }
             ResourceOrTemplate::Template(mut it) => {
                 it.prepare(&mut faults);
                 inner.expects_completions(&it.completions, &mut faults);
                 let uri = &it.template.uri_template;
-                missing_states(uri, &it.signature, &inner.states, &mut faults);
+                check_signature(uri, &it.signature, &inner.states, &mut faults);
                 inner.put(&inner.templates, it, Change::Resources, faults)
             }
         }

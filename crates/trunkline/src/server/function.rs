@@ -238,6 +238,8 @@ pub struct Signature {
     pub(crate) asks: Vec<QuestionKind>,
     /// How long it may work.
     pub(crate) timeout: Option<Duration>,
+    /// What its caller must have been granted.
+    pub(crate) scopes: Vec<String>,
     /// Whether it can tell one caller from another.
     pub(crate) is_personal: bool,
     is_for_all: bool,

@@ -43,7 +43,7 @@ use crate::observe::Transport;
 #[must_use = "it does nothing until it serves"]
 pub struct Http {
     server: Server,
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 impl Http {
@@ -227,6 +227,14 @@ impl Http {
     /// ```
     pub fn service(self) -> HttpService {
         let Self { server, settings } = self;
+        #[cfg(feature = "auth")]
+        let is_protected = settings.gate.is_some();
+        #[cfg(not(feature = "auth"))]
+        let is_protected = false;
+        if !is_protected && server.0.0.has_scopes() {
+            // Whoever is in front may do it; if nobody does, this is how it is found out.
+            tracing::warn!("scopes are checked only if something in front says who calls");
+        }
         let core = Arc::clone(&server.0.0.core);
         let router = Arc::new(Router(Arc::clone(&server.0.0), Some(Transport::Http)));
         HttpService {

@@ -64,7 +64,8 @@ impl Target {
             Self::Resource(it) => &it.visible,
             Self::Template(it, _) => &it.visible,
         };
-        visible.is_none() && !self.signature().is_personal
+        let signature = self.signature();
+        visible.is_none() && !signature.is_personal && signature.scopes.is_empty()
     }
 }
 

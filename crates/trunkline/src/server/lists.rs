@@ -151,7 +151,8 @@ fn read(cursor: &str) -> Option<u64> {
     is_ours.then(|| number.parse().ok()).flatten()
 }
 
-fn foreign() -> ErrorObject {
+/// The answer to a cursor that was not given out, or not for this.
+pub(super) fn foreign() -> ErrorObject {
     ErrorObject::invalid_params("The cursor is not one of this list.")
 }
 

@@ -9,7 +9,7 @@ use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome, Params};
 use trunkline_wire::model::{
     CallToolParams, CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
@@ -19,6 +19,7 @@ use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::Value;
 
 use super::context::{Asker, Context};
+use super::function::Signature;
 use super::job::{Job, Target};
 use super::listeners::Listener;
 use super::lists::{Entry, List};
@@ -49,6 +50,18 @@ impl Handler for Router {
         attached: &Attached,
     ) -> Option<Arc<ParamHeaders>> {
         self.0.param_headers(tool, meta, attached)
+    }
+
+    fn scopes(&self, method: &str, params: &Params, attached: &Attached) -> Vec<String> {
+        self.0.scopes(method, params, attached)
+    }
+
+    fn denied(&self, status: u16, why: &str) {
+        match status {
+            // Somebody has to look after it: nobody gets in.
+            500.. => tracing::warn!(status, why, "a request could not be checked"),
+            _ => tracing::debug!(status, why, "a request was not let in"),
+        }
     }
 
     fn is_same_caller(&self, one: &Attached, other: &Attached) -> bool {
@@ -239,8 +252,9 @@ impl Inner {
         let list = self.tools.now();
         let (tools, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
+        let has_more = next.is_some();
         result.next_cursor = next;
-        Ok(self.encode_list(result, &list, call.revision))
+        Ok(self.encode_list(result, &list, has_more, call))
     }
 
     fn list_prompts(&self, call: &Call) -> Outcome {
@@ -248,8 +262,9 @@ impl Inner {
         let (prompts, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result =
             ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
+        let has_more = next.is_some();
         result.next_cursor = next;
-        Ok(self.encode_list(result, &list, call.revision))
+        Ok(self.encode_list(result, &list, has_more, call))
     }
 
     fn list_resources(&self, call: &Call) -> Outcome {
@@ -257,8 +272,9 @@ impl Inner {
         let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result =
             ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
+        let has_more = next.is_some();
         result.next_cursor = next;
-        Ok(self.encode_list(result, &list, call.revision))
+        Ok(self.encode_list(result, &list, has_more, call))
     }
 
     fn list_templates(&self, call: &Call) -> Outcome {
@@ -266,8 +282,9 @@ impl Inner {
         let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
         let mut result =
             ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
+        let has_more = next.is_some();
         result.next_cursor = next;
-        Ok(self.encode_list(result, &list, call.revision))
+        Ok(self.encode_list(result, &list, has_more, call))
     }
 
     fn complete(self: &Arc<Self>, call: &Call) -> Result<Answer, ErrorObject> {
@@ -278,16 +295,20 @@ impl Inner {
             ErrorObject::invalid_params(format!("`completion/complete` cannot be read: {error}."))
         })?;
         let (prompt, template);
-        let completions = match &params.reference {
+        let (name, found) = match &params.reference {
             Reference::Prompt { name, .. } => {
                 prompt = self.prompts.find(name).filter(|it| may_see(&it.visible, call));
-                prompt.as_ref().map(|it| (&it.completions, &it.completer))
+                (name, prompt.as_ref().map(|it| (&it.signature, &it.completions, &it.completer)))
             }
             Reference::Resource { uri } => {
                 template = self.templates.find(uri).filter(|it| may_see(&it.visible, call));
-                template.as_ref().map(|it| (&it.completions, &it.completer))
+                (uri, template.as_ref().map(|it| (&it.signature, &it.completions, &it.completer)))
             }
         };
+        if let Some(error) = found.and_then(|(it, ..)| it.lacks_scopes(name, call)) {
+            return Err(error);
+        }
+        let completions = found.map(|(_, completions, completer)| (completions, completer));
         if let Some((_, Some(completer))) = completions {
             let (server, completion) = (Arc::clone(self), completer(params));
             let revision = call.revision;
@@ -315,7 +336,9 @@ impl Inner {
             .params
             .to()
             .map_err(|_| ErrorObject::invalid_params("`cursor` must be a string."))?;
-        list.page(params.cursor.as_deref(), self.page, may_see)
+        let cursor = self.open_cursor(params.cursor, call, "")?;
+        let (page, next) = list.page(cursor.as_deref(), self.page, may_see)?;
+        Ok((page, self.seal_cursor(next, call, "")))
     }
 
     /// Writes a list. Where callers see different ones, none of them is for the others.
@@ -323,10 +346,24 @@ impl Inner {
         &self,
         result: T,
         list: &List<E>,
-        revision: Revision,
+        has_more: bool,
+        call: &Call,
     ) -> Json {
-        let hint = self.hint(!list.iter().any(|it| it.is_hidden_from_some()));
-        stateful::encode(result, revision, &self.extras(Some(hint)))
+        let is_for_all = !list.iter().any(|it| it.is_hidden_from_some());
+        self.encode_page(result, is_for_all, has_more, call)
+    }
+
+    /// Writes a part of a list. Whoever was let in by name got a cursor of their own with it.
+    pub(super) fn encode_page<T: ResultBody>(
+        &self,
+        result: T,
+        is_for_all: bool,
+        has_more: bool,
+        call: &Call,
+    ) -> Json {
+        let is_personal = has_more && principal(&call.attached).is_some();
+        let hint = self.hint(is_for_all && !is_personal);
+        stateful::encode(result, call.revision, &self.extras(Some(hint)))
     }
 
     /// Whether a listener may know that a resource changed: if nothing hides it from them.
@@ -335,9 +372,13 @@ impl Inner {
         let templates = self.templates.now();
         let fits =
             |it: &&Arc<TemplateEntry>| it.parsed.as_ref().is_ok_and(|it| it.matches(uri).is_some());
-        let of_templates = templates.iter().filter(fits).map(|it| &it.visible);
-        let mut deciding = resource.iter().map(|it| &it.visible).chain(of_templates).peekable();
-        deciding.peek().is_none() || deciding.any(|it| may_see(it, who))
+        let of_templates = templates.iter().filter(fits).map(|it| (&it.visible, &it.signature));
+        let of_resource = resource.iter().map(|it| (&it.visible, &it.signature));
+        let mut deciding = of_resource.chain(of_templates).peekable();
+        let may_hear = |(visible, signature): (_, &Signature)| {
+            may_see(visible, who) && signature.lacks_scopes(uri, who).is_none()
+        };
+        deciding.peek().is_none() || deciding.any(may_hear)
     }
 
     pub(super) fn encode<T: ResultBody>(&self, result: T, revision: Revision) -> Json {

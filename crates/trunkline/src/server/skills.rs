@@ -263,8 +263,9 @@ impl Inner {
     pub(super) fn list_skills(&self, call: &Call) -> Outcome {
         let (skills, next) = self.page(&self.skills.skills, call, |_| true)?;
         let mut result = ListSkillsResult::new(skills.iter().map(|it| it.skill.clone()).collect());
+        let has_more = next.is_some();
         result.next_cursor = next;
-        Ok(self.encode(result, call.revision))
+        Ok(self.encode_page(result, true, has_more, call))
     }
 
     pub(super) fn get_skill(&self, call: &Call) -> Outcome {
@@ -284,9 +285,11 @@ impl Inner {
         let children = self.skills.directories.get(uri).ok_or_else(|| {
             ErrorObject::invalid_params(format!("There is no directory `{}`.", params.uri))
         })?;
-        let (children, next) = page(children, params.cursor.as_deref(), self.page)?;
+        let cursor = self.open_cursor(params.cursor, call, uri)?;
+        let (children, next) = page(children, cursor.as_deref(), self.page)?;
+        let has_more = next.is_some();
         let mut result = ReadDirectoryResult::new(children.to_vec());
-        result.next_cursor = next;
-        Ok(self.encode(result, call.revision))
+        result.next_cursor = self.seal_cursor(next, call, uri);
+        Ok(self.encode_page(result, true, has_more, call))
     }
 }

@@ -1,5 +1,5 @@
-//! What a handler asks of its client, and how long it may take: said when it is registered, kept
-//! before and while it runs.
+//! What a handler asks of its client, how long it may take and who may call it: said when it is
+//! registered, kept before and while it runs.
 
 use std::time::Duration;
 
@@ -60,6 +60,34 @@ macro_rules! terms {
                 self.signature.timeout = Some(limit);
                 self
             }
+
+            /// Lets only those call it who were granted these scopes, all of them. It stays listed
+            /// for everybody else: over HTTP they are told in one challenge (403) what to ask for,
+            /// if something protects the server, as
+            /// `Http::protect` does.
+            ///
+            /// Only a [`Principal`](crate::Principal) has scopes. Where nobody says who calls, as
+            /// over a pipe or in memory, nothing is checked: whoever starts a server may do
+            /// everything with it.
+            ///
+            /// ```
+            /// use trunkline::{prompt, resource, template, tool};
+            ///
+            /// let delete = tool("delete", async || "It is gone.").scopes(["files:write"]);
+            /// let list = resource("files://", "files", async || "a.txt").scopes(["files:read"]);
+            /// let file = template("files://{name}", "file", async || "a").scopes(["files:read"]);
+            /// let tidy = prompt("tidy", async || "Tidy up.".to_owned()).scopes(["files"]);
+            /// let server = trunkline::Server::builder("files", "1.0.0").tool(delete).prompt(tidy);
+            /// assert!(server.resource(list).resource(file).try_build().is_ok());
+            /// ```
+            #[must_use]
+            pub fn scopes(
+                mut self,
+                scopes: impl IntoIterator<Item = impl Into<String>>,
+            ) -> Self {
+                self.signature.scopes.extend(scopes.into_iter().map(Into::into));
+                self
+            }
         }
     )*};
 }
@@ -67,8 +95,12 @@ macro_rules! terms {
 terms! { ToolEntry PromptEntry ResourceEntry TemplateEntry }
 
 impl Job {
-    /// The answer to a client that cannot be asked what the function will ask.
+    /// The answer to a caller who lacks scopes, and to a client that cannot be asked what the
+    /// function will ask.
     pub(super) fn refuse(&self, call: &Call) -> Option<Outcome> {
+        if let Some(error) = self.target.signature().lacks_scopes(self.target.name(), call) {
+            return Some(Err(error));
+        }
         let asks = self.target.signature().asks.iter().copied();
         let missing: Vec<_> =
             asks.filter(|it| !it.suits(&call.peer.client, call.revision)).collect();

@@ -1,5 +1,6 @@
 //! The SDK, from outside.
 
+mod authorization;
 mod changes;
 mod client;
 mod client_ask;

@@ -3,6 +3,7 @@
 mod by_hand;
 mod forms;
 mod matrix;
+mod scopes;
 mod served;
 mod shadows;
 mod terms;

@@ -183,10 +183,10 @@ fn lost(error: &hyper::Error) -> CallError {
 
 /// A body that is there already.
 #[derive(Debug)]
-pub(super) struct Once(Option<Bytes>);
+pub(crate) struct Once(Option<Bytes>);
 
 impl Once {
-    pub(super) fn new(body: Bytes) -> Self {
+    pub(crate) fn new(body: Bytes) -> Self {
         Self(Some(body).filter(|it| !it.is_empty()))
     }
 }

@@ -182,13 +182,13 @@ const OURS: [&str; 14] = [
 
 /// Who answers: scheme, host and port.
 #[derive(Debug)]
-pub(super) struct Origin {
-    pub(super) is_tls: bool,
+pub(crate) struct Origin {
+    pub(crate) is_tls: bool,
     /// Lower case, without brackets.
-    pub(super) host: Box<str>,
-    pub(super) port: u16,
+    pub(crate) host: Box<str>,
+    pub(crate) port: u16,
     /// The `Host` header.
-    pub(super) name: HeaderValue,
+    pub(crate) name: HeaderValue,
 }
 
 impl PartialEq for Origin {
@@ -206,14 +206,14 @@ impl fmt::Display for Origin {
 
 /// Where a request goes.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
-    pub(super) origin: Arc<Origin>,
-    pub(super) path: Uri,
+pub(crate) struct Address {
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) path: Uri,
 }
 
 impl Address {
     /// Reads an absolute URL.
-    pub(super) fn parse(url: &str) -> Result<Self, String> {
+    pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("`{}` {why}", shown(url));
         let uri: Uri = url.trim().parse().map_err(|_| wrong("is no URL."))?;
         let is_tls = match uri.scheme_str() {
@@ -241,7 +241,7 @@ impl Address {
     }
 
     /// Reads a URL that may be relative to this one.
-    pub(super) fn resolve(&self, reference: &str) -> Result<Self, String> {
+    pub(crate) fn resolve(&self, reference: &str) -> Result<Self, String> {
         let reference = reference.trim().split('#').next().unwrap_or_default();
         if has_scheme(reference) {
             return Self::parse(reference);

@@ -9,12 +9,12 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertStore};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Whom we trust, and what is remembered of those we spoke to.
-pub(super) struct Tls {
+pub(crate) struct Tls {
     /// Beside those that browsers trust.
     extra: RootCertStore,
     /// Made when it is first needed.
@@ -23,7 +23,7 @@ pub(super) struct Tls {
 
 impl Tls {
     /// Trusts those that browsers trust, and the certificates in these PEM files.
-    pub(super) fn new(files: &[Vec<u8>]) -> Result<Self, String> {
+    pub(crate) fn new(files: &[Vec<u8>]) -> Result<Self, String> {
         let mut extra = RootCertStore::empty();
         for file in files {
             let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(file).collect();
@@ -39,11 +39,11 @@ impl Tls {
     }
 
     /// Shakes hands with who should be `host`. What goes wrong is told in words.
-    pub(super) async fn secure(
+    pub(crate) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
-        stream: TcpStream,
-    ) -> Result<TlsStream<TcpStream>, String> {
+        stream: S,
+    ) -> Result<TlsStream<S>, String> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| "no certificate can be made out to that name".to_owned())?;
         let connector = self.connector.get_or_init(|| connector(self.extra.clone()));

@@ -5,6 +5,7 @@ use std::fmt;
 use super::States;
 use crate::server::function::Signature;
 use crate::server::lists::{Entry, List};
+use crate::server::scopes::is_scope;
 
 /// Everything that is wrong with what was registered.
 /// ```
@@ -62,8 +63,8 @@ pub(super) fn list<T: Entry>(kind: &str, entries: Vec<T>, faults: &mut Vec<Strin
     list
 }
 
-/// Notes the states that a handler wants and the server lacks.
-pub(in crate::server) fn missing_states(
+/// Notes the states that a handler wants and the server lacks, and the scopes that nobody can have.
+pub(in crate::server) fn check_signature(
     name: &str,
     signature: &Signature,
     states: &States,
@@ -73,6 +74,12 @@ pub(in crate::server) fn missing_states(
         faults.push(format!(
             "`{name}` takes a `State<{type_name}>`, but the server has none; add \
              `.state(..)` with one."
+        ));
+    }
+    for scope in signature.scopes.iter().filter(|it| !is_scope(it)) {
+        faults.push(format!(
+            "`{name}` takes the scope `{scope}`, which nobody can be given: a scope is one word \
+             of printable ASCII without `\"` and `\\`."
         ));
     }
 }

@@ -83,7 +83,7 @@ impl Inner {
     fn list_tasks(&self, call: &Call) -> Outcome {
         let bad = || ErrorObject::invalid_params("The cursor is not one of this list.");
         let params: ListParams = call.params.to().map_err(|_| bad())?;
-        let after = match params.cursor {
+        let after = match self.open_cursor(params.cursor, call, "")? {
             Some(cursor) => cursor.parse().map_err(|_| bad())?,
             None => 0,
         };
@@ -91,7 +91,7 @@ impl Inner {
         let mut register = lock(&self.tasks.register);
         let (records, next) = register.list(owner.as_deref(), after, self.page, now());
         let mut list = ListTasksResult::new(records.iter().map(|it| it.core_task()).collect());
-        list.next_cursor = next.map(|it| it.to_string());
+        list.next_cursor = self.seal_cursor(next.map(|it| it.to_string()), call, "");
         Ok(stateful::encode_task_list(&list))
     }
 

@@ -1,0 +1,245 @@
+//! Requests of the rules of authorization → HTTP, wherever a guard lets them go.
+//!
+//! A host is looked up once, every address that it leads to is checked, and one of those is called:
+//! nobody can answer the second lookup differently, for there is none.
+
+mod connect;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{HOST, USER_AGENT};
+use http::{HeaderName, HeaderValue, Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::Builder;
+use hyper_util::rt::TokioIo;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use trunkline_auth::address::Guard;
+use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+use trunkline_auth::url;
+
+use crate::http::client::pool::Once;
+use crate::http::client::target::Address;
+use connect::{Connector, Network, Stream, Way};
+
+/// Makes the requests that the rules of authorization ask for.
+///
+/// Each has its own connection and no cookies; environment variables that name a proxy are not
+/// heeded. A request with all its redirects takes at most 15 s, and its answer is at most 256 KiB
+/// long.
+///
+/// ```
+/// use trunkline_auth::address::{Guard, Reach};
+/// use trunkline_auth::fetch::{Ask, Fetch, FetchError};
+/// use trunkline_transport::auth::HttpFetch;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+///
+/// let fetch = HttpFetch::new(Guard::new(Reach::Public));
+/// let asked = fetch.fetch(Ask::get("http://169.254.169.254/latest/meta-data/")).await;
+/// assert!(matches!(asked, Err(FetchError::Forbidden(_))));
+/// # }
+/// ```
+pub struct HttpFetch {
+    guard: Guard,
+    connector: Box<dyn Connector>,
+    way: OnceLock<Result<Way, String>>,
+    /// PEM files.
+    roots: Vec<Vec<u8>>,
+}
+
+impl HttpFetch {
+    /// Makes requests as far as `guard` lets them go.
+    ///
+    /// ```
+    /// use trunkline_auth::address::Guard;
+    /// use trunkline_transport::auth::HttpFetch;
+    ///
+    /// let fetch = HttpFetch::new(Guard::for_server("https://mcp.example/mcp"));
+    /// assert!(format!("{fetch:?}").contains("Public"));
+    /// ```
+    pub fn new(guard: Guard) -> Self {
+        Self::through(guard, Network)
+    }
+
+    /// Makes requests for the client of a server that the user named: see [`Guard::for_server`].
+    ///
+    /// ```
+    /// use trunkline_transport::auth::HttpFetch;
+    ///
+    /// let fetch = HttpFetch::for_server("http://localhost:3000/mcp");
+    /// assert!(format!("{fetch:?}").contains("Local"));
+    /// ```
+    pub fn for_server(url: &str) -> Self {
+        Self::new(Guard::for_server(url))
+    }
+
+    /// Trusts certificates that these issued, beside those that browsers trust: one or more in PEM.
+    /// What is wrong with them, the first request over `https` says.
+    ///
+    /// ```
+    /// use trunkline_auth::address::{Guard, Reach};
+    /// use trunkline_auth::fetch::{Ask, Fetch};
+    /// use trunkline_transport::auth::HttpFetch;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    ///
+    /// let fetch = HttpFetch::new(Guard::new(Reach::Local)).root_certificate("no certificate");
+    /// assert!(fetch.fetch(Ask::get("https://127.0.0.1:9/")).await.is_err());
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots.push(pem.into());
+        self
+    }
+
+    fn through(guard: Guard, connector: impl Connector) -> Self {
+        let connector = Box::new(connector);
+        Self { guard, connector, way: OnceLock::new(), roots: Vec::new() }
+    }
+
+    async fn follow(&self, mut ask: Ask) -> Result<Answer, FetchError> {
+        let mut at = Address::parse(&ask.url).map_err(FetchError::Forbidden)?;
+        for _ in 0..=HOPS {
+            let answer = self.once(&ask, &at).await?;
+            let Some(location) = redirect(&ask, &answer) else { return Ok(answer) };
+            let next = at.resolve(location).map_err(FetchError::Forbidden)?;
+            if at.origin.is_tls && !next.origin.is_tls {
+                let why = format!(
+                    "`{}` redirects from `https` to `http`, where others can listen in. Ask \
+                     whoever runs it.",
+                    at.origin
+                );
+                return Err(FetchError::Forbidden(why));
+            }
+            if next.origin != at.origin {
+                // What was meant for one is not shown to another.
+                ask.headers.retain(|(name, _)| name.eq_ignore_ascii_case("accept"));
+            }
+            at = next;
+        }
+        let url = url::shown(&ask.url);
+        let why = format!("`{url}` redirects more than {HOPS} times. Ask whoever runs it.");
+        Err(FetchError::Failed(why))
+    }
+
+    async fn once(&self, ask: &Ask, at: &Address) -> Result<Answer, FetchError> {
+        let failed = |why: String| {
+            FetchError::Failed(format!("Asking `{}` failed: {why}.", url::shown(&at.to_string())))
+        };
+        let request = request(ask, at).map_err(failed)?;
+        let stream = self.connect(at).await?;
+        let speaking = Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = speaking.map_err(|it| failed(it.to_string()))?;
+        let _running = Running(tokio::spawn(async move { drop(connection.await) }).abort_handle());
+        let response = sender.send_request(request).await.map_err(|it| failed(it.to_string()))?;
+        read(response).await.map_err(failed)
+    }
+
+    async fn connect(&self, at: &Address) -> Result<Box<dyn Stream>, FetchError> {
+        let (stream, host) = connect::connect(&*self.connector, self.guard, &at.origin).await?;
+        if !at.origin.is_tls {
+            return Ok(stream);
+        }
+        let failed =
+            |why: &str| FetchError::Failed(format!("Connecting to `{}` failed: {why}.", at.origin));
+        let way = self.way.get_or_init(|| Way::new(&self.roots));
+        let way = way.as_ref().map_err(|why| failed(why.trim_end_matches('.')))?;
+        way.secure(&host, stream).await.map_err(|why| failed(&why))
+    }
+}
+
+impl Fetch for HttpFetch {
+    fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>> {
+        let url = url::shown(&ask.url);
+        Box::pin(async move {
+            timeout(DEADLINE, self.follow(ask)).await.unwrap_or_else(|_| {
+                let seconds = DEADLINE.as_secs();
+                let why = format!("`{url}` did not answer within {seconds} s. Try again later.");
+                Err(FetchError::Failed(why))
+            })
+        })
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
+
+impl fmt::Debug for HttpFetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpFetch").field("guard", &self.guard).finish_non_exhaustive()
+    }
+}
+
+/// Where an answer to a GET sends us. A POST is never repeated elsewhere.
+fn redirect<'a>(ask: &Ask, answer: &'a Answer) -> Option<&'a str> {
+    let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308) && ask.method == "GET";
+    answer.first("location").filter(|_| is_redirect)
+}
+
+fn request(ask: &Ask, at: &Address) -> Result<Request<Once>, String> {
+    let mut request = Request::new(Once::new(Bytes::copy_from_slice(&ask.body)));
+    *request.method_mut() = ask.method.parse().map_err(|_| "its method is none".to_owned())?;
+    *request.uri_mut() = at.path.clone();
+    let headers = request.headers_mut();
+    headers.insert(HOST, at.origin.name.clone());
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    for (name, value) in &ask.headers {
+        let parsed: Result<HeaderName, _> = name.parse();
+        let Ok(name) = parsed else { return Err(format!("`{name}` is no name of a header")) };
+        // The value may be a secret, so it is not repeated.
+        let value = HeaderValue::from_str(value);
+        let value = value.map_err(|_| format!("the value of `{name}` cannot stand in a header"))?;
+        headers.append(name, value);
+    }
+    Ok(request)
+}
+
+async fn read(mut response: Response<Incoming>) -> Result<Answer, String> {
+    let mut answer = Answer::new(response.status().as_u16(), Vec::new());
+    for (name, value) in response.headers() {
+        if let Ok(value) = value.to_str() {
+            answer.headers.push((name.as_str().to_owned(), value.to_owned()));
+        }
+    }
+    let body = response.body_mut();
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        let Ok(data) = frame.into_data() else { continue };
+        if answer.body.len() + data.len() > BODY {
+            return Err(format!("its answer is longer than {} KiB", BODY / 1024));
+        }
+        answer.body.extend_from_slice(&data);
+    }
+    Ok(answer)
+}
+
+/// The task of a connection, which ends with its request.
+struct Running(AbortHandle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Redirects that are followed.
+const HOPS: usize = 3;
+/// How long a request may take with all its redirects.
+const DEADLINE: Duration = Duration::from_secs(15);
+/// How long the head of an answer may be.
+const HEAD: usize = 64 * 1024;
+/// How long the body of an answer may be.
+const BODY: usize = 256 * 1024;
+const AGENT: &str = concat!("trunkline/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! Logins kept in the files of one folder, which only this user can read.
+//!
+//! ```text
+//! 3f…a9.login   one file per name: the name, a newline, the text
+//! 3f…a9.lock    held by whoever refreshes that login
+//! 3f…a9.new     a text on its way to the disk; renamed when it is there
+//! folder.lock   held while a file is replaced, for milliseconds
+//! ```
+//!
+//! Locks are the operating system's and end with the process that held them, however it ends.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use trunkline_auth::client::vault::{Vault, VaultError};
+use trunkline_auth::digest::sha256;
+use trunkline_auth::fetch::Pending;
+
+use super::memory::Turns;
+
+/// Keeps logins in a folder, for all processes of this user.
+///
+/// The folder has the mode 0700 and its files 0600; where others could read them, it refuses to. When
+/// a text was put it is on the disk. The folder must be on a disk of this machine, not on a network
+/// share, where locks do not mean what they say.
+///
+/// ```
+/// use trunkline_auth::client::vault::Vault;
+/// use trunkline_transport::auth::FileVault;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), trunkline_auth::client::vault::VaultError> {
+/// # let folder = std::env::temp_dir().join(format!("trunkline-vault-doc-{}", std::process::id()));
+///
+/// FileVault::new(&folder).put("login", "secret").await?;
+/// assert_eq!(FileVault::new(&folder).get("login").await?.as_deref(), Some("secret"));
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(()) }
+/// ```
+pub struct FileVault {
+    folder: Arc<Path>,
+    turns: Turns,
+}
+
+impl FileVault {
+    /// Keeps logins in this folder, which is made when it is first needed.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::vault::Vault; use trunkline_transport::auth::FileVault;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), trunkline_auth::client::vault::VaultError> {
+    /// let vault = FileVault::new("not/there/yet");
+    /// assert!(vault.names().await?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into().into(), turns: Turns::default() }
+    }
+
+    /// The folder that this user's programs share: `$XDG_DATA_HOME/trunkline/logins`, which is
+    /// `~/.local/share/trunkline/logins` unless said; on macOS
+    /// `~/Library/Application Support/trunkline/logins`.
+    ///
+    /// ```
+    /// # use trunkline_transport::auth::FileVault;
+    /// if let Ok(vault) = FileVault::usual() {
+    ///     assert!(vault.folder().ends_with("trunkline/logins"));
+    /// }
+    /// ```
+    pub fn usual() -> Result<Self, VaultError> {
+        let absolute =
+            |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+        usual(cfg!(target_os = "macos"), absolute("XDG_DATA_HOME"), absolute("HOME")).map(Self::new)
+    }
+
+    /// Where the logins are.
+    ///
+    /// ```
+    /// # use trunkline_transport::auth::FileVault;
+    /// assert!(FileVault::new("logins").folder().ends_with("logins"));
+    /// ```
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Lets a thread for blocking work do `work` with what belongs to `name`.
+    async fn run<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Place) -> Result<T, VaultError> + Send + 'static,
+    ) -> Result<T, VaultError> {
+        let place = Place::new(Arc::clone(&self.folder), name);
+        let done = spawn_blocking(move || work(&place)).await;
+        done.unwrap_or_else(|_| Err(VaultError("The program is ending.".to_owned())))
+    }
+}
+
+impl std::fmt::Debug for FileVault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileVault").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Vault for FileVault {
+    fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
+        Box::pin(self.run(name, |place| {
+            place.check()?;
+            let Some(whole) = read(&place.file("login"))? else { return Ok(None) };
+            let text = whole.strip_prefix(&*place.name).and_then(|it| it.strip_prefix('\n'));
+            Ok(text.map(str::to_owned))
+        }))
+    }
+
+    fn put<'a>(&'a self, name: &'a str, text: &'a str) -> Pending<'a, Result<(), VaultError>> {
+        let text = text.to_owned();
+        Box::pin(self.run(name, move |place| {
+            place.prepare()?;
+            let (new, file) = (place.file("new"), place.file("login"));
+            let _turn = place.begin()?;
+            // What a process left that was killed here may have any mode and any length.
+            forget(&new)?;
+            let write = || {
+                let mut out = options().create_new(true).open(&new)?;
+                out.write_all(format!("{}\n{text}", place.name).as_bytes())?;
+                out.sync_all()?;
+                fs::rename(&new, &file)?;
+                File::open(&place.folder)?.sync_all()
+            };
+            write().map_err(|error| broken("written", &file, &error))
+        }))
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> Pending<'a, Result<(), VaultError>> {
+        Box::pin(self.run(name, |place| {
+            if !place.check()? {
+                return Ok(());
+            }
+            let _turn = place.begin()?;
+            forget(&place.file("new"))?;
+            forget(&place.file("login"))?;
+            let synced = File::open(&place.folder).and_then(|it| it.sync_all());
+            synced.map_err(|error| broken("written", &place.folder, &error))
+        }))
+    }
+
+    fn names(&self) -> Pending<'_, Result<Vec<String>, VaultError>> {
+        Box::pin(self.run("", |place| {
+            if !place.check()? {
+                return Ok(Vec::new());
+            }
+            let unread = |error: io::Error| broken("read", &place.folder, &error);
+            let mut names = Vec::new();
+            for entry in fs::read_dir(&place.folder).map_err(unread)?.take(MOST) {
+                let path = entry.map_err(unread)?.path();
+                if path.extension().is_some_and(|it| it == "login")
+                    && let Some(whole) = read(&path)?
+                    && let Some((name, _)) = whole.split_once('\n')
+                {
+                    names.push(name.to_owned());
+                }
+            }
+            names.sort();
+            Ok(names)
+        }))
+    }
+
+    fn lock<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Box<dyn Send>, VaultError>> {
+        Box::pin(async move {
+            let turn = self.turns.take(name).await;
+            let open = |place: &Place| {
+                place.prepare()?;
+                let path = place.file("lock");
+                let opened = options().create(true).truncate(false).open(&path);
+                Ok((opened.map_err(|error| broken("opened", &path, &error))?, path))
+            };
+            let (file, path) = self.run(name, open).await?;
+            // Asking again and again can be given up at any time, which waiting in a thread cannot.
+            let mut pause = Duration::from_millis(5);
+            loop {
+                match file.try_lock() {
+                    Ok(()) => return Ok(Box::new((file, turn)) as Box<dyn Send>),
+                    Err(TryLockError::WouldBlock) => tokio::time::sleep(pause).await,
+                    Err(TryLockError::Error(error)) => return Err(broken("locked", &path, &error)),
+                }
+                pause = (pause * 2).min(Duration::from_millis(100));
+            }
+        })
+    }
+}
+
+/// Where what belongs to one name is.
+struct Place {
+    folder: Arc<Path>,
+    name: Box<str>,
+}
+
+impl Place {
+    fn new(folder: Arc<Path>, name: &str) -> Self {
+        Self { folder, name: name.into() }
+    }
+
+    /// Names may be long and hold anything, so files are called after their digest.
+    fn file(&self, kind: &str) -> PathBuf {
+        let digest = sha256(self.name.as_bytes());
+        self.folder.join(format!("{}.{kind}", digest.trim_start_matches("sha256:")))
+    }
+
+    /// Makes the folder if it is not there.
+    fn prepare(&self) -> Result<(), VaultError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.map_err(|error| broken("made", &self.folder, &error))?;
+        self.check().map(|_| ())
+    }
+
+    /// Whether the folder is there; an error if it is not this user's alone.
+    fn check(&self) -> Result<bool, VaultError> {
+        match fs::metadata(&self.folder) {
+            Ok(known) => guard(&self.folder, known.mode(), "700").map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(broken("read", &self.folder, &error)),
+        }
+    }
+
+    /// Waits until nobody else replaces a file.
+    fn begin(&self) -> Result<File, VaultError> {
+        let path = self.folder.join("folder.lock");
+        let locked = options().create(true).truncate(false).open(&path);
+        let locked = locked.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|error| broken("locked", &path, &error))
+    }
+}
+
+fn usual(
+    is_mac: bool,
+    data: Option<PathBuf>,
+    home: Option<PathBuf>,
+) -> Result<PathBuf, VaultError> {
+    let data = match (is_mac, data, home) {
+        (true, _, Some(home)) => home.join("Library/Application Support"),
+        (false, Some(data), _) => data,
+        (false, None, Some(home)) => home.join(".local/share"),
+        (_, _, None) => {
+            let why = "There is no folder for logins. Set `HOME`, or say where to keep them.";
+            return Err(VaultError(why.to_owned()));
+        }
+    };
+    Ok(data.join("trunkline/logins"))
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+/// The whole of a file; `None` if there is none.
+fn read(path: &Path) -> Result<Option<String>, VaultError> {
+    let unread = |error: io::Error| broken("read", path, &error);
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(unread)?,
+    };
+    guard(path, file.metadata().map_err(unread)?.mode(), "600")?;
+    let mut whole = String::new();
+    file.take(LONGEST).read_to_string(&mut whole).map_err(unread)?;
+    Ok(Some(whole))
+}
+
+fn forget(path: &Path) -> Result<(), VaultError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(broken("removed", path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what others may read or change.
+fn guard(path: &Path, mode: u32, right: &str) -> Result<(), VaultError> {
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(VaultError(format!(
+        "`{path}` holds logins, and others may read or change it. Take that from them: \
+         `chmod {right} '{path}'`; if they may have read it, log in anew."
+    )))
+}
+
+fn broken(verb: &str, path: &Path, error: &io::Error) -> VaultError {
+    VaultError(format!("`{}`, which keeps logins, cannot be {verb}: {error}.", path.display()))
+}
+
+/// How long a file may be.
+const LONGEST: u64 = 1 << 20;
+/// Files of a folder that are looked at.
+const MOST: usize = 10_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! What is in the folder, who may read it, and what is left by those who were killed.
+
+use std::fs::{Permissions, metadata, read_to_string, set_permissions, write};
+use std::os::unix::fs::PermissionsExt;
+
+use trunkline_auth::tag::random_name;
+
+use super::*;
+
+/// A folder that goes with the test.
+struct Temp(PathBuf);
+
+impl Temp {
+    fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("trunkline-vault-{}", random_name())))
+    }
+
+    fn vault(&self) -> FileVault {
+        FileVault::new(self.0.join("in/here"))
+    }
+
+    /// The one file with this ending.
+    fn file(&self, ending: &str) -> PathBuf {
+        Place::new(self.vault().folder, NAME).file(ending)
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const NAME: &str = "login https://id.example https://mcp.example/../mcp";
+
+#[tokio::test]
+async fn texts_are_kept_until_they_are_removed() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    assert_eq!(vault.get(NAME).await, Ok(None));
+    assert_eq!(vault.names().await, Ok(vec![]));
+    vault.remove(NAME).await.unwrap();
+    vault.put(NAME, "first").await.unwrap();
+    vault.put(NAME, "the\nsecond").await.unwrap();
+    vault.put("a", "").await.unwrap();
+    let other = temp.vault();
+    assert_eq!(other.get(NAME).await, Ok(Some("the\nsecond".to_owned())));
+    assert_eq!(other.get("a").await, Ok(Some(String::new())));
+    assert_eq!(other.names().await, Ok(vec!["a".to_owned(), NAME.to_owned()]));
+    other.remove(NAME).await.unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(None));
+    assert_eq!(vault.names().await, Ok(vec!["a".to_owned()]));
+}
+
+#[tokio::test]
+async fn only_this_user_can_read_them() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+    drop(vault.lock(NAME).await.unwrap());
+    let mode = |path: &Path| metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(vault.folder()), 0o700);
+    for entry in fs::read_dir(vault.folder()).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{path:?}");
+    }
+    assert!(!format!("{vault:?}").contains("secret"));
+}
+
+#[tokio::test]
+async fn what_others_can_read_is_refused_in_words() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+
+    let file = temp.file("login");
+    set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    let expected = format!(
+        "`{0}` holds logins, and others may read or change it. Take that from them: \
+         `chmod 600 '{0}'`; if they may have read it, log in anew.",
+        file.display()
+    );
+    assert_eq!(vault.get(NAME).await, Err(VaultError(expected.clone())));
+    assert_eq!(vault.names().await, Err(VaultError(expected)));
+    // Written anew it is a new file.
+    vault.put(NAME, "other").await.unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(Some("other".to_owned())));
+
+    set_permissions(vault.folder(), Permissions::from_mode(0o701)).unwrap();
+    for refused in [
+        vault.get(NAME).await.err(),
+        vault.put(NAME, "").await.err(),
+        vault.remove(NAME).await.err(),
+        vault.names().await.err(),
+        vault.lock(NAME).await.err(),
+    ] {
+        assert!(refused.unwrap().to_string().contains("`chmod 700 '"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_process_left_is_in_nobodys_way() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "old").await.unwrap();
+    write(temp.file("new"), "half a te").unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(Some("old".to_owned())));
+    assert_eq!(vault.names().await, Ok(vec![NAME.to_owned()]));
+    vault.put(NAME, "new").await.unwrap();
+    assert!(!temp.file("new").exists());
+    assert_eq!(read_to_string(temp.file("login")).unwrap(), format!("{NAME}\nnew"));
+    write(temp.file("new"), "half a te").unwrap();
+    vault.remove(NAME).await.unwrap();
+    assert!(!temp.file("new").exists() && !temp.file("login").exists());
+}
+
+#[tokio::test]
+async fn a_file_that_holds_something_else_is_no_login() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "text").await.unwrap();
+    fs::write(temp.file("login"), "other\ntext").unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(None));
+}
+
+#[tokio::test]
+async fn one_vault_at_a_time_holds_a_name() {
+    let temp = Temp::new();
+    let (one, two) = (temp.vault(), Arc::new(temp.vault()));
+    let held = one.lock(NAME).await.unwrap();
+    let waiting = tokio::spawn({
+        let two = Arc::clone(&two);
+        async move { two.lock(NAME).await.map(drop) }
+    });
+    drop(two.lock("another name").await.unwrap());
+    // The lock of the operating system is taken: the second asked for it and waits.
+    while !two.turns.is_taken(NAME) {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished());
+    drop(held);
+    assert_eq!(waiting.await.unwrap(), Ok(()));
+}
+
+#[test]
+fn the_usual_folder_is_where_such_things_are() {
+    let some = |path: &str| Some(PathBuf::from(path));
+    for (is_mac, data, home, expected) in [
+        (false, None, some("/h"), Some("/h/.local/share/trunkline/logins")),
+        (false, some("/d"), some("/h"), Some("/d/trunkline/logins")),
+        (false, some("/d"), None, Some("/d/trunkline/logins")),
+        (true, some("/d"), some("/h"), Some("/h/Library/Application Support/trunkline/logins")),
+        (true, some("/d"), None, None),
+        (false, None, None, None),
+    ] {
+        assert_eq!(usual(is_mac, data, home).ok(), expected.map(PathBuf::from));
+    }
+}

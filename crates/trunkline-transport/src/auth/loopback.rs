@@ -1,0 +1,323 @@
+//! A page that is shown to a person → the one redirect that comes back to this machine (RFC 8252).
+
+use std::fmt;
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use trunkline_auth::client::browser::{Browser, Visit};
+use trunkline_auth::fetch::Pending;
+
+use super::open::{Opener, check};
+
+/// Has people log in with the browser of this machine.
+///
+/// It listens on a port of the loopback interface, opens the page, answers the first redirect and
+/// stops listening. Whatever else comes in meanwhile is not found.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use trunkline_auth::client::OAuth;
+/// use trunkline_transport::auth::Loopback;
+///
+/// let browser = Loopback::new().tell(|url| eprintln!("If no browser opens, go to {url}"));
+/// let oauth = OAuth::new("https://mcp.example/mcp").browser(Arc::new(browser));
+/// ```
+#[derive(Clone)]
+pub struct Loopback {
+    opener: Option<Opener>,
+    tell: Option<Tell>,
+    patience: Duration,
+}
+
+type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl Loopback {
+    /// Opens pages in the browser of this machine.
+    ///
+    /// ```
+    /// use trunkline_auth::client::browser::Browser;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), String> {
+    /// let visit = trunkline_transport::auth::Loopback::new().prepare(&[]).await?;
+    /// assert!(visit.redirect_uri().starts_with("http://127.0.0.1:"));
+    /// # Ok(()) }
+    /// ```
+    pub fn new() -> Self {
+        Self { opener: Some(Opener::default()), tell: None, patience: PATIENCE }
+    }
+
+    /// Is told the URL of the page too. A browser that does not open is then no error.
+    ///
+    /// ```
+    /// # use trunkline_transport::auth::Loopback;
+    /// let browser = Loopback::new().tell(|url| eprintln!("Log in at {url}"));
+    /// assert!(format!("{browser:?}").contains("tell: true"));
+    /// ```
+    #[must_use]
+    pub fn tell(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.tell = Some(Arc::new(tell));
+        self
+    }
+
+    /// Opens nothing: [`tell`](Self::tell) is all that happens.
+    ///
+    /// ```
+    /// # use trunkline_transport::auth::Loopback;
+    /// let browser = Loopback::new().tell(|url| eprintln!("Log in at {url}")).without_opening();
+    /// assert!(format!("{browser:?}").contains("opens: false"));
+    /// ```
+    #[must_use]
+    pub fn without_opening(mut self) -> Self {
+        self.opener = None;
+        self
+    }
+
+    /// How long a person may take; five minutes, unless said.
+    ///
+    /// ```
+    /// # use std::time::Duration; use trunkline_transport::auth::Loopback;
+    /// let browser = Loopback::new().patience(Duration::from_secs(60));
+    /// assert!(format!("{browser:?}").contains("60s"));
+    /// ```
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+}
+
+impl Default for Loopback {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Loopback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loopback")
+            .field("opens", &self.opener.is_some())
+            .field("tell", &self.tell.is_some())
+            .field("patience", &self.patience)
+            .finish()
+    }
+}
+
+impl Browser for Loopback {
+    fn prepare<'a>(
+        &'a self,
+        redirect_uris: &'a [String],
+    ) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+        Box::pin(async move {
+            let any = ["http://127.0.0.1/callback".to_owned()];
+            let wanted = if redirect_uris.is_empty() { &any } else { redirect_uris };
+            let mut why = None;
+            for uri in wanted {
+                let Some(place) = Place::of(uri) else { continue };
+                match TcpListener::bind(SocketAddr::new(place.ip, place.port)).await {
+                    Err(error) => why = Some(format!("`{uri}` cannot be used: {error}")),
+                    Ok(listener) => {
+                        let bound = listener.local_addr().map_err(|error| error.to_string())?;
+                        return Ok(Box::new(Waiting {
+                            redirect_uri: place.uri(bound.port()),
+                            path: place.path.to_owned(),
+                            listener,
+                            browser: self.clone(),
+                        }) as Box<dyn Visit>);
+                    }
+                }
+            }
+            let why = why.unwrap_or("none of them is `http` on this machine".to_owned());
+            Err(format!("No redirect URI of this client can be used: {why}."))
+        })
+    }
+}
+
+/// A listener, and what it waits for.
+struct Waiting {
+    redirect_uri: String,
+    path: String,
+    listener: TcpListener,
+    browser: Loopback,
+}
+
+impl Visit for Waiting {
+    fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
+        Box::pin(async move {
+            let Self { path, listener, browser, .. } = *self;
+            check(&url)?;
+            if let Some(tell) = &browser.tell {
+                tell(&url);
+            }
+            let showing = async {
+                let Some(opener) = &browser.opener else { return Ok(()) };
+                let opened = opener.open(&url).await;
+                if browser.tell.is_some() { Ok(()) } else { opened }
+            };
+            let hearing = hear(listener, path);
+            match timeout(browser.patience, both(showing, hearing)).await {
+                Ok(outcome) => outcome,
+                Err(_) => {
+                    let seconds = browser.patience.as_secs();
+                    Err(format!("Nobody logged in within {seconds} s. Try again."))
+                }
+            }
+        })
+    }
+}
+
+/// A redirect URI on this machine.
+struct Place<'a> {
+    host: &'a str,
+    ip: std::net::IpAddr,
+    /// 0 if the URI names none: then any will do.
+    port: u16,
+    path: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(uri: &'a str) -> Option<Self> {
+        let rest = uri.strip_prefix("http://")?;
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
+            _ => (authority, 0),
+        };
+        let ip = match host {
+            "127.0.0.1" | "localhost" => Ipv4Addr::LOCALHOST.into(),
+            "[::1]" => Ipv6Addr::LOCALHOST.into(),
+            _ => return None,
+        };
+        (!path.contains(['?', '#'])).then_some(Self { host, ip, port, path })
+    }
+
+    fn uri(&self, port: u16) -> String {
+        format!("http://{}:{port}{}", self.host, self.path)
+    }
+}
+
+/// Runs `first` beside `second`, and ends with the second or an error of the first.
+async fn both(
+    first: impl Future<Output = Result<(), String>>,
+    second: impl Future<Output = Result<String, String>>,
+) -> Result<String, String> {
+    let (mut first, mut second) = (Box::pin(first), Box::pin(second));
+    let mut is_first_done = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(outcome) = second.as_mut().poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        if !is_first_done && let Poll::Ready(outcome) = first.as_mut().poll(cx) {
+            is_first_done = true;
+            if let Err(why) = outcome {
+                return Poll::Ready(Err(why));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// The query of the one redirect that is answered.
+async fn hear(listener: TcpListener, path: String) -> Result<String, String> {
+    let answered = Arc::new(AtomicBool::new(false));
+    let path: Arc<str> = path.into();
+    // Browsers open connections on which they say nothing, so none keeps the others waiting.
+    let mut visitors = JoinSet::new();
+    poll_fn(|cx| {
+        loop {
+            while let Poll::Ready(Some(done)) = visitors.poll_join_next(cx) {
+                if let Ok(Some(query)) = done {
+                    return Poll::Ready(Ok(query));
+                }
+            }
+            if visitors.len() >= VISITORS {
+                return Poll::Pending;
+            }
+            match listener.poll_accept(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok((stream, _))) => {
+                    let (path, answered) = (Arc::clone(&path), Arc::clone(&answered));
+                    visitors.spawn(async move {
+                        let met = timeout(HURRY, meet(stream, &path, &answered)).await;
+                        met.ok().flatten()
+                    });
+                }
+                Poll::Ready(Err(error)) => {
+                    let why = format!("The redirect cannot be heard: {error}. Try again.");
+                    return Poll::Ready(Err(why));
+                }
+            }
+        }
+    })
+    .await
+}
+
+/// Answers one visitor; the query if it is the one.
+async fn meet(mut stream: TcpStream, path: &str, answered: &AtomicBool) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|it| it == b"\r\n\r\n") {
+        if head.len() > HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let query = asked(&head, path).filter(|_| !answered.swap(true, Ordering::SeqCst));
+    let answer = match query {
+        Some(_) => page("200 OK", DONE),
+        None => page("404 Not Found", NOTHING),
+    };
+    // Whether the page is seen or not, the redirect was.
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+    query
+}
+
+/// The query of a GET of `path`.
+fn asked(head: &[u8], path: &str) -> Option<String> {
+    let line = head.split(|it| *it == b'\r').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let target = line.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?;
+    let (asked, query) = target.split_once('?')?;
+    // A URI without a path is asked for as `/`.
+    let is_it = asked == path || (path.is_empty() && asked == "/");
+    is_it.then(|| query.to_owned())
+}
+
+fn page(status: &str, text: &str) -> String {
+    let html = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>trunkline</title>\
+         <p>{text}</p></html>"
+    );
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
+         Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
+         Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{html}",
+        html.len()
+    )
+}
+
+const DONE: &str = "You can close this window and go back to the program that opened it.";
+const NOTHING: &str = "There is nothing here.";
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a visitor may take.
+const HURRY: Duration = Duration::from_secs(5);
+/// How long the head of a request may be.
+const HEAD: usize = 16 * 1024;
+/// Visitors at once.
+const VISITORS: usize = 32;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What comes of a request → its response.
+
+use http::header::{self, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use trunkline_proto::http::Refusal;
+
+use super::body::HttpBody;
+use super::sessions::Full;
+
+pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::whole(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+pub(super) fn events(body: HttpBody) -> Response<HttpBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, EVENTS);
+    headers.insert(header::CACHE_CONTROL, NO_CACHE);
+    headers.insert(NO_BUFFERING.0, NO_BUFFERING.1);
+    response
+}
+
+pub(super) fn accepted() -> Response<HttpBody> {
+    empty(StatusCode::ACCEPTED)
+}
+
+pub(super) fn empty(status: StatusCode) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::default());
+    *response.status_mut() = status;
+    response
+}
+
+pub(super) fn refuse(refusal: Refusal) -> Response<HttpBody> {
+    let (status, allow, challenge) = (refusal.status, refusal.allow, refusal.challenge.clone());
+    let mut text = Vec::with_capacity(256);
+    refusal.message().write(&mut text);
+    let mut response = json(status, text);
+    let headers = response.headers_mut();
+    let mut say = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => say(header::ALLOW, allow.unwrap_or("POST")),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => say(header::ACCEPT_ENCODING, "identity"),
+        StatusCode::SERVICE_UNAVAILABLE => say(header::RETRY_AFTER, "30"),
+        StatusCode::TOO_MANY_REQUESTS => say(header::RETRY_AFTER, "1"),
+        // What is left of the body is not read, so nothing can follow it.
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
+            say(header::CONNECTION, "close")
+        }
+        _ => None,
+    };
+    if let Some(challenge) = challenge.and_then(|it| HeaderValue::try_from(it).ok()) {
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+pub(super) fn no_session() -> Refusal {
+    let message = "There is no such session; open one with `initialize`.";
+    Refusal::new(StatusCode::NOT_FOUND, message)
+}
+
+pub(super) fn full(_: Full) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try later.")
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const NO_BUFFERING: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));

@@ -1,0 +1,228 @@
+//! A URL, and what is said to the server there → a client over HTTP.
+
+#[cfg(feature = "auth")]
+use std::sync::Arc;
+
+#[cfg(feature = "auth")]
+use trunkline_auth::client::ClientAuth;
+#[cfg(feature = "auth")]
+use trunkline_auth::credentials::Credentials;
+#[cfg(feature = "http")]
+use trunkline_transport::connection::Connection;
+#[cfg(feature = "http")]
+use trunkline_transport::http::client::HttpTarget;
+
+#[cfg(feature = "http")]
+use super::{Client, ClientBuilder, ConnectError, Responder, Transport};
+#[cfg(feature = "auth")]
+use crate::auth;
+
+/// What only matters over HTTP.
+#[derive(Clone, Default)]
+#[cfg_attr(not(feature = "http"), allow(dead_code))]
+pub(super) struct Http {
+    headers: Vec<(String, String)>,
+    forgets: bool,
+    /// PEM files.
+    #[cfg(feature = "tls")]
+    roots: Vec<Vec<u8>>,
+    #[cfg(feature = "auth")]
+    way: Option<Way>,
+}
+
+/// How a client is let in.
+#[cfg(feature = "auth")]
+#[derive(Clone)]
+enum Way {
+    Given(Arc<dyn Credentials>),
+    Person,
+    Machine(ClientAuth),
+}
+
+impl std::fmt::Debug for Http {
+    /// Without the values of headers, which may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        let mut shown = f.debug_struct("Http");
+        shown.field("headers", &headers);
+        #[cfg(feature = "auth")]
+        shown.field("credentials", &self.way.is_some());
+        shown.finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "auth")]
+impl Http {
+    /// What lets this client into the server at `url`.
+    fn credentials(&self, name: &str, url: &str) -> Option<Arc<dyn Credentials>> {
+        let login = match self.way.as_ref()? {
+            Way::Given(credentials) => return Some(Arc::clone(credentials)),
+            Way::Person => auth::oauth(url).client_name(name),
+            Way::Machine(client) => auth::machine(url, client.clone()).client_name(name),
+        };
+        Some(Arc::new(self.fetching(login, url)))
+    }
+
+    /// Whoever trusts a certificate of the server trusts it of its authorization server too.
+    #[cfg(feature = "tls")]
+    fn fetching(&self, login: auth::OAuth, url: &str) -> auth::OAuth {
+        let fetch = auth::HttpFetch::for_server(url);
+        let trust = |fetch: auth::HttpFetch, pem: &Vec<u8>| fetch.root_certificate(pem.clone());
+        login.fetch(Arc::new(self.roots.iter().fold(fetch, trust)))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn fetching(&self, login: auth::OAuth, _: &str) -> auth::OAuth {
+        login
+    }
+}
+
+#[cfg(feature = "http")]
+impl<H: Responder> ClientBuilder<H> {
+    /// Sends a header with every HTTP request, such as `Authorization`. Other origins than the
+    /// URL's never see it, whatever redirects say.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let listener = bind("127.0.0.1:0").await?;
+    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
+    /// let builder = Client::builder("example", "1.0.0").header("Authorization", "Bearer abc");
+    /// assert!(!format!("{builder:?}").contains("abc"), "it may be a secret");
+    /// assert!(builder.connect_http(url).await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.http.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Trusts servers whose certificate was issued by this one, such as a company's own; beside
+    /// those that browsers trust. One certificate or more in PEM. What is wrong with it, connecting
+    /// says.
+    ///
+    /// ```
+    /// # use trunkline::Client; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let builder = Client::builder("example", "1.0.0").root_certificate(b"not a certificate");
+    /// let error = builder.connect_http("https://127.0.0.1:9/mcp").await.unwrap_err();
+    /// assert_eq!(error.stage(), "handshake");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[cfg(feature = "tls")]
+    pub fn root_certificate(mut self, pem: &[u8]) -> Self {
+        self.http.roots.push(pem.to_vec());
+        self
+    }
+
+    /// What lets requests in, asked again whenever the server refuses one: an
+    /// [`OAuth`](crate::auth::OAuth), or something of yours. Other origins than the URL's never see
+    /// what it says.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline::{Client, auth};
+    /// let login = auth::oauth("https://mcp.example/mcp").scopes(["files:read"]);
+    /// let builder = Client::builder("example", "1.0.0").credentials(Arc::new(login));
+    /// assert!(format!("{builder:?}").contains("credentials"));
+    /// ```
+    #[cfg(feature = "auth")]
+    pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
+        self.http.way = Some(Way::Given(credentials));
+        self
+    }
+
+    /// Has the user log in when the server wants it: a browser opens, and the login is kept for the
+    /// next time. See [`auth::oauth`](crate::auth::oauth), whose parts can be replaced.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), trunkline::client::ConnectError> {
+    /// # use trunkline::Client;
+    /// let builder = Client::builder("My editor", "1.0.0").login();
+    /// let client = builder.connect_http("https://mcp.example/mcp").await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "auth")]
+    pub fn login(mut self) -> Self {
+        self.http.way = Some(Way::Person);
+        self
+    }
+
+    /// Logs in with credentials of this client's own: no person is there. See
+    /// [`auth::machine`](crate::auth::machine) for a login with a key instead of a secret.
+    ///
+    /// ```
+    /// # use trunkline::Client;
+    /// let builder = Client::builder("report", "1.0.0").client_credentials("report", "s3cret");
+    /// assert!(!format!("{builder:?}").contains("s3cret"));
+    /// ```
+    #[cfg(feature = "auth")]
+    pub fn client_credentials(
+        mut self,
+        client_id: impl Into<String>,
+        client_secret: impl Into<String>,
+    ) -> Self {
+        self.http.way = Some(Way::Machine(ClientAuth::secret(client_id, client_secret)));
+        self
+    }
+
+    /// Finds out anew how to speak to the server, whatever this process remembers of it. Otherwise
+    /// a server that was found to be an old one is taken for an old one for a day.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let listener = bind("127.0.0.1:0").await?;
+    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
+    /// let client = Client::builder("example", "1.0.0").ask_anew().connect_http(url).await?;
+    /// assert_eq!(client.revision(), trunkline::Revision::LATEST);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn ask_anew(mut self) -> Self {
+        self.http.forgets = true;
+        self
+    }
+
+    /// Connects to a server at a URL: over Streamable HTTP in the newest way that it knows, or over
+    /// the HTTP+SSE of 2024-11-05.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, server::bind};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("empty", "1.0.0").build();
+    /// let listener = bind("127.0.0.1:0").await?;
+    /// let url = format!("http://{}/mcp", listener.local_addr()?);
+    /// tokio::spawn(server.http().serve(listener, std::future::pending()));
+    /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
+    /// assert_eq!(client.server_info().unwrap().name, "empty");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub async fn connect_http(mut self, url: impl Into<String>) -> Result<Client, ConnectError> {
+        self.observe.set_transport(Transport::Http);
+        let whole: String = url.into();
+        let mut target = HttpTarget::new(&*whole);
+        let url = target.shown();
+        for (name, value) in &self.http.headers {
+            target = target.header(name, value);
+        }
+        #[cfg(feature = "tls")]
+        for pem in &self.http.roots {
+            target = target.root_certificate(pem.clone());
+        }
+        #[cfg(feature = "auth")]
+        if let Some(credentials) = self.http.credentials(&self.info.name, &whole) {
+            target = target.credentials(credentials);
+        }
+        if self.http.forgets {
+            target = target.verdicts(None);
+        }
+        let (config, answers, ready) = self.prepare(self.revisions);
+        let opened = Connection::open_http(config, answers, target, self.limits.clone()).await;
+        let connection = opened.map_err(|error| ConnectError::http(error, &url))?;
+        let client = ready.join(connection);
+        client.begin(self.log_level).await;
+        Ok(client)
+    }
+}

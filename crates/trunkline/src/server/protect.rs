@@ -1,0 +1,87 @@
+//! A server over HTTP, behind a gate: tokens are checked before anything of a request is read, in
+//! every revision and at every entrance.
+//!
+//! ```
+//! use trunkline::server::protect::{JwtIssuer, Protect};
+//! use trunkline::{Principal, Server, tool};
+//!
+//! let whoami = tool("whoami", async |who: Principal| who.subject);
+//! let delete = tool("delete", async || "It is gone.").scopes(["files:write"]);
+//! let server = Server::builder("files", "1.0.0").tool(whoami).tool(delete).build();
+//! let protect = Protect::new("https://mcp.example/mcp")
+//!     .jwt(JwtIssuer::new("https://id.example/realms/files"))
+//!     .scopes_required(["mcp"]);
+//! let http = server.http().allow_host("mcp.example").protect(protect)?;
+//! # let _ = http;
+//! # Ok::<(), trunkline::server::protect::Misconfigured>(())
+//! ```
+//!
+//! - Who is let in is a [`Principal`](crate::Principal): handlers take it, `visible` asks it, and
+//!   sessions, streams, tasks, cursors and sealed states belong to it. For anybody else they are not
+//!   there.
+//! - Who is not is told how to get in, by a challenge (401, or 403 for scopes) and by a document at
+//!   `/.well-known/oauth-protected-resource`, with the path of the resource behind it and without.
+//! - Tokens are read from the `Authorization` header alone, and go no further: not to handlers, not
+//!   to servers behind this one, not into logs.
+//! - [Pages](super::Http::page) are for everybody.
+
+use std::sync::Arc;
+
+use trunkline_auth::address::Guard;
+pub use trunkline_auth::jose::{Algorithm, Jwks};
+pub use trunkline_auth::resource::{Dpop, Gate, Introspection, JwtIssuer, Misconfigured, Protect};
+pub use trunkline_auth::scope::Hierarchy;
+use trunkline_transport::auth::HttpFetch;
+
+use super::Http;
+
+impl Http {
+    /// Lets in only those whose tokens are good. Keys and introspections are fetched as the
+    /// server's own place allows: a public server asks public addresses, one on this machine asks
+    /// this machine too. [`Self::gate`] takes a gate that fetches otherwise.
+    ///
+    /// ```
+    /// # use trunkline::{Server, server::protect::Protect};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let protect = Protect::new("http://localhost/mcp")
+    ///     .api_key("build-robot", "pQ7-lVhCgW2kXr9bTz4n", ["files:read"]);
+    /// let http = Server::builder("files", "1.0.0").build().http().protect(protect)?;
+    /// let request = http::Request::get("http://localhost/mcp").body(String::new())?;
+    /// let answer = http.service().answer(request).await;
+    /// assert_eq!(answer.status(), 401);
+    /// assert_eq!(
+    ///     answer.headers()["www-authenticate"],
+    ///     "Bearer resource_metadata=\"http://localhost/.well-known/oauth-protected-resource/mcp\"",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn protect(self, protect: Protect) -> Result<Self, Misconfigured> {
+        let guard = Guard::for_server(protect.resource());
+        Ok(self.gate(Gate::new(protect, Arc::new(HttpFetch::new(guard)))?))
+    }
+
+    /// Lets in only those whom this gate admits.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline::{Server, server::protect::{Gate, Protect}};
+    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+    /// # struct Nobody;
+    /// # impl Fetch for Nobody {
+    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
+    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let protect = Protect::new("http://localhost/mcp")
+    ///     .api_key("build-robot", "pQ7-lVhCgW2kXr9bTz4n", ["files:read"]);
+    /// let gate = Gate::new(protect, Arc::new(Nobody))?;
+    /// let service = Server::builder("files", "1.0.0").build().http().gate(gate).service();
+    /// let document = "http://localhost/.well-known/oauth-protected-resource";
+    /// let request = http::Request::get(document).body(String::new())?;
+    /// assert_eq!(service.answer(request).await.status(), 200, "it is for everybody");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn gate(mut self, gate: impl Into<Arc<Gate>>) -> Self {
+        self.settings.gate = Some(gate.into());
+        self
+    }
+}

@@ -1,0 +1,118 @@
+//! Tokens that are bound to a key (RFC 9449): the key is proved with every request, and no proof
+//! is good twice.
+
+use serde_json::json;
+use trunkline::{Server, tool};
+use trunkline_auth::dpop::prove;
+use trunkline_auth::jose::{Algorithm, SigningKey};
+
+use super::desk::{Desk, METADATA, now};
+use super::entrances::{Entrance, entrances, told};
+
+fn server() -> Server {
+    Server::builder("files", "1").tool(tool("whoami", async || "?")).build()
+}
+
+/// A token of alice's that is good with this key alone.
+fn bound(desk: &Desk, key: &SigningKey) -> String {
+    let mut claims = desk.claims("alice", "mcp");
+    claims["cnf"] = json!({ "jkt": key.public().thumbprint() });
+    desk.sign(&claims)
+}
+
+fn with(token: &str, proof: String) -> [(&'static str, String); 2] {
+    [("Authorization", format!("DPoP {token}")), ("DPoP", proof)]
+}
+
+fn proof(key: &SigningKey, at: &Entrance, token: &str, nonce: Option<&str>) -> String {
+    prove(key, at.method, &at.url(), Some(token), nonce, now())
+}
+
+fn refused(error: &str, why: &str) -> String {
+    let algorithms = Algorithm::ALL.map(Algorithm::name).join(" ");
+    format!(
+        r#"DPoP error="{error}", scope="mcp", {METADATA}, error_description="{why}", algs="{algorithms}""#
+    )
+}
+
+#[tokio::test]
+async fn a_proof_is_good_once_at_every_entrance() {
+    let (desk, key) = (Desk::new(), SigningKey::generate());
+    let address = desk.serve_dpop(&server(), false).await;
+    let token = bound(&desk, &key);
+    let why = "The proof was used before.";
+    for entrance in entrances(address) {
+        let headers = with(&token, proof(&key, &entrance, &token, None));
+        let first = entrance.enter(address, "", &headers).await;
+        assert_eq!(first.verdict(), (entrance.status, None), "{}", entrance.name);
+        let again = entrance.enter(address, "", &headers).await;
+        let expected = refused("invalid_dpop_proof", why);
+        assert_eq!(again.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_eq!(again.body(), told(why), "{}", entrance.name);
+    }
+}
+
+#[tokio::test]
+async fn a_stolen_token_is_no_good_without_its_key() {
+    let (desk, key, thief) = (Desk::new(), SigningKey::generate(), SigningKey::generate());
+    let address = desk.serve_dpop(&server(), false).await;
+    let token = bound(&desk, &key);
+    for entrance in entrances(address) {
+        let headers = with(&token, proof(&thief, &entrance, &token, None));
+        let answer = entrance.enter(address, "", &headers).await;
+        let why = "The proof is not by the key that the token is bound to.";
+        let expected = refused("invalid_dpop_proof", why);
+        assert_eq!(answer.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_eq!(answer.body(), told(why), "{}", entrance.name);
+
+        let bearer = [("Authorization", format!("Bearer {token}"))];
+        let answer = entrance.enter(address, "", &bearer).await;
+        let why = "The token is bound to a key; send it with the `DPoP` scheme and a proof.";
+        let expected = format!(
+            r#"Bearer error="invalid_token", scope="mcp", {METADATA}, error_description="{why}""#
+        );
+        assert_eq!(answer.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_eq!(answer.body(), told(why), "{}", entrance.name);
+    }
+}
+
+#[tokio::test]
+async fn a_proof_for_another_entrance_is_refused() {
+    let (desk, key) = (Desk::new(), SigningKey::generate());
+    let address = desk.serve_dpop(&server(), false).await;
+    let token = bound(&desk, &key);
+    let all = entrances(address);
+    for entrance in &all {
+        for other in
+            all.iter().filter(|it| (it.method, it.url()) != (entrance.method, entrance.url()))
+        {
+            let headers = with(&token, proof(&key, other, &token, None));
+            let answer = entrance.enter(address, "", &headers).await;
+            let at = format!("{} for {}", entrance.name, other.name);
+            let why = match entrance.method == other.method {
+                true => "The proof is for another URL.",
+                false => "The proof is for another method.",
+            };
+            let expected = refused("invalid_dpop_proof", why);
+            assert_eq!(answer.verdict(), (401, Some(&*expected)), "{at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_is_given_out_with_the_refusal_and_then_taken() {
+    let (desk, key) = (Desk::new(), SigningKey::generate());
+    let address = desk.serve_dpop(&server(), true).await;
+    let token = bound(&desk, &key);
+    for entrance in entrances(address) {
+        let headers = with(&token, proof(&key, &entrance, &token, None));
+        let answer = entrance.enter(address, "", &headers).await;
+        let why = "The proof needs the nonce of the `DPoP-Nonce` header.";
+        let expected = refused("use_dpop_nonce", why);
+        assert_eq!(answer.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        let nonce = answer.head.get("dpop-nonce").expect("it is in the answer");
+        let headers = with(&token, proof(&key, &entrance, &token, Some(nonce)));
+        let answer = entrance.enter(address, "", &headers).await;
+        assert_eq!(answer.verdict(), (entrance.status, None), "{}", entrance.name);
+    }
+}
