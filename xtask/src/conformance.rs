@@ -17,7 +17,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut report = Report::new(options.scenario.is_some());
     if let Some(name) = &options.scenario {
         let served = options.server && server::one(name, &mut report)?;
-        let called = options.client && client::alone(&mut report, options.auth, Some(name))?;
+        let called = options.client && client::alone(&mut report, Some(name))?;
         if !served && !called {
             return Err(format!("The suite has no scenario `{name}` for that."));
         }
@@ -27,9 +27,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
         server::run(&mut report)?;
     }
     if options.client {
-        client::run(&mut report, options.auth)?;
+        client::run(&mut report)?;
         if options.strict {
-            client::alone(&mut report, options.auth, None)?;
+            client::alone(&mut report, None)?;
         }
     }
     report.end()
@@ -41,7 +41,6 @@ struct Options {
     server: bool,
     client: bool,
     strict: bool,
-    auth: bool,
     scenario: Option<String>,
 }
 
@@ -54,7 +53,6 @@ impl Options {
                 "server" => options.server = true,
                 "client" => options.client = true,
                 "--strict" => options.strict = true,
-                "--auth" => options.auth = true,
                 "--scenario" => {
                     let name = args.next().ok_or("`--scenario` needs a name.")?;
                     options.scenario = Some(name.clone());
@@ -70,7 +68,7 @@ impl Options {
 }
 
 const USAGE: &str = "It takes `server` or `client` (both when neither is named), `--strict` to run each \
-    client scenario alone as well, `--auth` to count `auth/*`, and `--scenario NAME` to run just one.";
+    client scenario alone as well, and `--scenario NAME` to run just one.";
 
 #[cfg(test)]
 mod tests {

@@ -54,7 +54,7 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
     (
         "conformance",
         "conformance [ROLE…]",
-        "run the official suite on `server`, `client` or both; `--strict`, `--auth`, `--scenario NAME`",
+        "run the official suite on `server`, `client` or both; `--strict`, `--scenario NAME`",
         conformance::run,
     ),
     ("bench", "bench NAME…", "measure; `cargo xtask bench` lists what", bench::run),

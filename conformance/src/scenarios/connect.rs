@@ -1,17 +1,22 @@
 //! The suite's server → a client that answers whatever it is asked.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use trunkline::RawJson;
 use trunkline::client::{Client, ClientBuilder, Hooks};
 use trunkline::model::{Content, CreateMessageResult, ElicitParams, ElicitResult, Root};
 
-use super::{Failure, Order};
+use super::{Failure, Order, auth};
 
 pub(super) async fn connect(order: &Order) -> Result<Client, Failure> {
     let mut builder: ClientBuilder<Hooks> =
         Client::builder("trunkline-conformance", env!("CARGO_PKG_VERSION")).responder(answers());
     if let Some(revision) = order.revision {
         builder = builder.protocol(revision);
+    }
+    if order.is_protected() {
+        builder = builder.credentials(Arc::new(auth::credentials(order)?));
     }
     Ok(builder.connect_http(&order.url).await?)
 }

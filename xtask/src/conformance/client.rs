@@ -7,10 +7,10 @@ use std::process::ExitStatus;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Both requirement sets and the run of all; `auth` says whether `auth/*` counts.
-pub fn run(report: &mut Report, auth: bool) -> Result<(), String> {
+/// Both requirement sets and the run of all.
+pub fn run(report: &mut Report) -> Result<(), String> {
     for (name, args, count) in RUNS {
-        let mut wanted = match args {
+        let wanted = match args {
             ["--requirements", revision] => suite::required(Role::Client, revision)?,
             _ => {
                 let names = suite::offers(Role::Client)?.into_iter().map(|offer| offer.name);
@@ -20,12 +20,6 @@ pub fn run(report: &mut Report, auth: bool) -> Result<(), String> {
         let listed = (wanted.scored.len(), wanted.unscored.len());
         if listed != *count {
             report.complain(format!("{name}: the suite lists {listed:?} scenarios, not {count:?}"));
-        }
-        if !auth {
-            wanted.scored.retain(|name| !is_auth(name));
-            wanted.unscored.retain(|name| !is_auth(name));
-            let left = count.0 + count.1 - wanted.scored.len() - wanted.unscored.len();
-            println!("client {name}: {left} `auth/*` scenarios left out; `--auth` counts them");
         }
         let args = [COMMAND, *args].concat();
         let folder = format!("client {name}").replace(' ', "-");
@@ -37,18 +31,12 @@ pub fn run(report: &mut Report, auth: bool) -> Result<(), String> {
 
 /// Every scenario by itself at every revision it is meant for, so that the client's exit code,
 /// warnings and timeouts count. With a name, that one; whether there was any.
-pub fn alone(report: &mut Report, auth: bool, only: Option<&str>) -> Result<bool, String> {
+pub fn alone(report: &mut Report, only: Option<&str>) -> Result<bool, String> {
     let offers = suite::offers(Role::Client)?;
-    let (kept, left): (Vec<Offer>, Vec<Offer>) = offers.into_iter().partition(|offer| match only {
-        Some(name) => offer.name == name,
-        None => auth || !is_auth(&offer.name),
-    });
+    let is_it = |offer: &Offer| only.is_none_or(|name| offer.name == name);
+    let kept: Vec<Offer> = offers.into_iter().filter(is_it).collect();
     if kept.is_empty() {
         return Ok(false);
-    }
-    if only.is_none() && !left.is_empty() {
-        let left = left.len();
-        println!("client alone: {left} `auth/*` scenarios left out; `--auth` runs them");
     }
     for revision in REVISIONS {
         let names: Vec<&str> =
@@ -131,10 +119,6 @@ impl Offer {
             revisions => revisions.iter().any(|own| own == revision),
         }
     }
-}
-
-fn is_auth(name: &str) -> bool {
-    name.starts_with("auth/")
 }
 
 /// Each run: its name, what the suite is told, and how many scenarios are scored and not scored.

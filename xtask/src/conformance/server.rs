@@ -4,20 +4,28 @@ use super::report::Report;
 use super::suite::{self, Required, Role};
 use crate::run;
 use std::fs::File;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Every run of the suite, then the bad inputs; and again what counts, with answers as they are
-/// unless a handler speaks first: in JSON.
+/// Every run of the suite, then the bad inputs; again what counts, with answers as they are unless
+/// a handler speaks first: in JSON; and again with a server that lets nobody in without a token.
 pub fn run(report: &mut Report) -> Result<(), String> {
-    all(&[], RUNS, "", report)?;
-    all(&["--json"], IN_JSON, ", in JSON", report)
+    let mut server = Server::start(&[])?;
+    all(&mut server, RUNS, "", report)?;
+    bad_inputs(&server, report)?;
+    let mut server = Server::start(&["--json"])?;
+    all(&mut server, IN_JSON, ", in JSON", report)?;
+    bad_inputs(&server, report)?;
+    let mut server = Server::start(&["--protected"])?;
+    server.is_closed()?;
+    server.hand_token()?;
+    all(&mut server, RUNS, ", with tokens", report)
 }
 
-fn all(told: &[&str], runs: &[Run], how: &str, report: &mut Report) -> Result<(), String> {
-    let mut server = Server::start(told)?;
+fn all(server: &mut Server, runs: &[Run], how: &str, report: &mut Report) -> Result<(), String> {
     for (name, args, count, checks) in runs {
         let wanted = wanted(args)?;
         let listed = (wanted.scored.len(), wanted.unscored.len());
@@ -34,7 +42,7 @@ fn all(told: &[&str], runs: &[Run], how: &str, report: &mut Report) -> Result<()
         }
         server.still_runs()?;
     }
-    bad_inputs(&server, report)
+    Ok(())
 }
 
 /// One scenario at every revision it is meant for; whether there is one of that name.
@@ -116,6 +124,8 @@ struct Server {
     child: Child,
     port: u16,
     log: PathBuf,
+    /// What hands every request a token, and where.
+    proxy: Option<(Child, u16)>,
 }
 
 impl Server {
@@ -128,25 +138,63 @@ impl Server {
         let mut command = Command::new(suite::binaries().join("conformance-server"));
         command.args(["--port", &port.to_string()]).args(told).stdin(Stdio::null());
         command.stderr(out.try_clone().map_err(wrong)?).stdout(out);
-        let mut server = Server { child: command.spawn().map_err(wrong)?, port, log };
+        let mut server = Server { child: command.spawn().map_err(wrong)?, port, log, proxy: None };
+        server.listens(port)?;
+        Ok(server)
+    }
 
+    /// Waits until somebody listens on `port`.
+    fn listens(&mut self, port: u16) -> Result<(), String> {
         let end = Instant::now() + START;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            server.still_runs()?;
+            self.still_runs()?;
             if Instant::now() > end {
                 let seconds = START.as_secs();
                 return Err(format!(
-                    "`conformance-server` did not listen on port {port} within {seconds} s; see `{}`.",
-                    server.log.display()
+                    "Nobody listened on port {port} within {seconds} s; see `{}`.",
+                    self.log.display()
                 ));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Ok(server)
+        Ok(())
+    }
+
+    /// Fails if the server answers a request that has no token with anything but 401.
+    fn is_closed(&self) -> Result<(), String> {
+        let wrong = |error| format!("`conformance-server` cannot be asked: {error}.");
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(wrong)?;
+        let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(head.as_bytes()).map_err(wrong)?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).map_err(wrong)?;
+        match &answer {
+            b"HTTP/1.1 401" => Ok(()),
+            other => Err(format!(
+                "`conformance-server --protected` lets a request in without a token: `{}`.",
+                String::from_utf8_lossy(other)
+            )),
+        }
+    }
+
+    /// Puts the one in front that gives every request the server's token.
+    fn hand_token(&mut self) -> Result<(), String> {
+        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let token = said.lines().find_map(|line| line.strip_prefix("token "));
+        let token = token.ok_or("`conformance-server --protected` printed no token.")?;
+        let wrong = |error| format!("`with-token.mjs` did not start: {error}.");
+        let port = free_port().map_err(wrong)?;
+        let mut node = Command::new("node");
+        node.arg(run::root().join("conformance/suite/with-token.mjs"));
+        node.args([&port.to_string(), &self.port.to_string(), token]);
+        let child = node.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(wrong)?;
+        self.proxy = Some((child, port));
+        self.listens(port)
     }
 
     fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/mcp", self.port)
+        let port = self.proxy.as_ref().map_or(self.port, |(_, port)| *port);
+        format!("http://127.0.0.1:{port}/mcp")
     }
 
     fn still_runs(&mut self) -> Result<(), String> {
@@ -163,8 +211,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let proxy = self.proxy.as_mut().map(|(child, _)| child);
+        for child in std::iter::once(&mut self.child).chain(proxy) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
