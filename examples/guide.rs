@@ -20,6 +20,8 @@ pages! {
     asking "../docs/guide/asking.md"
     long_work "../docs/guide/long-work.md"
     authorization "../docs/guide/authorization.md"
+    logging_in "../docs/guide/logging-in.md"
+    machine_to_machine "../docs/guide/machine-to-machine.md"
     testing "../docs/guide/testing.md"
     composing "../docs/guide/composing.md"
     migrating_from_rmcp "../docs/guide/migrating-from-rmcp.md"

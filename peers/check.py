@@ -109,9 +109,9 @@ async def needed_none(exchanges: Exchanges) -> None:
 
 
 @asynccontextmanager
-async def serve(command: list[str]):
+async def serve(command: list[str], *more: str):
     """Serves over HTTP what a command serves over stdio; its origin."""
-    words = [*command, "--http", "127.0.0.1:0"]
+    words = [*command, "--http", "127.0.0.1:0", *more]
     process = await anyio.open_process(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     origin: str | None = None
     found = anyio.Event()

@@ -3,10 +3,13 @@
 pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod list;
+pub(crate) mod login;
+pub(crate) mod logout;
 pub(crate) mod ping;
 pub(crate) mod prompt;
 pub(crate) mod read;
 pub(crate) mod welcome;
+pub(crate) mod whoami;
 
 use std::time::Duration;
 
@@ -24,16 +27,18 @@ async fn talk<T>(
     screen: &Screen,
     talk: impl AsyncFnOnce(&Client) -> Result<T>,
 ) -> Result<T> {
-    let client = target.connect(screen).await?;
+    let (client, way) = target.connect(screen).await?;
     let mut outcome = talk(&client).await;
     match &mut outcome {
         Ok(_) => drop(client.close().await),
         Err(error) => {
-            if let Some(failure) = error.downcast_mut::<Failure>()
-                && failure.is_hung_up
-                && let Ok(Some(exit)) = timeout(LAST_WORDS, client.close()).await
-            {
-                failure.ended(exit);
+            if let Some(failure) = error.downcast_mut::<Failure>() {
+                target.explain(failure, way.as_deref());
+                if failure.is_hung_up
+                    && let Ok(Some(exit)) = timeout(LAST_WORDS, client.close()).await
+                {
+                    failure.ended(exit);
+                }
             }
         }
     }

@@ -6,7 +6,12 @@ use std::io;
 
 use serde_json::{Map, Value, json};
 use trunkline::ErrorObject;
+use trunkline::auth::AuthError;
+use trunkline::auth::vault::VaultError;
 use trunkline::client::{CallError, Client, ConnectCause, ConnectError, Exit, OpenError};
+
+use crate::logins::Way;
+use crate::usage::word;
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
@@ -29,6 +34,8 @@ pub(crate) struct Failure {
     pub(crate) stderr: Vec<String>,
     /// Whether the server went away in the middle of it.
     pub(crate) is_hung_up: bool,
+    /// The HTTP status that the server refused it with.
+    status: Option<u16>,
     /// The error the server answered with.
     peer: Option<Box<ErrorObject>>,
     /// How the server ended.
@@ -44,6 +51,7 @@ impl Failure {
             advice: None,
             stderr: Vec::new(),
             is_hung_up: false,
+            status: None,
             peer: None,
             exit: None,
         }
@@ -86,9 +94,6 @@ impl Failure {
             CallError::Lost(_) => {
                 (CONNECT, Some("See whether it was carried out before you call again."))
             }
-            CallError::Http(error) if error.status == 401 => {
-                (PEER, Some("Give credentials: `--header 'Authorization: Bearer …'`."))
-            }
             // Not offered; a question that the host refused has another code.
             CallError::Refused(error) if error.code == -32600 => {
                 (PEER, Some("See what it offers with `trunkline list -- COMMAND`."))
@@ -105,8 +110,68 @@ impl Failure {
             advice: advice.map(str::to_owned),
             stderr: lines(client.stderr()),
             is_hung_up: *error == CallError::Closed,
+            status: if let CallError::Http(it) = error { Some(it.status) } else { None },
             peer: if let CallError::Peer(it) = error { Some(it.clone().into()) } else { None },
             ..Self::new(code, stage, error.to_string())
+        }
+    }
+
+    /// A login that came to nothing.
+    pub(crate) fn login(error: AuthError) -> Self {
+        let (code, advice) = match &error {
+            AuthError::Unreachable(_) | AuthError::Vault(_) => (CONNECT, None),
+            AuthError::Forbidden(_) => {
+                (CONNECT, Some("Give `--allow-private-network` if that address is yours."))
+            }
+            AuthError::Unregistered(_) => (
+                PEER,
+                Some("Give `--client-id ID`, and `--client-secret env:NAME` if it has a secret."),
+            ),
+            AuthError::Setup(_) => (USAGE, None),
+            _ => (PEER, None),
+        };
+        let failure = Self::new(code, "login", error.to_string());
+        Self { advice: advice.map(str::to_owned), ..failure }
+    }
+
+    /// Logins that cannot be read or kept.
+    pub(crate) fn vault(error: &VaultError) -> Self {
+        Self::new(CONNECT, "login", error.to_string())
+    }
+
+    /// Nobody is logged in to this server.
+    pub(crate) fn logged_out(url: &str) -> Self {
+        Self::new(PEER, "whoami", format!("Nobody is logged in to `{url}`."))
+            .advice(format!("`trunkline login {}`", word(url)))
+    }
+
+    /// Says what to do if the server at this URL wants a login, another one, or more of it.
+    pub(crate) fn explain(&mut self, url: &str, way: Option<&Way>, has_header: bool) {
+        let login = format!("`trunkline login {}`", word(url));
+        match (self.status, way) {
+            (Some(401), None) if has_header => {
+                self.advice =
+                    Some(format!("Check the `Authorization` header, or leave it out and {login}."));
+            }
+            (Some(401), None) => {
+                self.cause = format!("`{url}` wants a login, and there is none.");
+                self.advice = Some(login);
+            }
+            // Where nobody has to be there, what went wrong has been said.
+            (Some(401), Some(way)) if !way.is_machine() && self.cause.contains(WANTS_LOGIN) => {
+                self.cause = format!("The login to `{url}` has ended.");
+                self.advice = Some(login);
+            }
+            (Some(401), Some(_)) => self.advice = None,
+            (Some(403), Some(way)) => {
+                if let Some(scopes) = way.lacks() {
+                    let scopes = scopes.to_string();
+                    self.cause = format!("The login to `{url}` lacks a scope that this takes.");
+                    self.advice =
+                        Some(format!("`trunkline login --scope {} {}`", word(&scopes), word(url)));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -161,12 +226,19 @@ impl From<ConnectError> for Failure {
         Self {
             advice: error.advice().map(str::to_owned),
             peer,
+            status: match &error.cause {
+                ConnectCause::Handshake(OpenError::Http(it)) => Some(it.status),
+                _ => None,
+            },
             exit: error.exit,
             stderr: lines(error.stderr.clone()),
             ..Self::new(code, error.stage(), cause)
         }
     }
 }
+
+/// What the rules of authorization say when only a person can help.
+const WANTS_LOGIN: &str = "wants a login";
 
 fn lines(mut stderr: Vec<String>) -> Vec<String> {
     stderr.retain(|line| !line.trim().is_empty());

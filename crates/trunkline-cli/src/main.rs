@@ -9,7 +9,9 @@ mod demo;
 mod failure;
 mod interrupt;
 mod json;
+mod logins;
 mod output;
+mod secret;
 mod target;
 mod usage;
 
@@ -47,6 +49,12 @@ enum Command {
     Complete(cmd::complete::Args),
     /// Asks whether a server is there.
     Ping(cmd::ping::Args),
+    /// Logs in to a server at a URL, so that calls are let in.
+    Login(Box<cmd::login::Args>),
+    /// Gives a login back and forgets it.
+    Logout(cmd::logout::Args),
+    /// Shows who is logged in where.
+    Whoami(cmd::whoami::Args),
 }
 
 impl Command {
@@ -60,6 +68,9 @@ impl Command {
             Self::Prompt(args) => args.target.json,
             Self::Complete(args) => args.target.json,
             Self::Ping(args) => args.target.json,
+            Self::Login(args) => args.json,
+            Self::Logout(args) => args.json,
+            Self::Whoami(args) => args.json,
         }
     }
 }
@@ -94,6 +105,9 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
         Some(Command::Prompt(args)) => cmd::prompt::run(args, screen).await,
         Some(Command::Complete(args)) => cmd::complete::run(args, screen).await,
         Some(Command::Ping(args)) => cmd::ping::run(args, screen).await,
+        Some(Command::Login(args)) => cmd::login::run(*args, screen).await,
+        Some(Command::Logout(args)) => cmd::logout::run(args, screen).await,
+        Some(Command::Whoami(args)) => cmd::whoami::run(args, screen).await,
     }
 }
 
@@ -119,7 +133,8 @@ Exit codes:
   2  the command line makes no sense
   3  there is no connection: the server did not start, refused the handshake or hung up;
      or the output cannot be written
-  4  the server answered with an error, or does not offer what was asked for
+  4  the server answered with an error, or does not offer what was asked for; or nobody is
+     logged in, or may
   5  it took too long
   128 and more: a signal, whose number is added to 128
 

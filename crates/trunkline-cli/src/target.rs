@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -11,6 +12,7 @@ use trunkline::{Limits, Revision};
 
 use crate::answer::{Answering, Host};
 use crate::failure::Failure;
+use crate::logins::{Logins, Profile, Way, certificate};
 use crate::output::Screen;
 
 /// Which server to talk to, and how.
@@ -60,8 +62,12 @@ enum FramingChoice {
 }
 
 impl Target {
-    /// Starts or reaches the server and shakes hands with it.
-    pub(crate) async fn connect(&self, screen: &Screen) -> Result<Client, Failure> {
+    /// Starts or reaches the server and shakes hands with it. If somebody logged in to it, calls are
+    /// let in by that.
+    pub(crate) async fn connect(
+        &self,
+        screen: &Screen,
+    ) -> Result<(Client, Option<Arc<Way>>), Failure> {
         let host = Host::new(&self.answering, screen, self.log.is_some())?;
         let mut builder = Client::builder("trunkline", env!("CARGO_PKG_VERSION"))
             .limits(self.limits())
@@ -76,15 +82,23 @@ impl Target {
             for (name, value) in &self.header {
                 builder = builder.header(name, value);
             }
-            for file in &self.cacert {
-                let pem = std::fs::read(file).map_err(|error| {
-                    let file = file.display();
-                    Failure::usage(format!("The certificate `{file}` cannot be read: {error}."))
-                        .advice("Give `--cacert` the path of a PEM file.")
-                })?;
-                builder = builder.root_certificate(&pem);
+            let login = self.login(url).await?;
+            let trusted = login.iter().flat_map(|(profile, _)| &profile.cacert);
+            for file in trusted.chain(self.cacert.iter().filter(|_| login.is_none())) {
+                builder = builder.root_certificate(&certificate(file)?);
             }
-            return Ok(builder.connect_http(url).await?);
+            let way = login.map(|(_, way)| way);
+            if let Some(way) = &way {
+                builder = builder.credentials(Arc::clone(way) as _);
+            }
+            return match builder.connect_http(url).await {
+                Ok(client) => Ok((client, way)),
+                Err(error) => {
+                    let mut failure = Failure::from(error);
+                    self.explain(&mut failure, way.as_deref());
+                    Err(failure)
+                }
+            };
         }
         let given = [("--header", self.header.is_empty()), ("--cacert", self.cacert.is_empty())];
         if let Some((option, _)) = given.iter().find(|(_, is_empty)| !is_empty) {
@@ -93,7 +107,32 @@ impl Target {
                 Failure::usage(why).advice("Set variables of the server with `--env NAME=VALUE`.")
             );
         }
-        Ok(builder.framing(self.framing()).connect(self.command(screen)).await?)
+        let client = builder.framing(self.framing()).connect(self.command(screen)).await?;
+        Ok((client, None))
+    }
+
+    /// Says what to do about a server that wants a login.
+    pub(crate) fn explain(&self, failure: &mut Failure, way: Option<&Way>) {
+        if let Some(url) = self.url() {
+            failure.explain(url, way, self.is_authorized());
+        }
+    }
+
+    /// The login that is kept for the server, unless the command line brings its own.
+    async fn login(&self, url: &str) -> Result<Option<(Profile, Arc<Way>)>, Failure> {
+        if self.is_authorized() {
+            return Ok(None);
+        }
+        // Where logins cannot be kept, there are none.
+        let Ok(logins) = Logins::open() else { return Ok(None) };
+        let Some(mut profile) = logins.find(url).await? else { return Ok(None) };
+        profile.cacert.extend(self.cacert.iter().cloned());
+        let way = Way::new(logins.way_in(&profile).await?);
+        Ok(Some((profile, Arc::new(way))))
+    }
+
+    fn is_authorized(&self) -> bool {
+        self.header.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
     }
 
     /// The server's URL, if it is no program.
@@ -139,7 +178,10 @@ impl Target {
 /// A command line in which the server's URL stands where a command would: without a `--`, the last
 /// word that is a URL is the server.
 pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
-    let is_about_servers = line.get(1).is_some_and(|it| it != "demo");
+    // These name it themselves.
+    let is_about_servers = line
+        .get(1)
+        .is_some_and(|it| ["demo", "login", "logout", "whoami"].iter().all(|verb| it != verb));
     if !is_about_servers || line.iter().any(|word| word == "--") {
         return line;
     }
@@ -154,6 +196,14 @@ fn is_url(word: &str) -> bool {
     let begins =
         |scheme: &str| word.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
     begins("http://") || begins("https://")
+}
+
+/// A server's URL.
+pub(crate) fn url(text: &str) -> Result<String, String> {
+    match is_url(text) {
+        true => Ok(text.to_owned()),
+        false => Err("give a URL that begins with http:// or https://".to_owned()),
+    }
 }
 
 /// `Name: value`.
@@ -210,6 +260,8 @@ mod tests {
         check("x read http://page -- srv", "x read http://page -- srv");
         check("x call get url=http://page -- srv", "x call get url=http://page -- srv");
         check("x demo --http http://a", "x demo --http http://a");
+        check("x login http://a --port 1", "x login http://a --port 1");
+        check("x whoami http://a --json", "x whoami http://a --json");
         check("x list srv", "x list srv");
     }
 }

@@ -73,14 +73,18 @@ fn with_dashes(line: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> 
 /// A command line as it would be typed.
 fn shown(line: &[OsString]) -> String {
     let words = line.iter().enumerate().map(|(place, word)| {
-        let word = if place == 0 { "trunkline".into() } else { word.to_string_lossy() };
-        let is_plain = |it: char| it.is_alphanumeric() || "-_=+:,./@%".contains(it);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word.into_owned(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        }
+        if place == 0 { "trunkline".to_owned() } else { self::word(&word.to_string_lossy()) }
     });
     format!("`{}`", words.collect::<Vec<_>>().join(" "))
+}
+
+/// A word as a shell takes it.
+pub(crate) fn word(text: &str) -> String {
+    let is_plain = |it: char| it.is_alphanumeric() || "-_=+:,./@%".contains(it);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 /// Whether `--json` stands before the server's command.

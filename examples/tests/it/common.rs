@@ -85,6 +85,24 @@ pub(crate) fn page(url: &str, path: &str) -> String {
     answer
 }
 
+/// Goes where a page leads, as a browser does.
+pub(crate) fn follow(url: &str) {
+    let mut next = Some(url.to_owned());
+    while let Some(url) = next {
+        let rest = url.trim_start_matches("http://");
+        let (address, path) = rest.split_at(rest.find('/').unwrap());
+        let mut stream = TcpStream::connect(address).unwrap();
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let head = answer.lines().take_while(|line| !line.is_empty());
+        let mut names = head.filter_map(|line| line.split_once(": "));
+        next = names.find(|it| it.0.eq_ignore_ascii_case("location")).map(|it| it.1.to_owned());
+        assert!(next.is_some() || answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         self.child.kill().unwrap();

@@ -11,6 +11,7 @@ mod http;
 mod lines;
 mod long_work;
 mod observe;
+mod protected;
 mod sample;
 mod secrets;
 mod state;

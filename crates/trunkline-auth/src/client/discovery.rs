@@ -129,37 +129,31 @@ impl OAuth {
         demand: &Demand,
         home: &Origin,
     ) -> Result<Option<ProtectedResource>, AuthError> {
-        let mut trouble = None;
+        let (mut silence, mut nonsense) = (None, None);
         for url in places(demand.metadata_url.as_deref(), &self.server) {
             if Origin::of(&url).is_none_or(|it| !it.is_private() && it != *home) {
                 return Err(insecure("the document that says who protects the server", &url));
             }
-            let document = match self.document(&url).await {
-                Ok(Some(answer)) => ProtectedResource::parse(&answer.body).map_err(|why| {
-                    AuthError::Unreachable(format!(
-                        "What is at `{}` does not say who protects the server: {}.",
-                        shown(&url),
-                        said(&why.to_string())
-                    ))
-                }),
+            let answer = match self.document(&url).await {
+                Ok(Some(answer)) => answer,
                 Ok(None) => continue,
                 Err(forbidden @ AuthError::Forbidden(_)) => return Err(forbidden),
-                Err(error) => Err(error),
+                Err(error) => {
+                    silence = silence.or(Some(error));
+                    continue;
+                }
             };
-            match document {
+            match ProtectedResource::parse(&answer.body) {
                 Ok(document) if issuer::is_resource_of(&document.resource, &self.server) => {
                     return Ok(Some(document));
                 }
                 Ok(document) => return Err(self.mismatch(&document.resource)),
-                // Some servers answer every path with a page.
-                Err(error) => trouble = trouble.or(Some(error)),
+                Err(why) => nonsense = nonsense.or(Some(unreadable(&url, &why.to_string()))),
             }
         }
-        // A page where there is no document is no reason to stop; silence is.
-        match trouble {
-            Some(error) if demand.metadata_url.is_some() => Err(error),
-            _ => Ok(None),
-        }
+        // Some servers answer every path with a page: that is no document, unless they say it is.
+        let nonsense = nonsense.filter(|_| demand.metadata_url.is_some());
+        silence.or(nonsense).map_or(Ok(None), Err)
     }
 
     fn mismatch(&self, resource: &str) -> AuthError {
@@ -296,6 +290,14 @@ impl OAuth {
             _ => Ok(None),
         }
     }
+}
+
+fn unreadable(url: &str, why: &str) -> AuthError {
+    AuthError::Unreachable(format!(
+        "What is at `{}` does not say who protects the server: {}.",
+        shown(url),
+        said(why)
+    ))
 }
 
 /// Where the document of a server may be, in the order to try: where it says, under its path, at

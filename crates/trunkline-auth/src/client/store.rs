@@ -130,7 +130,9 @@ impl<'a> Store<'a> {
     pub(super) async fn load(&self) -> Result<Option<Held>, AuthError> {
         let Some(pointer) = self.pointer().await? else { return Ok(None) };
         let kept = self.token(&pointer.issuer, &pointer.resource).await?;
-        Ok(kept.map(|it| Held::new(it, Came::Stored)))
+        let held = kept.map(|it| Held::new(it, Came::Stored));
+        // A bound token is worth nothing without its key.
+        Ok(held.filter(|it| !it.kept.is_bound || it.key.is_some()))
     }
 
     pub(super) async fn pointer(&self) -> Result<Option<Pointer>, AuthError> {

@@ -217,6 +217,12 @@ mod tests {
     }
 
     #[test]
+    fn a_head_is_shown_without_what_may_hold_a_token() {
+        let head = HeadView::new("GET", "/mcp", Some("q"), [("authorization", &b"Bearer abc"[..])]);
+        assert_eq!(format!("{head:?}"), "GET /mcp");
+    }
+
+    #[test]
     fn there_is_one_proof() {
         let sent = |values: &[&[u8]]| {
             let head = HeadView::new("POST", "/", None, values.iter().map(|it| ("DPoP", *it)));

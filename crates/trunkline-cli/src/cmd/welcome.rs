@@ -74,6 +74,7 @@ const CAN: &str =
     "  demo                                   serves a server that shows every feature
   list | call | read | prompt            uses any server over stdio: trunkline list -- COMMAND…
   complete | ping                        or over HTTP: trunkline list URL
+  login | logout | whoami                for servers at a URL that want to know who calls
 ";
 
 const NEXT: &str = "

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use trunkline::auth::HttpFetch;
 use trunkline::server::protect::{Hierarchy, JwtIssuer, Protect};
 use trunkline::server::{Http, ServerBuilder};
 use trunkline::{Principal, tool};
@@ -48,8 +50,11 @@ impl Login {
     }
 
     fn settings(&self, resource: &str) -> Result<Settings> {
-        let settings =
-            Settings::new().users(self.users()).scopes([ENTER, WRITE]).resource(resource);
+        let settings = Settings::new()
+            .users(self.users())
+            .scopes([ENTER, WRITE])
+            .resource(resource)
+            .client_documents();
         let mut settings = match &self.auth_approve {
             Some(user) => settings.approve_as(user),
             None => settings,
@@ -100,7 +105,9 @@ impl Protected {
             .hierarchy(Hierarchy::from([(WRITE, [ENTER])]))
             .name("The trunkline demo");
         let http = http.protect(protect)?;
-        let authority = Serving::start(Authority::new(issuer, settings), listener, None)?;
+        // Clients that are a URL are looked up; one on this machine may be on this machine.
+        let fetch = Arc::new(HttpFetch::for_server(&issuer));
+        let authority = Serving::start(Authority::new(issuer, settings), listener, Some(fetch))?;
         Ok(Self { http, authority, users: options.users() })
     }
 

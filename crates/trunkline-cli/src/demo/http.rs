@@ -41,7 +41,7 @@ pub(crate) fn run(
     options: &Options,
     login: &Login,
 ) -> Result<()> {
-    if !address.ip().is_loopback() && options.allow_host.is_empty() {
+    if !login.is_on() && !address.ip().is_loopback() && options.allow_host.is_empty() {
         bail!(
             "`{address}` can be reached from other machines, and this demo lets everybody in. \
              Serve it at `127.0.0.1`, or say with `--allow-host NAME` by which name it may be reached."

@@ -13,7 +13,7 @@ use trunkline_proto::http::{Refusal, door, reply};
 use trunkline_proto::server::{Memo, Server};
 use trunkline_proto::{Attached, Outgoing};
 use trunkline_wire::header::SESSION_ID;
-use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message};
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message};
 use trunkline_wire::revision::Era;
 
 use super::body::{HttpBody, read};
@@ -46,7 +46,7 @@ impl<H: Handler> Endpoint<H> {
             true => self.admit_listener(),
             false => self.admit(),
         };
-        let admitted = admitted.ok_or_else(|| overloaded(&incoming))?.with(&head.extensions);
+        let admitted = admitted.ok_or_else(|| overloaded(id_of(&incoming)))?.with(&head.extensions);
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match route {
@@ -95,9 +95,10 @@ impl<H: Handler> Endpoint<H> {
             return Err(Refusal::bad_request(malformed.to_error(), malformed.id.clone()));
         }
         if session.is_stuffed() {
-            return Err(overloaded(&incoming));
+            return Err(overloaded(id_of(&incoming)));
         }
-        let admitted = self.admit().ok_or_else(|| overloaded(&incoming))?.with(&head.extensions);
+        let admitted =
+            self.admit().ok_or_else(|| overloaded(id_of(&incoming)))?.with(&head.extensions);
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match session.post(incoming, false, Arc::new(admitted)).await {
@@ -251,7 +252,7 @@ fn is_dialect(incoming: &Incoming) -> bool {
         if trunkline_wire::dialect::is_dialect(method))
 }
 
-pub(super) fn id_of(incoming: &Incoming) -> Option<trunkline_wire::jsonrpc::Id> {
+pub(super) fn id_of(incoming: &Incoming) -> Option<Id> {
     match incoming {
         Incoming::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,
@@ -263,11 +264,11 @@ fn unacceptable() -> Refusal {
     Refusal::new(StatusCode::NOT_ACCEPTABLE, message)
 }
 
-fn overloaded(incoming: &Incoming) -> Refusal {
+pub(super) fn overloaded(id: Option<Id>) -> Refusal {
     Refusal {
         status: StatusCode::TOO_MANY_REQUESTS,
         error: ErrorObject::internal("overloaded", "Too many calls are open; try later."),
-        id: id_of(incoming),
+        id,
         allow: None,
         challenge: None,
     }

@@ -64,7 +64,7 @@ struct State {
 struct Working {
     key: CallKey,
     stop: Option<AbortHandle>,
-    _admitted: Option<Arc<Admitted>>,
+    admitted: Option<Arc<Admitted>>,
 }
 
 /// What is left to be done once the session is unlocked.
@@ -352,13 +352,17 @@ impl<H: Handler> Session<H> {
             let mut state = self.lock();
             let now = now();
             state.used = now;
-            state.calls.retain(|it| it.key != call);
+            let done = state.calls.iter().position(|it| it.key == call);
+            let done = done.map(|at| state.calls.swap_remove(at));
             // What a handler said before it finished goes out before its answer.
             while let Some(wish) = state.ears.try_wish() {
                 state.grant(wish, now);
             }
             state.core.handle(Input::Finished { call, outcome }, now);
-            let todo = state.act(None, now);
+            let mut todo = state.act(None, now);
+            if let Some(admitted) = done.and_then(|it| it.admitted) {
+                state.follow_on(&mut todo, &admitted);
+            }
             if state.leaving && state.calls.is_empty() {
                 state.leave(now);
             }
@@ -441,8 +445,8 @@ impl State {
                     self.wake_any(changed);
                 }
                 Output::Call(call) => {
-                    let (key, _admitted) = (call.key, admitted.cloned());
-                    self.calls.push(Working { key, stop: None, _admitted });
+                    let (key, admitted) = (call.key, admitted.cloned());
+                    self.calls.push(Working { key, stop: None, admitted });
                     todo.calls.push(*call);
                 }
                 Output::Abandon(call) => {
@@ -458,6 +462,16 @@ impl State {
             }
         }
         todo
+    }
+
+    /// What follows from a call that is done belongs to the same request.
+    fn follow_on(&mut self, todo: &mut Todo, admitted: &Arc<Admitted>) {
+        for call in &mut todo.calls {
+            call.attached = admitted.attached.clone();
+            if let Some(working) = self.calls.iter_mut().find(|it| it.key == call.key) {
+                working.admitted = Some(Arc::clone(admitted));
+            }
+        }
     }
 
     fn send(&mut self, message: &Outgoing, via: Option<Via>, dispatched: bool, now: Instant) {

@@ -1,6 +1,7 @@
 //! A server behind a gate: who is let in, what the others are told, and what belongs to whom. Over
 //! every revision and entrance.
 
+mod burdens;
 mod desk;
 mod entrances;
 mod owners;

@@ -31,6 +31,7 @@ mod http_service;
 mod http_streams;
 mod http_stress;
 mod layers;
+mod logins;
 mod observe;
 mod proxy;
 mod relay;

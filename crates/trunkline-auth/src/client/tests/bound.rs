@@ -95,6 +95,15 @@ fn nonces_are_used_where_they_are_asked_for() {
 }
 
 #[test]
+fn a_bound_token_without_its_key_is_no_login() {
+    let world = check(|it| it, &login());
+    for text in world.0.lock().unwrap().vault.values_mut() {
+        *text = text.replace("\"key\":\"", "\"key\":\"!");
+    }
+    assert_eq!(run(world.process().status()), Ok(None));
+}
+
+#[test]
 fn a_server_that_always_wants_another_nonce_is_left() {
     let mut script = login() + "call\n";
     for (sent, next) in

@@ -282,12 +282,57 @@ fn a_server_that_fails_is_not_taken_for_an_old_one() {
         > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
         < 503
         > GET https://mcp.example/.well-known/oauth-protected-resource
-        < failed It hung up.
+        < 404
+        ! `https://mcp.example/.well-known/oauth-protected-resource/mcp` answers with 503. Try again later.",
+    );
+    check(
+        |it| it,
+        "call
+        > MCP -
+        < 401
+        > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
+        < 404
+        > GET https://mcp.example/.well-known/oauth-protected-resource
+        < 200 <html>
         > GET https://mcp.example/.well-known/oauth-authorization-server
         < failed It hung up.
         > GET https://mcp.example/.well-known/openid-configuration
-        < 503
+        < 200 <html>
         ! `https://mcp.example/.well-known/oauth-authorization-server` cannot be reached: It hung up.",
+    );
+}
+
+#[test]
+fn a_place_that_a_server_names_must_have_its_document() {
+    let said = "call\n> MCP -\n< 401 Bearer resource_metadata=\"https://mcp.example/m\"\n";
+    check(
+        |it| it,
+        &[
+            said,
+            "> GET https://mcp.example/m
+            < 200 <html>
+            > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
+            < 404
+            > GET https://mcp.example/.well-known/oauth-protected-resource
+            < 404
+            ! What is at `https://mcp.example/m` does not say who protects the server: *",
+        ]
+        .concat(),
+    );
+    // If it is where everybody looks, that will do.
+    check(
+        |it| it,
+        &[
+            said,
+            "> GET https://mcp.example/m\n< 404\n",
+            &resource(""),
+            &issuer(""),
+            REGISTER,
+            VISIT,
+            EXCHANGE,
+            "> MCP Bearer t-1\n< 200\n= 200",
+        ]
+        .concat(),
     );
 }
 

@@ -11,7 +11,7 @@ use trunkline::{
     Answer, Args, Context, Revision, Server, ToolError, prompt, resource, skill, template, tool,
 };
 
-use super::desk::{Desk, Person};
+use super::desk::{Desk, Person, send};
 
 #[derive(Deserialize, JsonSchema)]
 #[allow(dead_code)]
@@ -190,4 +190,22 @@ async fn a_sealed_state_opens_for_its_owner_alone() {
     assert_eq!(stolen, expected);
     let done = alice.expect("tools/call", params).await;
     assert_eq!(done["content"][0]["text"], "Done.", "{done}");
+}
+
+#[tokio::test]
+async fn a_request_that_takes_several_calls_is_its_senders_to_the_end() {
+    let desk = Desk::new();
+    let address = desk.serve(&server()).await;
+    let mut alice = Person::open(address, Revision::V2025_03_26, desk.token("alice", "mcp")).await;
+    let ping = alice.guest.prepare("ping", json!({}));
+    let list = json!({ "jsonrpc": "2.0", "id": 77, "method": "mcp/listResources" });
+    let headers = alice.signed(alice.guest.headers(&ping));
+    for (id, body) in [(2, json!([ping, list])), (77, list.clone())] {
+        let (mut line, head) = send(address, "POST /mcp", &headers, &body.to_string()).await;
+        assert_eq!(head.status, 200);
+        let answers = line.json().await;
+        let list = answers.get(1).unwrap_or(&answers);
+        let found = list["result"].as_array().unwrap_or_else(|| panic!("{id}: {answers}"));
+        assert_eq!(found.len(), 6, "four pages of resources, two of templates: {answers}");
+    }
 }

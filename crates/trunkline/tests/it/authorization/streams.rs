@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use trunkline::{Context, Revision, Server, tool};
+use trunkline::{Context, Server, tool};
 use trunkline_testkit::http::{Head, Line};
 
 use super::desk::{Desk, Person, send};
@@ -74,6 +74,7 @@ fn server() -> Server {
     Server::builder("files", "1")
         .tool(tool("look", async || "Fine."))
         .tool(tool("steps", steps))
+        .tool(tool("write", async || "Done.").scopes(["files:write"]))
         .build()
 }
 
@@ -110,14 +111,21 @@ async fn a_stolen_session_is_not_there_for_another_good_token() {
 }
 
 #[tokio::test]
-async fn a_new_token_of_the_same_person_goes_on_with_the_session() {
+async fn a_new_token_of_the_same_person_goes_on_with_the_session_and_its_own_scopes() {
     let desk = Desk::new();
     let address = desk.serve(&server()).await;
-    let before = Person::open(address, Revision::V2025_11_25, desk.token("alice", "mcp")).await;
-    let token = desk.token("alice", "mcp files:read");
-    let mut after = Person::open(address, Revision::V2025_11_25, token).await;
-    after.guest.session = before.guest.session.clone();
-    after.expect("tools/call", json!({ "name": "look" })).await;
+    for revision in LEGACY {
+        let mut before = Person::open(address, revision, desk.token("alice", "mcp")).await;
+        let more = desk.token("alice", "mcp files:write");
+        let mut after = Person::open(address, revision, more).await;
+        after.guest.session = before.guest.session.clone();
+        let write = json!({ "name": "write" });
+        assert_eq!(before.ask("tools/call", write.clone()).await.0.status, 403, "{revision}");
+        after.guest.last_id = 10;
+        after.expect("tools/call", write.clone()).await;
+        assert_eq!(before.ask("tools/call", write).await.0.status, 403, "{revision}");
+        before.expect("tools/call", json!({ "name": "look" })).await;
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,283 @@
+//! `trunkline login URL`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use trunkline::Revision;
+use trunkline::auth::credentials::Credentials;
+use trunkline::auth::jose::Algorithm;
+use trunkline::auth::{AuthError, Login, Step};
+use trunkline::client::{Client, ClientBuilder, ConnectError};
+
+use super::whoami::{describe, to_json};
+use crate::failure::Failure;
+use crate::logins::{Logins, Person, Probe, Profile, Way};
+use crate::output::{Screen, Tone, one_line};
+use crate::secret::Source;
+use crate::target::url;
+
+/// Logs in to a server, so that calls are let in.
+#[derive(clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct Args {
+    /// The server.
+    #[arg(value_name = "URL", value_parser = url)]
+    url: String,
+    /// Open no browser: show the address of the page, and take the one it leads to from stdin too.
+    #[arg(long)]
+    no_browser: bool,
+    /// Ask for these scopes; may be given again.
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<String>,
+    /// Be this client, which was registered beforehand.
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// Where the secret of that client is: `env:NAME`, `file:PATH`, or `-` for stdin.
+    #[arg(long, value_name = "FROM", requires = "client_id")]
+    client_secret: Option<Source>,
+    /// Show the credentials of the client to this issuer alone.
+    #[arg(long, value_name = "ISSUER", requires = "client_id")]
+    issuer: Option<String>,
+    /// Be the client that this document describes, where the authorization server takes such.
+    #[arg(long, value_name = "URL", conflicts_with = "client_id")]
+    client_metadata_url: Option<String>,
+    /// Listen for the answer at this port of 127.0.0.1.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Listen for the answer at this address, which was registered beforehand.
+    #[arg(long, value_name = "URL", conflicts_with = "port")]
+    redirect_uri: Option<String>,
+    /// Bind the tokens to a key, so that nobody else can use them.
+    #[arg(long)]
+    dpop: bool,
+    /// Log in as the client itself, without a person.
+    #[arg(long, requires = "client_id", conflicts_with_all = PERSONAL)]
+    client_credentials: bool,
+    /// The key of the client, in place of a secret: a PEM file.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "client_credentials",
+        conflicts_with = "client_secret"
+    )]
+    private_key: Option<PathBuf>,
+    /// What to sign with the key, such as ES256 or RS256.
+    #[arg(long, value_name = "ALG", requires = "private_key", value_parser = algorithm)]
+    alg: Option<Algorithm>,
+    /// The key's name, if the authorization server knows several.
+    #[arg(long, value_name = "KID", requires = "private_key")]
+    key_id: Option<String>,
+    /// Let the server name an authorization server on this machine or a private network.
+    #[arg(long)]
+    allow_private_network: bool,
+    /// Trust certificates that were issued by one in this PEM file, too.
+    #[arg(long, value_name = "FILE")]
+    cacert: Vec<PathBuf>,
+    /// Speak only this revision, such as 2025-11-25.
+    #[arg(long, value_name = "REV")]
+    protocol: Option<Revision>,
+    /// Keep the login in the keyring of this machine, not in a file.
+    #[arg(long)]
+    keyring: bool,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
+    let logins = Logins::open()?;
+    // What is not said is as it was the last time.
+    let before = logins.find(&args.url).await?;
+    let profile = args.profile(before.clone())?;
+    let secret = match &args.client_secret {
+        Some(source) => Some(source.read()?),
+        None => match &before {
+            Some(before) if !profile.is_apart_from(before) => logins.secret(before).await?,
+            _ => None,
+        },
+    };
+    let oauth = profile.way_in(logins.vault(&profile), secret.clone())?;
+
+    tell(screen, "connect", &format!("asking `{}` what it wants to see", args.url));
+    let wanted = args.probe(&profile).await?;
+    let (watching, port) = (screen.clone(), args.port);
+    let oauth = oauth
+        .browser(Arc::new(Person::new(screen, args.no_browser, port)))
+        .progress(move |step| shown(&watching, &step));
+    let entered = oauth.login_after(wanted.as_deref().unwrap_or_default()).await;
+    let login = entered.map_err(|error| refused(error, wanted.is_some(), &args.url))?;
+    if let Some(before) = before.filter(|it| it.is_apart_from(&profile)) {
+        // Nobody would find it again.
+        let _ = logins.leave(&before).await;
+    }
+    logins.keep(&profile, secret.as_deref()).await?;
+
+    tell(screen, "check", "connecting with the login");
+    let name = args.check(&profile, Way::new(oauth)).await?;
+    args.report(screen, &logins, &profile, &login, &name)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// What was said, on top of what was said the last time.
+    fn profile(&self, before: Option<Profile>) -> Result<Profile, Failure> {
+        let mut profile = before.unwrap_or_else(|| Profile::new(&self.url));
+        if !self.scope.is_empty() {
+            let words = self.scope.iter().flat_map(|it| it.split_whitespace());
+            profile.scopes = words.map(str::to_owned).collect();
+        }
+        if self.client_id.is_some() {
+            // Another client has another everything.
+            profile.client_id.clone_from(&self.client_id);
+            profile.issuer.clone_from(&self.issuer);
+            profile.client_metadata_url = None;
+            profile.is_machine = self.client_credentials;
+            profile.private_key = match &self.private_key {
+                Some(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+                None => None,
+            };
+            profile.alg = self.alg.map(|it| it.name().to_owned());
+            profile.key_id.clone_from(&self.key_id);
+        }
+        if self.client_metadata_url.is_some() {
+            profile.client_metadata_url.clone_from(&self.client_metadata_url);
+            (profile.client_id, profile.is_machine) = (None, false);
+        }
+        if let Some(port) = self.port {
+            profile.redirect_uri = Some(format!("http://127.0.0.1:{port}/callback"));
+        } else if self.redirect_uri.is_some() {
+            profile.redirect_uri.clone_from(&self.redirect_uri);
+        }
+        for file in &self.cacert {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            if !profile.cacert.contains(&file) {
+                profile.cacert.push(file);
+            }
+        }
+        profile.dpop |= self.dpop;
+        profile.allow_private_network |= self.allow_private_network;
+        profile.keyring |= self.keyring || is_set("TRUNKLINE_KEYRING");
+        Ok(profile)
+    }
+
+    /// What the server wants to see of somebody who shows nothing; `None` if it wants nothing.
+    async fn probe(&self, profile: &Profile) -> Result<Option<Vec<String>>, Failure> {
+        let probe = Arc::new(Probe::default());
+        match self.connect(profile, Arc::clone(&probe) as _).await? {
+            Ok(client) => drop(client.close().await),
+            Err(error) if probe.heard().is_none() => return Err(error.into()),
+            Err(_) => {}
+        }
+        Ok(probe.heard())
+    }
+
+    /// Connects as calls will, and says who is there.
+    async fn check(&self, profile: &Profile, way: Way) -> Result<String, Failure> {
+        let way = Arc::new(way);
+        let client = match self.connect(profile, Arc::clone(&way) as _).await? {
+            Ok(client) => client,
+            Err(error) => {
+                let mut failure = Failure::from(error);
+                failure.explain(&self.url, Some(&way), false);
+                failure.cause = format!("The login is kept, but {}", lower(&failure.cause));
+                return Err(failure);
+            }
+        };
+        let name = client.server_info().map_or_else(String::new, |it| {
+            format!("{} {}", it.title.as_ref().unwrap_or(&it.name), it.version)
+        });
+        client.close().await;
+        Ok(name)
+    }
+
+    async fn connect(
+        &self,
+        profile: &Profile,
+        credentials: Arc<dyn Credentials>,
+    ) -> Result<Result<Client, ConnectError>, Failure> {
+        let mut builder: ClientBuilder =
+            Client::builder("trunkline", env!("CARGO_PKG_VERSION")).credentials(credentials);
+        if let Some(revision) = self.protocol {
+            builder = builder.protocol(revision);
+        }
+        for pem in profile.certificates()? {
+            builder = builder.root_certificate(&pem);
+        }
+        Ok(builder.connect_http(&self.url).await)
+    }
+
+    fn report(
+        &self,
+        screen: &Screen,
+        logins: &Logins,
+        profile: &Profile,
+        login: &Login,
+        name: &str,
+    ) -> Result<()> {
+        if self.json {
+            return screen.json(&to_json(profile, Some(login)));
+        }
+        let what = if name.is_empty() { String::new() } else { format!(" ({})", one_line(name)) };
+        screen.print(&format!("{}{what}", screen.tone(Tone::Good, "Logged in.")))?;
+        screen.print(&describe(screen, logins, profile, Some(login)))
+    }
+}
+
+fn shown(screen: &Screen, step: &Step) {
+    match step {
+        Step::Discovering(server) => {
+            tell(screen, "discover", &format!("looking for who gives logins for `{server}`"));
+        }
+        Step::Registering(issuer) => {
+            tell(screen, "register", &format!("becoming known to `{issuer}`"));
+        }
+        Step::Waiting(issuer) => {
+            tell(screen, "browser", &format!("waiting for you to log in at `{issuer}`"));
+        }
+        Step::Exchanging(issuer) => tell(screen, "token", &format!("asking `{issuer}` for it")),
+        // The report says so.
+        _ => {}
+    }
+}
+
+fn tell(screen: &Screen, label: &str, text: &str) {
+    screen.aside(label, &format!("{text} …"));
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|it| !it.is_empty() && it != "0")
+}
+
+/// A login that came to nothing.
+fn refused(error: AuthError, is_wanted: bool, url: &str) -> Failure {
+    let mut failure = Failure::login(error);
+    if !is_wanted {
+        failure.cause = format!(
+            "`{url}` lets clients in without a login. Asked for one, {}",
+            lower(&failure.cause)
+        );
+    }
+    failure
+}
+
+/// A sentence in the middle of another.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |it| it.to_lowercase().chain(letters).collect())
+}
+
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    Algorithm::parse(text).ok_or_else(|| {
+        let all: Vec<_> = Algorithm::ALL.iter().map(|it| it.name()).collect();
+        format!("choose one of {}", all.join(", "))
+    })
+}
+
+/// What only people need.
+const PERSONAL: [&str; 4] = ["no_browser", "port", "redirect_uri", "client_metadata_url"];
+
+const AFTER: &str = "\
+What is not said is as it was at the last login to the same server; `trunkline logout URL` forgets it.
+Logins are kept in a folder for you alone; `TRUNKLINE_LOGINS` names another one.";

@@ -1,0 +1,181 @@
+//! A server's URL → the login that this user keeps for it, and what lets calls in.
+//!
+//! ```text
+//! cli URL      how to log in there: client, scopes, key …          always in the folder
+//! secret URL   the client's secret, if it has one                  where the login is
+//! login …      what the rules of authorization keep                in the folder or the keyring
+//! ```
+
+mod person;
+mod profile;
+mod way;
+
+pub(crate) use person::Person;
+pub(crate) use profile::{Profile, certificate};
+pub(crate) use way::{Probe, Way};
+
+use std::sync::{Arc, OnceLock};
+
+use trunkline::auth::vault::{Vault, VaultError};
+use trunkline::auth::{FileVault, KeyringVault, Login, OAuth};
+
+use crate::failure::Failure;
+
+/// The logins of this user.
+pub(crate) struct Logins {
+    files: Arc<FileVault>,
+    keyring: OnceLock<Arc<KeyringVault>>,
+}
+
+impl Logins {
+    /// Those in the folder that `TRUNKLINE_LOGINS` names, or else in the usual one.
+    pub(crate) fn open() -> Result<Self, Failure> {
+        let files = match std::env::var_os("TRUNKLINE_LOGINS") {
+            Some(folder) if !folder.is_empty() => FileVault::new(folder),
+            _ => FileVault::usual().map_err(|error| {
+                Failure::vault(&error).advice("Name a folder in `TRUNKLINE_LOGINS`.")
+            })?,
+        };
+        Ok(Self { files: Arc::new(files), keyring: OnceLock::new() })
+    }
+
+    /// How to log in to a server, if somebody has.
+    pub(crate) async fn find(&self, url: &str) -> Result<Option<Profile>, Failure> {
+        if let Some(text) = self.files.get(&name(url)).await.map_err(broken)? {
+            return match serde_json::from_str(&text) {
+                Ok(profile) => Ok(Some(profile)),
+                Err(_) => Err(unreadable(url)),
+            };
+        }
+        // Another program of this user may have logged in.
+        let profile = Profile::new(url);
+        let is_there = self.login(&profile).await?.is_some();
+        Ok(is_there.then_some(profile))
+    }
+
+    /// Every server that somebody logged in to, in order.
+    pub(crate) async fn all(&self) -> Result<Vec<Profile>, Failure> {
+        let mut profiles = Vec::new();
+        for name in self.files.names().await.map_err(broken)? {
+            if let Some(url) = name.strip_prefix(PROFILE) {
+                profiles.extend(self.find(url).await?);
+            }
+        }
+        for login in OAuth::kept(&*self.files).await.map_err(Failure::login)? {
+            let is_known = |it: &Profile| key(it.server()) == key(&login.server);
+            if !profiles.iter().any(is_known) {
+                profiles.extend(self.find(&login.server).await?);
+            }
+        }
+        profiles.sort_by(|one, other| one.server().cmp(other.server()));
+        Ok(profiles)
+    }
+
+    /// What is kept of a login, to be shown.
+    pub(crate) async fn login(&self, profile: &Profile) -> Result<Option<Login>, Failure> {
+        let oauth = profile.way_in(self.vault(profile), None)?;
+        oauth.status().await.map_err(Failure::login)
+    }
+
+    /// The way in that a profile describes.
+    pub(crate) async fn way_in(&self, profile: &Profile) -> Result<OAuth, Failure> {
+        let vault = self.vault(profile);
+        let secret = vault.get(&secret(profile.server())).await.map_err(broken)?;
+        profile.way_in(vault, secret)
+    }
+
+    /// Keeps how to log in, and the client's secret if there is one.
+    pub(crate) async fn keep(
+        &self,
+        profile: &Profile,
+        client_secret: Option<&str>,
+    ) -> Result<(), Failure> {
+        let text = serde_json::to_string(profile).expect("texts and lists have a JSON form");
+        if let Some(client_secret) = client_secret {
+            let put = self.vault(profile);
+            put.put(&secret(profile.server()), client_secret).await.map_err(broken)?;
+        }
+        self.files.put(&name(profile.server()), &text).await.map_err(broken)
+    }
+
+    /// The client's secret of an earlier login.
+    pub(crate) async fn secret(&self, profile: &Profile) -> Result<Option<String>, Failure> {
+        self.vault(profile).get(&secret(profile.server())).await.map_err(broken)
+    }
+
+    /// Gives a login back and forgets all about it.
+    pub(crate) async fn leave(&self, profile: &Profile) -> Result<(), Failure> {
+        // The key may have gone; what can be forgotten is.
+        let left = match self.way_in(profile).await {
+            Ok(oauth) => oauth.logout().await.map_err(Failure::login),
+            Err(failure) => Err(failure),
+        };
+        self.vault(profile).remove(&secret(profile.server())).await.map_err(broken)?;
+        self.files.remove(&name(profile.server())).await.map_err(broken)?;
+        left
+    }
+
+    /// Where a login lies, in words.
+    pub(crate) fn place(&self, profile: &Profile) -> String {
+        let folder = self.files.folder().display();
+        match profile.keyring {
+            true => format!("{folder}, sealed by the keyring"),
+            false => folder.to_string(),
+        }
+    }
+
+    pub(crate) fn vault(&self, profile: &Profile) -> Arc<dyn Vault> {
+        if !profile.keyring {
+            return Arc::clone(&self.files) as _;
+        }
+        let keyring = || Arc::new(KeyringVault::new(self.files.folder()));
+        Arc::clone(self.keyring.get_or_init(keyring)) as _
+    }
+}
+
+/// A URL in which what does not matter is written in one way.
+fn key(url: &str) -> String {
+    let url = url.split('#').next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    format!("{}://{}{slash}{path}", scheme.to_ascii_lowercase(), host.to_ascii_lowercase())
+}
+
+fn name(url: &str) -> String {
+    format!("{PROFILE}{}", key(url))
+}
+
+fn secret(url: &str) -> String {
+    format!("secret {}", key(url))
+}
+
+fn broken(error: VaultError) -> Failure {
+    Failure::vault(&error)
+}
+
+fn unreadable(url: &str) -> Failure {
+    let why = format!("What is kept of the login to `{url}` cannot be understood.");
+    Failure::vault(&VaultError(why))
+        .advice(format!("Forget it with `trunkline logout {url}`, then log in again."))
+}
+
+const PROFILE: &str = "cli ";
+
+#[cfg(test)]
+mod tests {
+    use super::key;
+
+    #[test]
+    fn a_server_is_found_however_its_address_is_written() {
+        for (written, expected) in [
+            ("https://MCP.example", "https://mcp.example/"),
+            ("HTTPS://mcp.example/", "https://mcp.example/"),
+            ("https://mcp.example/Mcp", "https://mcp.example/Mcp"),
+            ("https://mcp.example/mcp/", "https://mcp.example/mcp/"),
+            ("https://mcp.example?a=B#c", "https://mcp.example/?a=B"),
+        ] {
+            assert_eq!(key(written), expected, "{written}");
+        }
+    }
+}

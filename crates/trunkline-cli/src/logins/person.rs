@@ -1,0 +1,133 @@
+//! A page that a person has to see → the address it led to: heard at a port of this machine, or
+//! pasted by the person.
+
+use std::io;
+use std::thread;
+
+use tokio::sync::mpsc;
+use trunkline::auth::browser::{Browser, Visit};
+use trunkline::auth::{Loopback, Pending};
+
+use crate::output::{Screen, one_line};
+
+/// Sends a person to a page, by a browser or by showing its address.
+pub(crate) struct Person {
+    inner: Loopback,
+    screen: Screen,
+    /// Whether the address is shown and nothing is opened.
+    shows: bool,
+    /// The only port to listen at.
+    port: Option<u16>,
+}
+
+impl Person {
+    pub(crate) fn new(screen: &Screen, shows: bool, port: Option<u16>) -> Self {
+        // The address is shown in any case: a browser may not open, or not the right one.
+        let inner = Loopback::new().tell(|_| {});
+        let inner = if shows { inner.without_opening() } else { inner };
+        Self { inner, screen: screen.clone(), shows, port }
+    }
+}
+
+impl Browser for Person {
+    fn prepare<'a>(
+        &'a self,
+        redirect_uris: &'a [String],
+    ) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+        Box::pin(async move {
+            if let Some(port) = self.port
+                && !redirect_uris.is_empty()
+                && !redirect_uris.iter().any(|it| it.contains(&format!(":{port}/")))
+            {
+                return Err(format!("None of the registered addresses has the port {port}."));
+            }
+            let inner = self.inner.prepare(redirect_uris).await?;
+            let page = Page { inner, screen: self.screen.clone(), shows: self.shows };
+            Ok(Box::new(page) as Box<dyn Visit>)
+        })
+    }
+}
+
+struct Page {
+    inner: Box<dyn Visit>,
+    screen: Screen,
+    shows: bool,
+}
+
+impl Visit for Page {
+    fn redirect_uri(&self) -> &str {
+        self.inner.redirect_uri()
+    }
+
+    fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
+        Box::pin(async move {
+            let at = self.inner.redirect_uri().to_owned();
+            let first = match self.shows {
+                true => "Open this page in a browser:",
+                false => "If no browser opens, open this page in one:",
+            };
+            self.screen.say(&format!("{first}\n\n  {}\n\n", one_line(&url)));
+            if !self.shows && !self.screen.is_interactive() {
+                return self.inner.go(url).await;
+            }
+            self.screen.say(&format!(
+                "A browser on another machine ends at an address that it cannot open: \
+                 `{}?…`.\nPaste that address here.\n",
+                one_line(&at),
+            ));
+            tokio::select! {
+                heard = self.inner.go(url) => heard,
+                query = pasted(&at, &self.screen) => Ok(query),
+            }
+        })
+    }
+}
+
+/// The query of the address that somebody pastes.
+async fn pasted(at: &str, screen: &Screen) -> String {
+    let (sender, mut lines) = mpsc::channel(1);
+    // Nobody can take a line back that a thread already waits for, so the thread is left behind.
+    thread::spawn(move || {
+        for line in io::stdin().lines() {
+            let Ok(line) = line else { return };
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    while let Some(line) = lines.recv().await {
+        match query(at, &line) {
+            Some(query) => return query.to_owned(),
+            None if line.trim().is_empty() => {}
+            None => screen.aside("login", &format!("That address does not begin with `{at}?`.")),
+        }
+    }
+    // Nobody pastes anything any more.
+    std::future::pending().await
+}
+
+fn query<'a>(at: &str, line: &'a str) -> Option<&'a str> {
+    let rest = line.trim().strip_prefix(at)?.strip_prefix('?')?;
+    rest.split('#').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::query;
+
+    #[test]
+    fn only_the_address_that_was_waited_for_is_taken() {
+        let at = "http://127.0.0.1:8765/callback";
+        for (line, expected) in [
+            ("http://127.0.0.1:8765/callback?code=a&state=b", Some("code=a&state=b")),
+            ("  http://127.0.0.1:8765/callback?code=a#_=_ \n", Some("code=a")),
+            ("http://127.0.0.1:8765/callback", None),
+            ("http://127.0.0.1:8766/callback?code=a", None),
+            ("http://127.0.0.1:8765/callbacks?code=a", None),
+            ("https://evil.example/?code=a", None),
+            ("code=a", None),
+        ] {
+            assert_eq!(query(at, line), expected, "{line}");
+        }
+    }
+}

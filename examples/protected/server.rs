@@ -1,0 +1,42 @@
+//! How do I let in only those who may come? An authorization server vouches for people, this server
+//! checks what it says, and some tools take more than others.
+//!
+//! `trunkline demo --http --auth` has an authorization server to try it with.
+
+use std::error::Error;
+
+use trunkline::server::bind;
+use trunkline::server::protect::{JwtIssuer, Protect};
+use trunkline::{Principal, Server, tool};
+
+/// Says who is calling.
+#[tool]
+async fn whoami(who: Principal) -> String {
+    who.subject
+}
+
+/// Writes a note.
+#[tool(scopes = ["notes:write"])]
+async fn write(who: Principal, text: String) -> String {
+    format!("{} writes: {text}", who.subject)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let issuer = args.next().ok_or("Say who vouches for people, such as `https://id.example`.")?;
+    let address = args.next().unwrap_or_else(|| "127.0.0.1:8000".to_owned());
+    let listener = bind(address).await?;
+    // Behind a proxy this is the address that people know.
+    let url = format!("http://{}/mcp", listener.local_addr()?);
+    let protect = Protect::new(&*url)
+        .jwt(JwtIssuer::new(issuer))
+        .scopes_required(["notes"])
+        .hierarchy([("notes:write", ["notes"])])
+        .name("Notes");
+    let server = Server::builder("notes", "1.0.0").tool(whoami).tool(write).build();
+    let http = server.http().protect(protect)?;
+    eprintln!("Listening at {url}");
+    http.serve(listener, std::future::pending()).await?;
+    Ok(())
+}
