@@ -3,6 +3,7 @@ use std::process::{Command, Stdio};
 
 use tokio::net::TcpListener;
 use trunkline::Revision;
+use trunkline::serde_json::json;
 use trunkline_authority::{Authority, Serving, Settings};
 
 use crate::common::{ERAS, Served, builder, example, follow, text};
@@ -49,7 +50,8 @@ async fn a_token_lets_in_and_nothing_else_does() {
     for revision in ERAS {
         let bob = with(revision, token("notes")).connect_http(&served.url).await.unwrap();
         assert_eq!(text(&bob.call_tool("whoami", ()).await.unwrap()), "bob");
-        let error = bob.call::<String>("write", [("text", "hello")]).await.unwrap_err().to_string();
+        let error =
+            bob.call::<String>("write", json!({ "text": "hello" })).await.unwrap_err().to_string();
         assert!(error.contains("403"), "{error}");
         let other = authority.token("bob", "http://127.0.0.1:1/mcp", "notes", now);
         let error = with(revision, other).connect_http(&served.url).await.unwrap_err().to_string();

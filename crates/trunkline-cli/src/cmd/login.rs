@@ -1,6 +1,6 @@
 //! `trunkline login URL`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let logins = Logins::open()?;
     // What is not said is as it was the last time.
     let before = logins.find(&args.url).await?;
-    let profile = args.profile(before.clone())?;
+    let profile = args.profile(before.clone());
     let secret = match &args.client_secret {
         Some(source) => Some(source.read()?),
         None => match &before {
@@ -122,7 +122,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
 
 impl Args {
     /// What was said, on top of what was said the last time.
-    fn profile(&self, before: Option<Profile>) -> Result<Profile, Failure> {
+    fn profile(&self, before: Option<Profile>) -> Profile {
         let mut profile = before.unwrap_or_else(|| Profile::new(&self.url));
         if !self.scope.is_empty() {
             let words = self.scope.iter().flat_map(|it| it.split_whitespace());
@@ -134,10 +134,7 @@ impl Args {
             profile.issuer.clone_from(&self.issuer);
             profile.client_metadata_url = None;
             profile.is_machine = self.client_credentials;
-            profile.private_key = match &self.private_key {
-                Some(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-                None => None,
-            };
+            profile.private_key = self.private_key.as_deref().map(absolute);
             profile.alg = self.alg.map(|it| it.name().to_owned());
             profile.key_id.clone_from(&self.key_id);
         }
@@ -151,7 +148,7 @@ impl Args {
             profile.redirect_uri.clone_from(&self.redirect_uri);
         }
         for file in &self.cacert {
-            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            let file = absolute(file);
             if !profile.cacert.contains(&file) {
                 profile.cacert.push(file);
             }
@@ -159,7 +156,7 @@ impl Args {
         profile.dpop |= self.dpop;
         profile.allow_private_network |= self.allow_private_network;
         profile.keyring |= self.keyring || is_set("TRUNKLINE_KEYRING");
-        Ok(profile)
+        profile
     }
 
     /// What the server wants to see of somebody who shows nothing; `None` if it wants nothing.
@@ -244,6 +241,11 @@ fn shown(screen: &Screen, step: &Step) {
 
 fn tell(screen: &Screen, label: &str, text: &str) {
     screen.aside(label, &format!("{text} …"));
+}
+
+/// A path that means the same in another folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn is_set(variable: &str) -> bool {

@@ -14,19 +14,37 @@ use crate::output::{Screen, one_line};
 pub(crate) struct Person {
     inner: Loopback,
     screen: Screen,
-    /// Whether the address is shown and nothing is opened.
-    shows: bool,
+    /// Whether the answer may be pasted.
+    pastes: bool,
     /// The only port to listen at.
     port: Option<u16>,
 }
 
 impl Person {
     pub(crate) fn new(screen: &Screen, shows: bool, port: Option<u16>) -> Self {
-        // The address is shown in any case: a browser may not open, or not the right one.
-        let inner = Loopback::new().tell(|_| {});
+        let pastes = shows || screen.is_interactive();
+        let on = screen.clone();
+        // It is told after it was found to be a page and nothing else.
+        let inner = Loopback::new().tell(move |page| show(&on, page, shows, pastes));
         let inner = if shows { inner.without_opening() } else { inner };
-        Self { inner, screen: screen.clone(), shows, port }
+        Self { inner, screen: screen.clone(), pastes, port }
     }
+}
+
+/// A browser may not open, or not the right one, so the address is shown in any case.
+fn show(screen: &Screen, page: &str, shows: bool, pastes: bool) {
+    let first = match shows {
+        true => "Open this page in a browser:",
+        false => "If no browser opens, open this page in one:",
+    };
+    let last = match pastes {
+        true => {
+            "A browser on another machine ends at an address of this one, which it cannot open.\n\
+             Paste that address here.\n"
+        }
+        false => "",
+    };
+    screen.say(&format!("{first}\n\n  {}\n\n{last}", one_line(page)));
 }
 
 impl Browser for Person {
@@ -42,7 +60,7 @@ impl Browser for Person {
                 return Err(format!("None of the registered addresses has the port {port}."));
             }
             let inner = self.inner.prepare(redirect_uris).await?;
-            let page = Page { inner, screen: self.screen.clone(), shows: self.shows };
+            let page = Page { inner, screen: self.screen.clone(), pastes: self.pastes };
             Ok(Box::new(page) as Box<dyn Visit>)
         })
     }
@@ -51,7 +69,7 @@ impl Browser for Person {
 struct Page {
     inner: Box<dyn Visit>,
     screen: Screen,
-    shows: bool,
+    pastes: bool,
 }
 
 impl Visit for Page {
@@ -61,20 +79,10 @@ impl Visit for Page {
 
     fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
         Box::pin(async move {
-            let at = self.inner.redirect_uri().to_owned();
-            let first = match self.shows {
-                true => "Open this page in a browser:",
-                false => "If no browser opens, open this page in one:",
-            };
-            self.screen.say(&format!("{first}\n\n  {}\n\n", one_line(&url)));
-            if !self.shows && !self.screen.is_interactive() {
+            if !self.pastes {
                 return self.inner.go(url).await;
             }
-            self.screen.say(&format!(
-                "A browser on another machine ends at an address that it cannot open: \
-                 `{}?…`.\nPaste that address here.\n",
-                one_line(&at),
-            ));
+            let at = self.inner.redirect_uri().to_owned();
             tokio::select! {
                 heard = self.inner.go(url) => heard,
                 query = pasted(&at, &self.screen) => Ok(query),

@@ -3,6 +3,7 @@
 mod broken;
 mod machine;
 mod place;
+mod programs;
 
 use serde_json::Value;
 use trunkline_authority::Settings;

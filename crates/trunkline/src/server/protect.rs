@@ -27,7 +27,7 @@
 
 use std::sync::Arc;
 
-use trunkline_auth::address::Guard;
+use trunkline_auth::address::{Guard, Reach};
 pub use trunkline_auth::jose::{Algorithm, Jwks};
 pub use trunkline_auth::resource::{Dpop, Gate, Introspection, JwtIssuer, Misconfigured, Protect};
 pub use trunkline_auth::scope::Hierarchy;
@@ -36,9 +36,9 @@ use trunkline_transport::auth::HttpFetch;
 use super::Http;
 
 impl Http {
-    /// Lets in only those whose tokens are good. Keys and introspections are fetched as the
-    /// server's own place allows: a public server asks public addresses, one on this machine asks
-    /// this machine too. [`Self::gate`] takes a gate that fetches otherwise.
+    /// Lets in only those whose tokens are good. Keys and introspections are fetched from the
+    /// issuers named here, also on a private network or on this machine: nobody else says where.
+    /// [`Self::gate`] takes a gate that fetches otherwise.
     ///
     /// ```
     /// # use trunkline::{Server, server::protect::Protect};
@@ -56,7 +56,7 @@ impl Http {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn protect(self, protect: Protect) -> Result<Self, Misconfigured> {
-        let guard = Guard::for_server(protect.resource());
+        let guard = Guard::new(Reach::Local);
         Ok(self.gate(Gate::new(protect, Arc::new(HttpFetch::new(guard)))?))
     }
 

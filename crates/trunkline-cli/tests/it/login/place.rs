@@ -110,6 +110,8 @@ impl Demo {
     pub(crate) async fn start(name: &str) -> Self {
         let mut command = Command::new(TRUNKLINE);
         command.args(["demo", "--http", "127.0.0.1:0", "--auth", "--auth-approve", "alice"]);
+        // The next port may be taken.
+        command.args(["--auth-address", "127.0.0.1:0"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.kill_on_drop(true).spawn().expect("the binary was built");
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
