@@ -165,7 +165,6 @@ impl Failure {
             (Some(401), Some(_)) => self.advice = None,
             (Some(403), Some(way)) => {
                 if let Some(scopes) = way.lacks() {
-                    let scopes = scopes.to_string();
                     self.cause = format!("The login to `{url}` lacks a scope that this takes.");
                     self.advice =
                         Some(format!("`trunkline login --scope {} {}`", word(&scopes), word(url)));

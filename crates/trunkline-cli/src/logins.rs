@@ -14,6 +14,7 @@ pub(crate) use person::Person;
 pub(crate) use profile::{Profile, certificate};
 pub(crate) use way::{Probe, Way};
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use trunkline::auth::vault::{Vault, VaultError};
@@ -117,10 +118,10 @@ impl Logins {
 
     /// Where a login lies, in words.
     pub(crate) fn place(&self, profile: &Profile) -> String {
-        let folder = self.files.folder().display();
+        let folder = shown(self.files.folder());
         match profile.keyring {
             true => format!("{folder}, sealed by the keyring"),
-            false => folder.to_string(),
+            false => folder,
         }
     }
 
@@ -130,6 +131,15 @@ impl Logins {
         }
         let keyring = || Arc::new(KeyringVault::new(self.files.folder()));
         Arc::clone(self.keyring.get_or_init(keyring)) as _
+    }
+}
+
+/// A folder as people write it.
+fn shown(folder: &Path) -> String {
+    let home = std::env::var_os("HOME").filter(|it| !it.is_empty());
+    match home.and_then(|home| folder.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => folder.display().to_string(),
     }
 }
 

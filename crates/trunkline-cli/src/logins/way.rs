@@ -3,14 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use trunkline::auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
-use trunkline::auth::scope::Scopes;
-use trunkline::auth::{OAuth, Pending, challenge};
+use trunkline::auth::{OAuth, Pending};
 
 /// Lets calls in with a login that was made before. What only a person could do, it leaves to the
 /// person.
 pub(crate) struct Way {
     oauth: OAuth,
-    lack: Mutex<Option<Scopes>>,
+    lack: Mutex<Option<String>>,
 }
 
 impl Way {
@@ -19,7 +18,7 @@ impl Way {
     }
 
     /// The scopes to log in with, if those of this login did not suffice.
-    pub(crate) fn lacks(&self) -> Option<Scopes> {
+    pub(crate) fn lacks(&self) -> Option<String> {
         self.lack.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -29,12 +28,18 @@ impl Way {
     }
 
     async fn note(&self, refusal: Refused<'_>) {
-        let Some(needed) = needed(refusal) else { return };
+        let Some(needed) = needed(refusal.challenges) else { return };
         let login = self.oauth.status().await.ok().flatten();
-        let granted: Scopes = login.into_iter().flat_map(|it| it.scopes).collect();
-        if needed.as_slice().iter().any(|it| !granted.contains(it)) {
+        let mut scopes = login.map(|it| it.scopes).unwrap_or_default();
+        let had = scopes.len();
+        for scope in needed.split_whitespace() {
+            if !scopes.iter().any(|it| it == scope) {
+                scopes.push(scope.to_owned());
+            }
+        }
+        if scopes.len() > had {
             let mut lack = self.lack.lock().unwrap_or_else(PoisonError::into_inner);
-            *lack = Some(granted.union(&needed));
+            *lack = Some(scopes.join(" "));
         }
     }
 }
@@ -64,11 +69,12 @@ impl Credentials for Way {
     }
 }
 
-/// The scopes that a refused request needs.
-fn needed(refusal: Refused<'_>) -> Option<Scopes> {
-    let challenges = challenge::parse(refusal.challenges);
-    let told = challenges.iter().find(|it| it.param("error") == Some("insufficient_scope"))?;
-    told.param("scope").map(Scopes::parse)
+/// The scopes that a refused request needs. For advice alone: what is done about a challenge, the
+/// rules of authorization decide.
+fn needed(challenges: &[String]) -> Option<&str> {
+    let told = challenges.iter().find(|it| it.contains("insufficient_scope"))?;
+    let (_, rest) = told.split_once("scope=\"")?;
+    rest.split_once('"').map(|(scopes, _)| scopes)
 }
 
 /// Knocks without a login and remembers what is asked for.
@@ -102,4 +108,24 @@ impl Credentials for Probe {
     }
 
     fn nonce(&self, _: Target<'_>, _: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needed;
+
+    #[test]
+    fn needed_scopes_are_read_from_the_challenge() {
+        for (challenge, expected) in [
+            (
+                r#"Bearer error="insufficient_scope", scope="a b", resource_metadata="x""#,
+                Some("a b"),
+            ),
+            (r#"Bearer scope="a", error="insufficient_scope""#, Some("a")),
+            (r#"Bearer error="insufficient_scope""#, None),
+            (r#"Bearer error="invalid_token", scope="a""#, None),
+        ] {
+            assert_eq!(needed(&[challenge.to_owned()]), expected, "{challenge}");
+        }
+    }
 }

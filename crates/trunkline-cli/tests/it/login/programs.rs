@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use trunkline_authority::Settings;
 
@@ -46,15 +47,18 @@ impl Drop for Desktop {
 async fn a_browser_is_opened_with_the_page_alone() {
     let opener = r#"echo "$# $1" > FOLDER/opened"#;
     let desktop = Desktop::new("browser", &[("xdg-open", opener), ("open", opener)]);
+    let opened = Path::new(&desktop.0).join("opened");
+    assert!(Command::new("mkfifo").arg(&opened).status().expect("it is installed").success());
     let place = Place::open("opened", Settings::new().approve_as("alice")).await;
     let mut login = place.start_with(&["login", &place.url], &[("PATH", &desktop.path())]);
     let page = login.page().await;
+    let told = tokio::task::spawn_blocking(|| fs::read_to_string(opened).unwrap()).await.unwrap();
+    assert_eq!(told, format!("1 {page}\n"));
     pages(&page).await;
     let found = login.end().await;
     assert_eq!(found.code, 0, "{}", found.stderr);
     assert!(found.stderr.contains("If no browser opens, open this page"), "{}", found.stderr);
     assert!(!found.stderr.contains("Paste"), "nobody sits at a terminal: {}", found.stderr);
-    assert_eq!(desktop.text("opened"), format!("1 {page}\n"));
 }
 
 #[tokio::test]
