@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import { assert, Checks } from '../check.mjs';
 import { start } from '../http.mjs';
 import { visit } from './browser.mjs';
-import { openIdProvider } from './oidc.mjs';
 
 const [which, trunkline] = process.argv.slice(2);
 if (!['fastmcp', 'oidc'].includes(which) || trunkline === undefined) {
@@ -70,18 +69,18 @@ class User {
         return outcome;
     }
 
-    /** Logs in, with a browser of our own at the URL that is printed; that URL. */
+    /** Logs in, with a browser of our own at each URL that is printed; what these ask for. */
     async logIn(url, ...more) {
-        let opened;
-        let page;
+        const opened = new Map();
         const outcome = await this.run(['login', String(url), '--no-browser', ...more], (said) => {
-            opened ??= /https?:\/\/\S+code_challenge=\S+(?=\s)/.exec(said)?.[0];
-            if (opened !== undefined) page ??= visit(opened);
+            for (const [page] of said.matchAll(/https?:\/\/\S+code_challenge=\S+(?=\s)/g)) {
+                if (!opened.has(page)) opened.set(page, visit(page));
+            }
         });
         assert.equal(outcome.code, 0, outcome.said);
-        assert.ok(opened, `no URL to open in: ${outcome.said}`);
-        assert.equal((await page).status, 200);
-        return new URL(opened);
+        assert.notEqual(opened.size, 0, `no URL to open in: ${outcome.said}`);
+        for (const { status, at } of await Promise.all(opened.values())) assert.equal(status, 200, String(at));
+        return [...opened.keys()].map((page) => new URL(page).searchParams);
     }
 }
 
@@ -101,7 +100,8 @@ async function fastmcp() {
     const user = new User();
     await check('before the login a call says how to log in', () => user.bad(/trunkline login/, 'call', 'seen', url));
     await check('logs in', async () => {
-        const asked = (await user.logIn(url)).searchParams;
+        const [asked, ...more] = await user.logIn(url);
+        assert.equal(more.length, 0, 'one page is enough');
         assert.equal(asked.get('code_challenge_method'), 'S256');
         assert.equal(asked.get('resource'), url);
         assert.equal(asked.get('scope'), 'read');
@@ -129,6 +129,12 @@ async function fastmcp() {
         await user.good('logout', url);
         await user.bad(/trunkline login/, 'call', 'seen', url);
     });
+    await check('its tokens are gone', async () => {
+        const other = new User();
+        await other.logIn(url);
+        const { clients, refresh_tokens: tokens } = (await other.json('call', 'seen', url)).structuredContent;
+        assert.deepEqual({ clients, tokens }, { clients: 2, tokens: 1 });
+    });
     await stop();
 }
 
@@ -141,7 +147,7 @@ async function ours(provider) {
     return { url, stop: server.stop };
 }
 
-async function oidc() {
+async function oidc(openIdProvider) {
     checks.prefix = 'auth cli oidc-provider';
     const provider = await openIdProvider({ scopes: ['notes', 'notes:write'] });
     provider.givesFor(1);
@@ -149,13 +155,14 @@ async function oidc() {
     const user = new User();
     await check('before the login a call says how to log in', () => user.bad(/trunkline login/, 'call', 'whoami', url));
     await check('registers and logs in', async () => {
-        const asked = (await user.logIn(url)).searchParams;
+        const [asked, ...more] = await user.logIn(url);
+        assert.equal(more.length, 0, 'one page is enough');
         assert.equal(asked.get('code_challenge_method'), 'S256');
         assert.equal(asked.get('resource'), url);
-        const [client] = provider.clients();
+        const [client] = provider.all('Client');
         assert.equal(client.application_type, 'native');
-        assert.deepEqual(provider.seen.map(({ grant }) => grant), ['authorization_code']);
-        assert.equal(provider.seen[0].resource, url);
+        const [{ grant, resource, type }] = provider.seen;
+        assert.deepEqual({ grant, resource, type }, { grant: 'authorization_code', resource: url, type: 'Bearer' });
     });
     await check('lists and calls as who it is', async () => {
         assert.match((await user.good('list', 'tools', url)).out, /\bwhoami\b/);
@@ -172,20 +179,26 @@ async function oidc() {
     });
     await check('is told which scope a tool needs, and gets it', async () => {
         await user.bad(/notes:write/, 'call', 'write', 'text=hello', url);
-        await user.logIn(url, '--scope', 'notes:write');
+        // The provider holds a client to the scopes that it registered with, so it has to register anew.
+        const asked = await user.logIn(url, '--scope', 'notes:write');
+        assert.equal(asked.at(-1).get('scope'), 'notes notes:write offline_access');
         assert.deepEqual(texts(await user.json('call', 'write', 'text=hello', url)), ['alice writes: hello']);
     });
     await check('logs out, and is nobody', async () => {
+        const { client_id: me } = provider.all('Client').at(-1);
+        const mine = () => provider.all('RefreshToken').filter(({ clientId }) => clientId === me).length;
+        assert.equal(mine(), 1);
         await user.good('logout', url);
         await user.bad(/trunkline login/, 'call', 'whoami', url);
+        assert.equal(mine(), 0, 'the provider still holds its token');
     });
     await stop();
     provider.stop();
 }
 
-async function withDpop() {
+async function withDpop(openIdProvider) {
     checks.prefix = 'auth cli oidc-provider DPoP';
-    const provider = await openIdProvider({ scopes: ['notes', 'notes:write'], nonces: true });
+    const provider = await openIdProvider({ scopes: ['notes', 'notes:write'], bound: true });
     const { url, stop } = await ours(provider);
     const user = new User();
     await check('logs in for a token bound to its key', async () => {
@@ -196,6 +209,15 @@ async function withDpop() {
         assert.match((await user.good('list', 'tools', url)).out, /\bwhoami\b/);
         assert.deepEqual(texts(await user.json('call', 'whoami', url)), ['alice']);
     });
+    await check('says that it is bound', async () => assert.match((await user.good('whoami', url)).out, /DPoP/));
+    await check('refreshes with the key', async () => {
+        provider.seen.length = 0;
+        provider.givesFor(1);
+        await user.logIn(url);
+        await expiry();
+        assert.deepEqual(texts(await user.json('call', 'whoami', url)), ['alice']);
+        assert.deepEqual(provider.seen.filter(({ grant }) => grant === 'refresh_token').map(({ type }) => type).at(-1), 'DPoP');
+    });
     await stop();
     provider.stop();
 }
@@ -203,7 +225,9 @@ async function withDpop() {
 if (which === 'fastmcp') {
     await fastmcp();
 } else {
-    await oidc();
-    await withDpop();
+    // It tells a Node.js older than it likes, as soon as it is there.
+    const { openIdProvider } = await import('./oidc.mjs');
+    await oidc(openIdProvider);
+    await withDpop(openIdProvider);
 }
 checks.end();

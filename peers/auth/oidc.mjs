@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
 import { assert } from '../check.mjs';
 
-/** Starts it at a free port. Its tokens may have these scopes; `nonces` is whether it wants them in DPoP proofs. */
-export async function openIdProvider({ scopes, nonces = false }) {
+/** Starts it at a free port. Its tokens may have these scopes; `bound` is whether it binds them to keys, and wants nonces for that. */
+export async function openIdProvider({ scopes, bound = false }) {
     let current;
     let seconds = 600;
     const server = createServer((request, response) => current(request, response)).listen(0, '127.0.0.1');
@@ -31,12 +31,9 @@ export async function openIdProvider({ scopes, nonces = false }) {
             features: {
                 devInteractions: { enabled: false },
                 registration: { enabled: true },
-                revocation: { enabled: true },
+                revocation: { enabled: true, allowedPolicy: (_, client, token) => token.clientId === client.clientId },
                 introspection: { enabled: true },
-                dPoP: {
-                    enabled: true,
-                    ...(nonces ? { nonceSecret: Buffer.alloc(32, 7), requireNonce: () => true } : {}),
-                },
+                dPoP: bound ? { enabled: true, nonceSecret: Buffer.alloc(32, 7), requireNonce: () => true } : { enabled: false },
                 resourceIndicators: {
                     enabled: true,
                     defaultResource: () => undefined,
@@ -70,8 +67,8 @@ export async function openIdProvider({ scopes, nonces = false }) {
     return {
         issuer,
         seen,
-        /** The clients that registered. */
-        clients: () => store.all('Client'),
+        /** What it remembers of a kind, such as `Client` or `RefreshToken`. */
+        all: (model) => store.all(model),
         /** Lets tokens be asked for a resource. */
         knows: (resource) => { resources.add(resource); },
         /** Lets the tokens of from now on live so long. */

@@ -5,13 +5,14 @@ use std::process::Command;
 
 /// What users read, and the features they read it with.
 const CRATES: &[(&str, &str)] = &[
-    ("trunkline", "http,tls,testing"),
+    ("trunkline", "auth,tls,testing"),
     ("trunkline-macros", ""),
     ("trunkline-store", "suite"),
     ("trunkline-wire", ""),
-    ("trunkline-auth", ""),
+    ("trunkline-auth", "oauth"),
     ("trunkline-proto", "http"),
-    ("trunkline-transport", "http,tls"),
+    ("trunkline-transport", "auth,tls"),
+    ("trunkline-authority", "serve"),
 ];
 
 /// Builds the documentation; a warning is a failure.

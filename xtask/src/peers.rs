@@ -25,6 +25,13 @@ pub const PEERS: &[(&str, &str, &str)] = &[
         "`trunkline` against the everything and FastMCP servers over HTTP",
         "cli.mjs --http",
     ),
+    ("auth-ts1", "the npm client @modelcontextprotocol/sdk logs in", "auth/client.mjs ts1"),
+    ("auth-ts2", "the npm client @modelcontextprotocol/client logs in", "auth/client.mjs ts2"),
+    ("auth-py", "the PyPI client mcp logs in", "auth/client.py py"),
+    ("auth-fast", "the PyPI client fastmcp logs in", "auth/client.py fast"),
+    ("auth-mcp-remote", "the npm bridge mcp-remote logs in", "auth/bridge.mjs"),
+    ("auth-fastmcp", "`trunkline` logs in to a FastMCP server", "auth/cli.mjs fastmcp"),
+    ("auth-oidc", "`trunkline` logs in by the npm oidc-provider", "auth/cli.mjs oidc"),
     (
         travel::NAME,
         "the travel server with every client, and the travel client with every server",
@@ -59,7 +66,7 @@ pub fn one(script: &str) -> Result<(), String> {
     let mut command = Command::new(interpreter);
     command.arg(folder().join(script)).args(told.split_whitespace());
     command.arg(run::trunkline()).current_dir(run::root());
-    if script != "cli.mjs" {
+    if !script.ends_with("cli.mjs") {
         command.arg("demo");
     }
     command.env("TRUNKLINE_PEERS_VENV", venv()).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -245,6 +245,8 @@ impl std::error::Error for ConnectError {
 fn advice_over_http(error: &OpenError, url: &str) -> Option<&'static str> {
     match error {
         OpenError::Http(error) => match error.status {
+            // Then it was our own credentials that gave up, and they have said why.
+            401 | 403 if error.challenge.is_none() && !error.message.is_empty() => None,
             401 => Some("Give credentials, such as a header `Authorization: Bearer …`."),
             403 => Some("The credentials do not suffice, or the server lets no such client in."),
             404 | 405 => Some("Check the path of the address: often it is `/mcp` or `/sse`."),
