@@ -19,7 +19,9 @@ use super::{Failure, Order, tools};
 /// What lets the client in, set up with what the scenario gives it.
 pub(super) fn credentials(order: &Order) -> Result<OAuth, Failure> {
     let given = |name: &str| text(&order.context, name);
+    // Most scenarios do not say whose clients they give: whoever the server names has to do.
     let oauth = OAuth::new(&order.url)
+        .trust_first_issuer()
         .client_name("trunkline-conformance")
         .client_metadata_url(METADATA)
         .fetch(Arc::new(HttpFetch::for_server(&order.url)))

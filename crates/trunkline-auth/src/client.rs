@@ -26,6 +26,7 @@ mod grant;
 mod login;
 mod machine;
 mod oauth;
+mod outlive;
 mod refresh;
 mod register;
 mod store;

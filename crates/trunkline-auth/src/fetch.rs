@@ -53,6 +53,21 @@ pub trait Fetch: Send + Sync + 'static {
 
     /// The time of day.
     fn now(&self) -> SystemTime;
+
+    /// Begins `work`, which goes on to its end even if what comes back is dropped: a token that
+    /// was asked for is kept, though nobody waits for it any more. What comes back ends when the
+    /// work has. Whoever cannot do this leaves it as it is: then the work ends with its caller.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    /// # use trunkline_auth::fetch::Fetch;
+    /// async fn tick(fetch: &dyn Fetch, is_kept: Arc<AtomicBool>) {
+    ///     fetch.detach(Box::pin(async move { is_kept.store(true, Ordering::Release) })).await;
+    /// }
+    /// ```
+    fn detach(&self, work: Pending<'static, ()>) -> Pending<'static, ()> {
+        work
+    }
 }
 
 /// A request to be made.

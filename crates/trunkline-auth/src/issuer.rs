@@ -57,6 +57,13 @@ pub(crate) fn is_resource_of(resource: &str, server: &str) -> bool {
     path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether a document found under the server's own path may speak for it: it must be about that
+/// path, and not about one above (RFC 9728 §3.3).
+pub(crate) fn is_resource_at(resource: &str, server: &str) -> bool {
+    let path = |it| url::path(it).trim_end_matches('/').to_owned();
+    is_resource_of(resource, server) && path(resource) == path(server)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,5 +163,24 @@ mod tests {
         ] {
             assert_eq!(is_resource_of(resource, server), expected, "{resource} {server}");
         }
+    }
+
+    #[test]
+    fn a_document_under_a_path_speaks_for_that_path() {
+        let server = "https://a.example/x/mcp?key=1";
+        for (resource, expected) in [
+            ("https://a.example/x/mcp", true),
+            ("https://a.example/x/mcp/", true),
+            ("https://a.example/x/mcp?key=1", true),
+            ("HTTPS://A.example:443/x/mcp", true),
+            ("https://a.example/x", false),
+            ("https://a.example/", false),
+            ("https://a.example", false),
+            ("https://a.example/x/mcp2", false),
+            ("https://b.example/x/mcp", false),
+        ] {
+            assert_eq!(is_resource_at(resource, server), expected, "{resource}");
+        }
+        assert!(is_resource_at("https://a.example/", "https://a.example"));
     }
 }

@@ -75,7 +75,7 @@ impl ProtectedResource {
     /// assert!(ProtectedResource::parse(b"{}").is_err());
     /// ```
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
-        serde_json::from_slice(bytes).map_err(|why| Unreadable(why.to_string()))
+        serde_json::from_slice(bytes).map_err(Unreadable::new)
     }
 }
 
@@ -163,7 +163,7 @@ impl AuthorizationServer {
     /// assert!(AuthorizationServer::parse(b"<html>").is_err());
     /// ```
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
-        serde_json::from_slice(bytes).map_err(|why| Unreadable(why.to_string()))
+        serde_json::from_slice(bytes).map_err(Unreadable::new)
     }
 }
 
@@ -173,10 +173,22 @@ impl AuthorizationServer {
 /// use trunkline_auth::metadata::ProtectedResource;
 ///
 /// let why = ProtectedResource::parse(b"{}").unwrap_err();
-/// assert_eq!(why.to_string(), "missing field `resource` at line 1 column 2");
+/// assert_eq!(why.to_string(), "something is missing, or of the wrong kind, at line 1 column 2");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable(String);
+
+impl Unreadable {
+    /// The parser's own words repeat what it read.
+    fn new(why: serde_json::Error) -> Self {
+        let what = if why.is_data() {
+            "something is missing, or of the wrong kind,"
+        } else {
+            "it is no JSON"
+        };
+        Self(format!("{what} at line {} column {}", why.line(), why.column()))
+    }
+}
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

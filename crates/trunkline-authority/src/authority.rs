@@ -332,7 +332,7 @@ impl Desk {
 
     /// Whether the request is for the issuer's host. On this machine every name of it will do, but
     /// no other: a page that renames itself to this machine is not let in.
-    fn is_addressed(&self, request: &Request) -> bool {
+    pub(crate) fn is_addressed(&self, request: &Request) -> bool {
         let Some(asked) = request.first("host").map(|host| format!("http://{host}")) else {
             return true;
         };

@@ -13,7 +13,7 @@ use crate::redirect::Parts;
 impl Desk {
     /// The document that a request needs and that is not here.
     pub(crate) fn wants(&self, request: &Request) -> Option<String> {
-        if !self.settings.documents {
+        if !self.settings.documents || !self.is_addressed(request) {
             return None;
         }
         let path = request.path.strip_prefix(&*self.root)?;

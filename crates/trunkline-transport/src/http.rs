@@ -9,6 +9,7 @@ pub mod client;
 mod cors;
 mod endpoint;
 mod exchange;
+mod expiry;
 #[cfg(feature = "auth")]
 mod gate;
 mod post;

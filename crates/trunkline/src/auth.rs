@@ -26,6 +26,7 @@
 //! - **How pages are shown**: [`Loopback`], or a [`Browser`](browser::Browser) of yours.
 //! - **Where requests may go**: a server names the URLs of its login. Those that lead to this machine
 //!   or to a private network are refused unless the server is there itself: [`address::Guard`].
+//! - **Whom secrets are for**: the issuer that [`OAuth::for_issuer`] names, and nobody else.
 //! - **No OAuth at all**: [`Credentials`](credentials::Credentials) of yours, or a
 //!   [`header`](crate::client::ClientBuilder::header).
 //!
@@ -67,12 +68,14 @@ pub fn oauth(url: impl Into<String>) -> OAuth {
 }
 
 /// The login of a program that has its own credentials. It is kept in memory alone, for the program
-/// can log in again at any time.
+/// can log in again at any time. A secret needs to be told whom it is for: it is the server that
+/// says who its issuer is, and [`for_issuer`](OAuth::for_issuer) says whether that is right.
 ///
 /// ```
 /// use trunkline::auth::{self, ClientAuth};
 ///
-/// let login = auth::machine("https://mcp.example/mcp", ClientAuth::secret("report", "s3cret"));
+/// let login = auth::machine("https://mcp.example/mcp", ClientAuth::secret("report", "s3cret"))
+///     .for_issuer("https://id.example");
 /// assert!(!login.needs_person() && !format!("{login:?}").contains("s3cret"));
 /// ```
 pub fn machine(url: impl Into<String>, client: ClientAuth) -> OAuth {

@@ -49,6 +49,8 @@ pub(super) enum Why {
     /// A login just made is refused.
     Useless,
     TooOften,
+    /// The proof of the key is refused, whatever it says.
+    Proof,
 }
 
 /// Decides. Each login costs a person's time: there are at most three in the life of a request, and
@@ -64,6 +66,10 @@ pub(super) fn next(situation: &Situation) -> Next {
     };
     if sent.is_bound && error.as_deref() == Some("use_dpop_nonce") {
         return if *times > MAX_NONCES { Next::GiveUp(Why::TooOften) } else { Next::Again };
+    }
+    if sent.is_bound && error.as_deref() == Some("invalid_dpop_proof") {
+        // It is not the login that is refused: a new one would end the same.
+        return if *times > MAX_PROOFS { Next::GiveUp(Why::Proof) } else { Next::Again };
     }
     if *times > MAX_LOGINS {
         return Next::GiveUp(Why::TooOften);
@@ -123,6 +129,8 @@ pub(super) fn scopes(choice: Choice<'_>) -> Scopes {
 const MAX_LOGINS: u32 = 3;
 /// Nonces change, and several requests may be on their way.
 const MAX_NONCES: u32 = 5;
+/// One more proof, also after a nonce.
+const MAX_PROOFS: u32 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -199,6 +207,24 @@ mod tests {
         assert_eq!(check(401, 6, "use_dpop_nonce", "", bound()), Next::GiveUp(Why::TooOften));
         let bearer = sent(Came::Stored, false);
         assert_eq!(check(401, 1, "use_dpop_nonce", "", bearer), Next::LogIn);
+    }
+
+    #[test]
+    fn a_proof_that_is_refused_is_no_reason_to_log_in() {
+        let bound = |came| sent(came, true).map(|it| Sent { is_bound: true, ..it });
+        for came in [Came::LoggedIn, Came::Renewed, Came::Stored] {
+            for (status, times, expected) in [
+                (401, 1, Next::Again),
+                (401, 2, Next::Again),
+                (401, 3, Next::GiveUp(Why::Proof)),
+                (401, 9, Next::GiveUp(Why::Proof)),
+            ] {
+                let got = check(status, times, "invalid_dpop_proof", "", bound(came));
+                assert_eq!(got, expected, "{status} {times} {came:?}");
+            }
+        }
+        let bearer = sent(Came::Stored, false);
+        assert_eq!(check(401, 1, "invalid_dpop_proof", "", bearer), Next::LogIn);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::error::{AuthError, said};
 use super::login::Step;
 use super::oauth::OAuth;
+use crate::address::{Guard, Reach};
 use crate::challenge;
 use crate::fetch::{Answer, Ask, FetchError};
 use crate::issuer;
@@ -19,6 +20,8 @@ pub(super) struct Demand {
     pub(super) scopes: Option<Scopes>,
     /// `error`, if it is there.
     pub(super) error: Option<String>,
+    /// `error_description`, for people.
+    pub(super) description: Option<String>,
     pub(super) dpop: Dpop,
 }
 
@@ -45,7 +48,9 @@ impl Demand {
             }
             let param = |name| challenge.param(name).map(str::to_owned);
             demand.metadata_url = demand.metadata_url.or_else(|| param("resource_metadata"));
-            demand.error = demand.error.or_else(|| param("error"));
+            if demand.error.is_none() {
+                (demand.error, demand.description) = (param("error"), param("error_description"));
+            }
             demand.scopes = demand.scopes.or_else(|| param("scope").map(|it| Scopes::parse(&it)));
         }
         if takes_bearer && demand.dpop == Dpop::Required {
@@ -107,6 +112,9 @@ impl OAuth {
             let url = said(&shown(&self.server));
             return Err(AuthError::Setup(format!("`{url}` is no http or https URL of a server.")));
         };
+        if !self.is_safe() {
+            return Err(self.unsafe_server());
+        }
         self.step(Step::Discovering(shown(&self.server)));
         let document = self.protected_resource(demand, &home).await?;
         let Some(document) = document.filter(|it| !it.authorization_servers.is_empty()) else {
@@ -123,6 +131,22 @@ impl OAuth {
         Ok(Place { issuer, resource: document.resource, server, scopes, dpop })
     }
 
+    /// Whether tokens may be sent to the server.
+    pub(super) fn is_safe(&self) -> bool {
+        self.allows_insecure
+            || Origin::of(&self.server).is_some_and(|it| it.is_private())
+            || Guard::for_server(&self.server) != Guard::new(Reach::Public)
+    }
+
+    pub(super) fn unsafe_server(&self) -> AuthError {
+        AuthError::Untrusted(format!(
+            "`{}` is reached over `http`, where whoever is between could read the token and use it. \
+             Nobody was asked to log in; use its `https` URL, or allow tokens over `http` in the \
+             set-up.",
+            said(&shown(&self.server))
+        ))
+    }
+
     /// The server's own document; `None` if it has none.
     async fn protected_resource(
         &self,
@@ -130,6 +154,7 @@ impl OAuth {
         home: &Origin,
     ) -> Result<Option<ProtectedResource>, AuthError> {
         let (mut silence, mut nonsense) = (None, None);
+        let own = metadata::protected_resource_url(&canonical(&self.server));
         for url in places(demand.metadata_url.as_deref(), &self.server) {
             if Origin::of(&url).is_none_or(|it| !it.is_private() && it != *home) {
                 return Err(insecure("the document that says who protects the server", &url));
@@ -144,10 +169,18 @@ impl OAuth {
                 }
             };
             match ProtectedResource::parse(&answer.body) {
-                Ok(document) if issuer::is_resource_of(&document.resource, &self.server) => {
-                    return Ok(Some(document));
+                Ok(document) => {
+                    let is_said = demand.metadata_url.as_ref() == Some(&url);
+                    let speaks = if !is_said && own.as_ref() == Some(&url) {
+                        issuer::is_resource_at
+                    } else {
+                        issuer::is_resource_of
+                    };
+                    if speaks(&document.resource, &self.server) {
+                        return Ok(Some(document));
+                    }
+                    return Err(self.mismatch(&document.resource));
                 }
-                Ok(document) => return Err(self.mismatch(&document.resource)),
                 Err(why) => nonsense = nonsense.or(Some(unreadable(&url, &why.to_string()))),
             }
         }

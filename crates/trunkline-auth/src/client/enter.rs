@@ -53,20 +53,33 @@ impl Credentials for OAuth {
 impl OAuth {
     /// A login that somebody asked for.
     pub(super) async fn enter(&self, challenges: &[String]) -> Result<Arc<Held>, AuthError> {
-        let store = self.store()?;
-        let _turn = store.lock_login().await?;
-        self.log_in(&store, &Demand::read(challenges), None, false).await
+        let demand = Demand::read(challenges);
+        let _waits = self.waits();
+        self.outliving(|it| async move {
+            let store = it.store()?;
+            let _turn = store.lock_login().await?;
+            it.log_in(&store, &demand, None, false).await
+        })
+        .await
     }
 
     /// Gives tokens back and forgets them.
     pub(super) async fn leave(&self) -> Result<(), AuthError> {
         let store = self.store()?;
-        let held = store.load().await?;
-        *self.state() = super::oauth::State { is_loaded: true, ..Default::default() };
-        let Some(held) = held else { return store.forget(None).await };
-        let kept = &held.kept;
-        let _turn = store.lock_token(kept).await?;
-        if let Some(endpoint) = &kept.revocation_endpoint {
+        if !self.shows_secret() {
+            store.forget_issuer().await?;
+        }
+        let Some(pointer) = store.pointer().await? else {
+            self.let_go();
+            return store.forget(None).await;
+        };
+        // Whoever renews them right now has them first: it is the new ones that are given back.
+        let _turn = store.lock_token(&pointer.issuer, &pointer.resource).await?;
+        self.let_go();
+        let Some(kept) = store.token(&pointer.issuer, &pointer.resource).await? else {
+            return store.forget(Some(&pointer)).await;
+        };
+        if let Some(endpoint) = kept.revocation_endpoint.as_ref().filter(|_| self.is_ours(&kept)) {
             let client = self.current(&kept.client);
             let refresh = kept.refresh.as_deref().map(|it| (it, "refresh_token"));
             for (token, hint) in refresh.into_iter().chain([(&*kept.access, "access_token")]) {
@@ -81,12 +94,12 @@ impl OAuth {
         if kept.client.kind == Kind::Registered {
             store.forget_client(&kept.issuer).await?;
         }
-        store.forget(Some(kept)).await
+        store.forget(Some(&pointer)).await
     }
 
     async fn headers_for(&self, to: Target<'_>) -> Result<Headers, AuthError> {
         // A token goes to the server it is for, and nowhere else.
-        if !self.is_home(to.url) {
+        if !self.is_home(to.url) || !self.is_safe() {
             return Ok(Vec::new());
         }
         let Some(held) = self.usable().await? else { return Ok(Vec::new()) };
@@ -125,7 +138,7 @@ impl OAuth {
                 return Ok(state.held.clone());
             }
         }
-        let found = self.store()?.load().await?;
+        let found = self.store()?.load().await?.filter(|it| self.is_ours(&it.kept));
         let mut state = self.state();
         if !state.is_loaded {
             state.is_loaded = true;
@@ -140,6 +153,9 @@ impl OAuth {
         refusal: Refused<'_>,
         people: Option<&People<'_>>,
     ) -> Result<(), AuthError> {
+        if !self.is_safe() {
+            return Err(self.unsafe_server());
+        }
         let demand = Demand::read(refusal.challenges);
         let sent = token_in(refusal.sent);
         if self.is_newer(sent).await? {
@@ -155,7 +171,7 @@ impl OAuth {
         };
         match (decide::next(&situation), held) {
             (Next::Again, _) => Ok(()),
-            (Next::GiveUp(why), _) => Err(self.gives_up(why, &situation)),
+            (Next::GiveUp(why), _) => Err(self.gives_up(why, &situation, &demand)),
             (Next::Renew, Some(held)) => {
                 // The server may have gone over to somebody else, who knows nothing of this login.
                 let place = match self.discover(&demand).await {
@@ -180,7 +196,8 @@ impl OAuth {
     /// Whether somebody has found another login since the request was sent with this one.
     async fn is_newer(&self, sent: Option<&str>) -> Result<bool, AuthError> {
         let now = self.now()?;
-        let is_other = |it: &Kept| sent != Some(&*it.access) && it.is_alive(now);
+        let is_other =
+            |it: &Kept| sent != Some(&*it.access) && it.is_alive(now) && self.is_ours(it);
         if self.state().held.as_ref().is_some_and(|it| is_other(&it.kept)) {
             return Ok(true);
         }
@@ -204,13 +221,18 @@ impl OAuth {
             return Err(self.needs_login());
         }
         let _waiting = people.filter(|_| needs_person).map(Waiting::new);
-        let store = self.store()?;
-        let _turn = store.lock_login().await?;
-        // Somebody else may have logged in while we waited for our turn.
-        if self.is_newer(sent).await? {
-            return Ok(());
-        }
-        self.log_in(&store, demand, place, true).await.map(|_| ())
+        let _waits = self.waits();
+        let (demand, sent) = (demand.clone(), sent.map(str::to_owned));
+        self.outliving(|it| async move {
+            let store = it.store()?;
+            let _turn = store.lock_login().await?;
+            // Somebody else may have logged in while we waited for our turn.
+            if it.is_newer(sent.as_deref()).await? {
+                return Ok(());
+            }
+            it.log_in(&store, &demand, place, true).await.map(|_| ())
+        })
+        .await
     }
 
     /// Logs in. The caller holds the lock. `adds`: to what was asked for before.
@@ -221,11 +243,14 @@ impl OAuth {
         place: Option<Place>,
         adds: bool,
     ) -> Result<Arc<Held>, AuthError> {
+        if self.grant.needs_person() && self.is_abandoned() {
+            return Err(self.abandoned());
+        }
         let place = match place {
             Some(place) => place,
             None => self.discover(demand).await?,
         };
-        self.is_bound_to(store, &place).await?;
+        self.bind(store, &place).await?;
         let before = if adds { store.token(&place.issuer, &place.resource).await? } else { None };
         let before = before.map(|it| Scopes::parse(&it.requested)).unwrap_or_default();
         let lists_offline = place.server.scopes_supported.iter().any(|it| it == OFFLINE);
@@ -292,7 +317,9 @@ impl OAuth {
         let uri = visit.redirect_uri().to_owned();
         let attempt = Attempt::new(place, client, &uri, order.scopes, thumbprint.as_deref())?;
         self.step(Step::Waiting(issuer.clone()));
-        let query = visit.go(attempt.url.clone()).await.map_err(|why| AuthError::Rejected {
+        let answer = self.unless_abandoned(visit.go(attempt.url.clone())).await;
+        let answer = answer.ok_or_else(|| self.abandoned())?;
+        let query = answer.map_err(|why| AuthError::Rejected {
             code: "not_answered".to_owned(),
             why: format!("Nobody logged in at `{issuer}`: {why}"),
         })?;
@@ -333,18 +360,44 @@ impl OAuth {
     }
 
     /// Credentials that were registered beforehand are those of one issuer: the one named in the
-    /// set-up, or the first they were used with.
-    async fn is_bound_to(&self, store: &Store<'_>, place: &Place) -> Result<(), AuthError> {
+    /// set-up, else the first one if they are worth nothing to it or the set-up trusts it, which is
+    /// written down before they are shown.
+    async fn bind(&self, store: &Store<'_>, place: &Place) -> Result<(), AuthError> {
         let is_given = self.client_id.is_some() || !self.grant.needs_person();
+        // Whoever is not the one of the set-up was refused when they were found.
         if !is_given || self.issuer.is_some() {
             return Ok(());
         }
-        match store.pointer().await? {
-            Some(pointer) if pointer.issuer != place.issuer => {
-                Err(self.moved(&pointer.issuer, &place.issuer))
+        match store.issuer().await? {
+            Some(bound) if bound == place.issuer => Ok(()),
+            Some(bound) => Err(self.moved(&bound, &place.issuer)),
+            None if self.shows_secret() && !self.trusts_first_issuer => {
+                Err(self.unnamed(&place.issuer))
             }
-            _ => Ok(()),
+            None => store.put_issuer(&place.issuer).await,
         }
+    }
+
+    /// Whether something is shown to the authorization server that others could use.
+    fn shows_secret(&self) -> bool {
+        match self.grant.client() {
+            Some(_) => self.grant.shows_secret(),
+            None => self.client_secret.is_some(),
+        }
+    }
+
+    fn unnamed(&self, issuer: &str) -> AuthError {
+        let (server, issuer) = (shown(&self.server), super::error::said(issuer));
+        AuthError::Setup(format!(
+            "`{server}` says that its logins are those of `{issuer}`, and the set-up does not say \
+             whom the client's credentials are for. They were not sent: if that is who gave them \
+             out, set `{issuer}` as their issuer."
+        ))
+    }
+
+    /// Whether a login is one that the set-up allows.
+    fn is_ours(&self, kept: &Kept) -> bool {
+        self.issuer.as_ref().is_none_or(|it| *it == kept.issuer)
     }
 
     /// Whether to bind tokens to a key.
@@ -368,7 +421,7 @@ impl OAuth {
         Origin::of(url).is_some_and(|it| Some(it) == Origin::of(&self.server))
     }
 
-    fn gives_up(&self, why: Why, situation: &Situation) -> AuthError {
+    fn gives_up(&self, why: Why, situation: &Situation, demand: &Demand) -> AuthError {
         let server = shown(&self.server);
         let scopes = super::error::said(&situation.needed.to_string());
         let (code, why) = match why {
@@ -405,6 +458,17 @@ impl OAuth {
                     "`{server}` refused the same request too often, each time with a new login."
                 ),
             ),
+            Why::Proof => {
+                let words = demand.description.as_deref().map(super::error::said);
+                let words = words.map_or_else(String::new, |it| format!(": “{it}”"));
+                (
+                    "invalid_dpop_proof",
+                    format!(
+                        "`{server}` refuses the proof that the token is ours{words}. Check the \
+                         clock of this machine, or tell whoever runs the server."
+                    ),
+                )
+            }
         };
         AuthError::Rejected { code: code.to_owned(), why }
     }

@@ -52,6 +52,24 @@ impl Grant {
         }
     }
 
+    /// The client as the authorization server knows it, where that is part of the grant.
+    pub(super) fn client(&self) -> Option<&ClientAuth> {
+        match self {
+            Self::AuthorizationCode => None,
+            Self::ClientCredentials(client) | Self::Assertion { client, .. } => Some(client),
+            Self::Enterprise(it) => Some(&it.client),
+        }
+    }
+
+    /// Whether it shows something that is worth as much to somebody else.
+    pub(super) fn shows_secret(&self) -> bool {
+        match self {
+            Self::AuthorizationCode => false,
+            Self::ClientCredentials(client) => matches!(client.proof, Proof::Secret(_)),
+            Self::Enterprise(_) | Self::Assertion { .. } => true,
+        }
+    }
+
     /// Whether a person has to be there.
     pub(super) fn needs_person(&self) -> bool {
         matches!(self, Self::AuthorizationCode)

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::SystemTime;
 
 use super::browser::Browser;
@@ -37,6 +38,8 @@ pub struct OAuth {
     pub(super) client_id: Option<String>,
     pub(super) client_secret: Option<String>,
     pub(super) issuer: Option<String>,
+    pub(super) trusts_first_issuer: bool,
+    pub(super) allows_insecure: bool,
     pub(super) client_metadata_url: Option<String>,
     pub(super) redirect_uris: Vec<String>,
     pub(super) scopes: Scopes,
@@ -45,10 +48,11 @@ pub struct OAuth {
     pub(super) dpop: Option<bool>,
     pub(super) grant: Grant,
     progress: Option<Arc<dyn Fn(Step) + Send + Sync>>,
-    pub(super) state: Mutex<State>,
+    /// Shared with what goes on after its caller is gone.
+    state: Arc<Mutex<State>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Parts {
     fetch: Option<Arc<dyn Fetch>>,
     vault: Option<Arc<dyn Vault>>,
@@ -64,6 +68,10 @@ pub(super) struct State {
     pub(super) is_loaded: bool,
     /// The newest DPoP nonce of each origin.
     pub(super) nonces: HashMap<String, String>,
+    /// How many calls wait for a login.
+    pub(super) waiting: usize,
+    /// Who wants to know when nobody does any more.
+    pub(super) watch: Option<Waker>,
 }
 
 impl OAuth {
@@ -82,6 +90,8 @@ impl OAuth {
             client_id: None,
             client_secret: None,
             issuer: None,
+            trusts_first_issuer: false,
+            allows_insecure: false,
             client_metadata_url: None,
             redirect_uris: Vec::new(),
             scopes: Scopes::default(),
@@ -89,7 +99,7 @@ impl OAuth {
             dpop: None,
             grant: Grant::default(),
             progress: None,
-            state: Mutex::default(),
+            state: Arc::default(),
         }
     }
 
@@ -177,8 +187,9 @@ impl OAuth {
         self
     }
 
-    /// The only issuer that the client's credentials may be shown to. Without it, that is the one
-    /// they are first used with.
+    /// The only issuer that the client's credentials may be shown to. Secrets and assertions are
+    /// shown to nobody without it, since it is the server that says who its issuer is. A client
+    /// without them is bound to the issuer that it is first used with, and the vault remembers it.
     ///
     /// ```
     /// # use trunkline_auth::client::OAuth;
@@ -190,6 +201,36 @@ impl OAuth {
     #[must_use]
     pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// Shows the client's credentials to whatever issuer the server names first, and to no other
+    /// after that, as far as the vault remembers: for servers that are trusted with them.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::{ClientAuth, Grant, OAuth};
+    /// let oauth = OAuth::new("https://mcp.example/mcp")
+    ///     .grant(Grant::ClientCredentials(ClientAuth::secret("nightly-report", "s3cret")))
+    ///     .trust_first_issuer();
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn trust_first_issuer(mut self) -> Self {
+        self.trusts_first_issuer = true;
+        self
+    }
+
+    /// Sends tokens also over `http`, where whoever is between can read and use them. Without this
+    /// they go over `https`, to this machine, or to a private network that the URL names.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// let oauth = OAuth::new("http://mcp.example/mcp").allow_insecure();
+    /// # let _ = oauth;
+    /// ```
+    #[must_use]
+    pub fn allow_insecure(mut self) -> Self {
+        self.allows_insecure = true;
         self
     }
 
@@ -374,6 +415,28 @@ impl OAuth {
     /// ```
     pub async fn kept(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
         super::store::all(vault).await
+    }
+
+    /// The same login, for work that outlives its caller.
+    pub(super) fn twin(&self) -> Self {
+        Self {
+            server: self.server.clone(),
+            parts: self.parts.clone(),
+            client_name: self.client_name.clone(),
+            client_id: self.client_id.clone(),
+            client_secret: self.client_secret.clone(),
+            issuer: self.issuer.clone(),
+            trusts_first_issuer: self.trusts_first_issuer,
+            allows_insecure: self.allows_insecure,
+            client_metadata_url: self.client_metadata_url.clone(),
+            redirect_uris: self.redirect_uris.clone(),
+            scopes: self.scopes.clone(),
+            offline_access: self.offline_access,
+            dpop: self.dpop,
+            grant: self.grant.clone(),
+            progress: self.progress.clone(),
+            state: Arc::clone(&self.state),
+        }
     }
 
     pub(super) fn fetcher(&self) -> Result<&Arc<dyn Fetch>, AuthError> {

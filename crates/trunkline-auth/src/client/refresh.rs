@@ -1,12 +1,14 @@
 //! Renewing tokens, one process at a time.
 //!
 //! A refresh token may be good for one use. So whoever renews holds the lock of these tokens, reads
-//! them again, and keeps what came before anything is done with it. Whoever dies between the two
-//! leaves the old refresh token: the next one tries it.
+//! them again, and keeps what came before anything is done with it. A call that is
+//! cancelled meanwhile changes nothing about that. A process that dies between the two leaves the
+//! old refresh token: the next one tries it.
 
 use std::sync::Arc;
 
 use super::error::AuthError;
+use super::grant::Proof;
 use super::oauth::OAuth;
 use super::register::{Client, Kind};
 use super::store::{Came, Held, Kept};
@@ -15,9 +17,14 @@ use crate::url::shown;
 
 impl OAuth {
     /// Renews these tokens, unless somebody else just did.
-    pub(super) async fn renew(&self, old: &Held) -> Result<Arc<Held>, AuthError> {
+    pub(super) async fn renew(&self, old: &Arc<Held>) -> Result<Arc<Held>, AuthError> {
+        let old = Arc::clone(old);
+        self.outliving(|it| async move { it.renew_now(&old).await }).await
+    }
+
+    async fn renew_now(&self, old: &Held) -> Result<Arc<Held>, AuthError> {
         let store = self.store()?;
-        let _turn = store.lock_token(&old.kept).await?;
+        let _turn = store.lock_token(&old.kept.issuer, &old.kept.resource).await?;
         let kept = store.token(&old.kept.issuer, &old.kept.resource).await?;
         let Some(mut kept) = kept else {
             self.state().held = None;
@@ -47,18 +54,17 @@ impl OAuth {
                 store.put_token(&kept).await?;
                 Ok(self.hold(Held::new(kept, Came::Renewed)))
             }
-            Err(error @ AuthError::Rejected { .. }) => {
-                if is_final(&error) {
-                    if kept.client.kind == Kind::Registered && !error.is("invalid_grant") {
-                        store.forget_client(&kept.issuer).await?;
-                    }
+            Err(error) => {
+                if error.is("invalid_grant") {
                     kept.refresh = None;
                     store.put_token(&kept).await?;
                     self.hold(Held::new(kept, old.came));
+                } else if is_final(&error) && kept.client.kind == Kind::Registered {
+                    // The refresh token stays: nothing was said against it.
+                    store.forget_client(&kept.issuer).await?;
                 }
                 Err(error)
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -66,7 +72,12 @@ impl OAuth {
     pub(super) fn current(&self, kept: &Client) -> Client {
         let mut client = kept.clone();
         if client.kind == Kind::Given {
-            client.secret.clone_from(&self.client_secret);
+            match self.grant.client().map(|it| &it.proof) {
+                None => client.secret.clone_from(&self.client_secret),
+                Some(Proof::Nothing) => {}
+                Some(Proof::Secret(secret)) => client.secret = Some(secret.clone()),
+                Some(Proof::Key(key)) => client.key = Some(Arc::clone(key)),
+            }
         }
         client
     }
@@ -77,6 +88,14 @@ impl OAuth {
         state.is_loaded = true;
         state.held = Some(Arc::clone(&held));
         held
+    }
+
+    /// Sends requests without a login from now on.
+    pub(super) fn let_go(&self) {
+        let mut state = self.state();
+        state.is_loaded = true;
+        state.held = None;
+        state.nonces.clear();
     }
 
     pub(super) fn needs_login(&self) -> AuthError {

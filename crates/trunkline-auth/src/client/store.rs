@@ -1,8 +1,9 @@
 //! Logins and registrations ⇄ texts in a vault.
 //!
-//! Three kinds of names: `login KIND SERVER` says which issuer and resource a server led to,
-//! `token KIND ISSUER RESOURCE` is what was got there, `client ISSUER` is a registration. So no
-//! credential of one authorization server is ever found when another one is asked.
+//! Four kinds of names: `login KIND SERVER` says which issuer and resource a server led to,
+//! `token KIND ISSUER RESOURCE` is what was got there, `client ISSUER` is a registration, and
+//! `issuer KIND SERVER` is whom given credentials are for; if they are secret, it outlives logins.
+//! So no credential of one authorization server is ever found when another one is asked.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -151,7 +152,7 @@ impl<'a> Store<'a> {
     pub(super) async fn save(&self, kept: &Kept) -> Result<(), AuthError> {
         {
             // Whoever renews the old one right now shall not write over it.
-            let _turn = self.lock_token(kept).await?;
+            let _turn = self.lock_token(&kept.issuer, &kept.resource).await?;
             self.put_token(kept).await?;
         }
         let pointer = Pointer { issuer: kept.issuer.clone(), resource: kept.resource.clone() };
@@ -163,12 +164,25 @@ impl<'a> Store<'a> {
         self.write(&self.token_name(&kept.issuer, &kept.resource), kept).await
     }
 
-    pub(super) async fn forget(&self, kept: Option<&Kept>) -> Result<(), AuthError> {
+    pub(super) async fn forget(&self, login: Option<&Pointer>) -> Result<(), AuthError> {
         self.vault.remove(&self.login_name()).await?;
-        if let Some(kept) = kept {
+        if let Some(kept) = login {
             self.vault.remove(&self.token_name(&kept.issuer, &kept.resource)).await?;
         }
         Ok(())
+    }
+
+    /// The issuer that given credentials are for.
+    pub(super) async fn issuer(&self) -> Result<Option<String>, AuthError> {
+        self.read(&self.issuer_name()).await
+    }
+
+    pub(super) async fn put_issuer(&self, issuer: &str) -> Result<(), AuthError> {
+        self.write(&self.issuer_name(), &issuer).await
+    }
+
+    pub(super) async fn forget_issuer(&self) -> Result<(), AuthError> {
+        Ok(self.vault.remove(&self.issuer_name()).await?)
     }
 
     pub(super) async fn client(&self, issuer: &str) -> Result<Option<Client>, AuthError> {
@@ -189,8 +203,8 @@ impl<'a> Store<'a> {
     }
 
     /// One change of these tokens at a time.
-    pub(super) async fn lock_token(&self, kept: &Kept) -> Result<Lock, AuthError> {
-        Ok(self.vault.lock(&self.token_name(&kept.issuer, &kept.resource)).await?)
+    pub(super) async fn lock_token(&self, issuer: &str, resource: &str) -> Result<Lock, AuthError> {
+        Ok(self.vault.lock(&self.token_name(issuer, resource)).await?)
     }
 
     async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AuthError> {
@@ -208,6 +222,10 @@ impl<'a> Store<'a> {
 
     fn login_name(&self) -> String {
         format!("{LOGIN}{} {}", word(&self.label), word(self.server))
+    }
+
+    fn issuer_name(&self) -> String {
+        format!("issuer {} {}", word(&self.label), word(self.server))
     }
 
     fn token_name(&self, issuer: &str, resource: &str) -> String {

@@ -18,12 +18,14 @@
 //! ```
 
 mod bound;
+mod cancelled;
 mod discovery;
 mod machine;
 mod redirect;
 mod refresh;
 mod register;
 mod scopes;
+mod trust;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::future::Future;

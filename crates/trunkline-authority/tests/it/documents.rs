@@ -21,6 +21,12 @@ fn asked(client: &str) -> Request {
 #[test]
 fn a_document_is_wanted_once_and_then_logs_in() {
     let mut talk = Talk::new(Authority::new(ISSUER, settings().client_documents()));
+    let renamed = asked(URL).header("host", "evil.example");
+    assert_eq!(
+        talk.authority.wants(&renamed),
+        None,
+        "a page that renamed itself causes no request"
+    );
     assert_eq!(talk.authority.wants(&asked(URL)).as_deref(), Some(URL));
     talk.authority.learn(URL, Some(document().to_string().as_bytes()), start());
     assert_eq!(talk.authority.wants(&asked(URL)), None);

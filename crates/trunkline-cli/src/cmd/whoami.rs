@@ -63,7 +63,7 @@ pub(crate) fn describe(
     profile: &Profile,
     login: Option<&Login>,
 ) -> String {
-    let mut out = format!("{}\n", screen.tone(Tone::Bold, &one_line(profile.server())));
+    let mut out = format!("{}\n", screen.tone(Tone::Bold, &one_line(shown(profile.server()))));
     let mut line = |name: &str, value: &str| {
         let name = screen.tone(Tone::Dim, &format!("{name:<9}"));
         let _ = writeln!(out, "  {name} {}", one_line(value));
@@ -91,14 +91,19 @@ pub(crate) fn describe(
     out
 }
 
+/// A server's URL without its query, in which some keep a key.
+fn shown(url: &str) -> &str {
+    url.split('?').next().unwrap_or_default()
+}
+
 /// A login for programs.
 pub(crate) fn to_json(profile: &Profile, login: Option<&Login>) -> Value {
     let Some(login) = login else {
-        return json!({ "server": profile.server(), "loggedIn": false });
+        return json!({ "server": shown(profile.server()), "loggedIn": false });
     };
     let seconds = |it: SystemTime| it.duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
     json!({
-        "server": profile.server(),
+        "server": shown(profile.server()),
         "loggedIn": true,
         "issuer": login.issuer,
         "resource": login.resource,
@@ -146,6 +151,12 @@ fn span(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_in_a_query_are_not_shown() {
+        assert_eq!(shown("https://mcp.example/mcp?api_key=s3cret"), "https://mcp.example/mcp");
+        assert_eq!(shown("https://mcp.example/mcp"), "https://mcp.example/mcp");
+    }
 
     #[test]
     fn times_are_told_as_people_tell_them() {

@@ -75,6 +75,7 @@ pub(crate) struct Protected {
     pub(crate) http: Http,
     authority: Serving,
     users: Vec<String>,
+    approves: Option<String>,
 }
 
 impl Protected {
@@ -108,7 +109,8 @@ impl Protected {
         // Clients that are a URL are looked up; one on this machine may be on this machine.
         let fetch = Arc::new(HttpFetch::for_server(&issuer));
         let authority = Serving::start(Authority::new(issuer, settings), listener, Some(fetch))?;
-        Ok(Self { http, authority, users: options.users() })
+        let approves = options.auth_approve.clone();
+        Ok(Self { http, authority, users: options.users(), approves })
     }
 
     /// Tells how to log in.
@@ -119,6 +121,12 @@ impl Protected {
             "Log in with `trunkline login {resource}`, as `{users}`.\n\
              The authorization server {issuer} is a demonstration: not for production."
         )?;
+        if let Some(user) = &self.approves {
+            writeln!(
+                std::io::stderr(),
+                "Every login is approved at once, as `{user}`: also one that a web page begins."
+            )?;
+        }
         Ok(())
     }
 }

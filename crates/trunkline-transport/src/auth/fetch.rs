@@ -171,6 +171,18 @@ impl Fetch for HttpFetch {
     fn now(&self) -> SystemTime {
         SystemTime::now()
     }
+
+    fn detach(&self, work: Pending<'static, ()>) -> Pending<'static, ()> {
+        let task = tokio::spawn(work);
+        Box::pin(async move {
+            // A panic of the work is one of its caller's, as if it had not been let go.
+            if let Err(error) = task.await
+                && let Ok(panic) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        })
+    }
 }
 
 impl fmt::Debug for HttpFetch {

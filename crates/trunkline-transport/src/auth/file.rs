@@ -9,13 +9,14 @@
 //!
 //! Locks are the operating system's and end with the process that held them, however it ends.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::digest::sha256;
@@ -25,8 +26,8 @@ use super::memory::Turns;
 
 /// Keeps logins in a folder, for all processes of this user.
 ///
-/// The folder has the mode 0700 and its files 0600; where others could read them, it refuses to. When
-/// a text was put it is on the disk. The folder must be on a disk of this machine, not on a network
+/// The folder has the mode 0700 and its files 0600, and they are this user's; where others could read
+/// or change them, or a file is a link, it refuses to. When a text was put it is on the disk. The folder must be on a disk of this machine, not on a network
 /// share, where locks do not mean what they say.
 ///
 /// ```
@@ -44,6 +45,8 @@ use super::memory::Turns;
 pub struct FileVault {
     folder: Arc<Path>,
     turns: Turns,
+    /// Whose files it trusts, if it is not whoever runs this.
+    user: Option<u32>,
 }
 
 impl FileVault {
@@ -58,7 +61,7 @@ impl FileVault {
     /// # Ok(()) }
     /// ```
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into().into(), turns: Turns::default() }
+        Self { folder: folder.into().into(), turns: Turns::default(), user: None }
     }
 
     /// The folder that this user's programs share: `$XDG_DATA_HOME/trunkline/logins`, which is
@@ -93,7 +96,15 @@ impl FileVault {
         name: &str,
         work: impl FnOnce(&Place) -> Result<T, VaultError> + Send + 'static,
     ) -> Result<T, VaultError> {
-        let place = Place::new(Arc::clone(&self.folder), name);
+        let user = match self.user {
+            Some(user) => user,
+            None => current_user().map_err(|error| {
+                VaultError(format!(
+                    "Nobody knows who runs this program, to keep logins for: {error}."
+                ))
+            })?,
+        };
+        let place = Place::new(Arc::clone(&self.folder), name, user);
         let done = spawn_blocking(move || work(&place)).await;
         done.unwrap_or_else(|_| Err(VaultError("The program is ending.".to_owned())))
     }
@@ -109,7 +120,7 @@ impl Vault for FileVault {
     fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
         Box::pin(self.run(name, |place| {
             place.check()?;
-            let Some(whole) = read(&place.file("login"))? else { return Ok(None) };
+            let Some(whole) = place.read(&place.file("login"))? else { return Ok(None) };
             let text = whole.strip_prefix(&*place.name).and_then(|it| it.strip_prefix('\n'));
             Ok(text.map(str::to_owned))
         }))
@@ -157,7 +168,7 @@ impl Vault for FileVault {
             for entry in fs::read_dir(&place.folder).map_err(unread)?.take(MOST) {
                 let path = entry.map_err(unread)?.path();
                 if path.extension().is_some_and(|it| it == "login")
-                    && let Some(whole) = read(&path)?
+                    && let Some(whole) = place.read(&path)?
                     && let Some((name, _)) = whole.split_once('\n')
                 {
                     names.push(name.to_owned());
@@ -196,11 +207,12 @@ impl Vault for FileVault {
 struct Place {
     folder: Arc<Path>,
     name: Box<str>,
+    user: u32,
 }
 
 impl Place {
-    fn new(folder: Arc<Path>, name: &str) -> Self {
-        Self { folder, name: name.into() }
+    fn new(folder: Arc<Path>, name: &str, user: u32) -> Self {
+        Self { folder, name: name.into(), user }
     }
 
     /// Names may be long and hold anything, so files are called after their digest.
@@ -219,7 +231,7 @@ impl Place {
     /// Whether the folder is there; an error if it is not this user's alone.
     fn check(&self) -> Result<bool, VaultError> {
         match fs::metadata(&self.folder) {
-            Ok(known) => guard(&self.folder, known.mode(), "700").map(|()| true),
+            Ok(known) => self.guard(&self.folder, &known, "700").map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(broken("read", &self.folder, &error)),
         }
@@ -232,6 +244,50 @@ impl Place {
         let locked = locked.and_then(|file| file.lock().map(|()| file));
         locked.map_err(|error| broken("locked", &path, &error))
     }
+
+    /// The whole of a file; `None` if there is none.
+    fn read(&self, path: &Path) -> Result<Option<String>, VaultError> {
+        let unread = |error: io::Error| broken("read", path, &error);
+        let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(unread)?,
+        };
+        self.guard(path, &file.metadata().map_err(unread)?, "600")?;
+        let mut whole = String::new();
+        file.take(LONGEST).read_to_string(&mut whole).map_err(unread)?;
+        Ok(Some(whole))
+    }
+
+    /// Refuses what others may read or change.
+    fn guard(&self, path: &Path, known: &Metadata, right: &str) -> Result<(), VaultError> {
+        let path = path.display();
+        // Whoever owns it may change its mode at any time.
+        if known.uid() != self.user {
+            return Err(VaultError(format!(
+                "`{path}` holds logins, and belongs to another user (uid {}). Run this as that user, \
+                 or keep logins somewhere else.",
+                known.uid()
+            )));
+        }
+        if known.mode() & 0o077 != 0 {
+            return Err(VaultError(format!(
+                "`{path}` holds logins, and others may read or change it. Take that from them: \
+                 `chmod {right} '{path}'`; if they may have read it, log in anew."
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Who runs this program, as the system sees those who talk to themselves.
+fn current_user() -> io::Result<u32> {
+    static KNOWN: OnceLock<u32> = OnceLock::new();
+    if let Some(user) = KNOWN.get() {
+        return Ok(*user);
+    }
+    let (one, _other) = UnixStream::pair()?;
+    let user = one.peer_cred()?.uid();
+    Ok(*KNOWN.get_or_init(|| user))
 }
 
 fn usual(
@@ -253,21 +309,8 @@ fn usual(
 
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
+    options.write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     options
-}
-
-/// The whole of a file; `None` if there is none.
-fn read(path: &Path) -> Result<Option<String>, VaultError> {
-    let unread = |error: io::Error| broken("read", path, &error);
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(unread)?,
-    };
-    guard(path, file.metadata().map_err(unread)?.mode(), "600")?;
-    let mut whole = String::new();
-    file.take(LONGEST).read_to_string(&mut whole).map_err(unread)?;
-    Ok(Some(whole))
 }
 
 fn forget(path: &Path) -> Result<(), VaultError> {
@@ -279,19 +322,12 @@ fn forget(path: &Path) -> Result<(), VaultError> {
     }
 }
 
-/// Refuses what others may read or change.
-fn guard(path: &Path, mode: u32, right: &str) -> Result<(), VaultError> {
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    let path = path.display();
-    Err(VaultError(format!(
-        "`{path}` holds logins, and others may read or change it. Take that from them: \
-         `chmod {right} '{path}'`; if they may have read it, log in anew."
-    )))
-}
-
 fn broken(verb: &str, path: &Path, error: &io::Error) -> VaultError {
+    if error.raw_os_error() == Some(libc::ELOOP) {
+        let path = path.display();
+        let why = "and is a link to somewhere else. Remove it, and log in anew.";
+        return VaultError(format!("`{path}` is where logins are kept, {why}"));
+    }
     VaultError(format!("`{}`, which keeps logins, cannot be {verb}: {error}.", path.display()))
 }
 

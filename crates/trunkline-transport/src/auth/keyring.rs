@@ -68,7 +68,8 @@ impl KeyringVault {
     }
 
     /// Where there is no keyring, or it stays locked, logins are kept as [`FileVault`] keeps them;
-    /// `tell` is told so once.
+    /// `tell` is told so once. Where some were sealed before, that is an error instead: they are
+    /// there, and whoever unlocks the keyring has them.
     ///
     /// ```
     /// # use trunkline_transport::auth::KeyringVault;
@@ -97,6 +98,12 @@ impl KeyringVault {
             match (self.key().await, &self.tell) {
                 (Ok(key), _) => Ok(Some(Sealer::new(&[key]))),
                 (Err(VaultError(why)), Some(tell)) => {
+                    if !self.sealed.names().await?.is_empty() {
+                        let folder = self.sealed.folder().display();
+                        let word =
+                            "are sealed with its key; without it, remove them and log in anew.";
+                        return Err(VaultError(format!("{why} The logins in `{folder}` {word}")));
+                    }
                     let folder = self.plain.folder().display();
                     tell(&format!("{why} Logins are kept in `{folder}`, readable by you alone."));
                     Ok(None)

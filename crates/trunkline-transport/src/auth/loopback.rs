@@ -19,8 +19,9 @@ use super::open::{Opener, check};
 
 /// Has people log in with the browser of this machine.
 ///
-/// It listens on a port of the loopback interface, opens the page, answers the first redirect and
-/// stops listening. Whatever else comes in meanwhile is not found.
+/// It listens on a port of the loopback interface, opens the page, answers the redirect that brings
+/// the `state` of that page back, and stops listening. Whatever else comes in meanwhile, from other
+/// programs or from pages that guess the port, is not found.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -127,6 +128,7 @@ impl Browser for Loopback {
                         let bound = listener.local_addr().map_err(|error| error.to_string())?;
                         return Ok(Box::new(Waiting {
                             redirect_uri: place.uri(bound.port()),
+                            host: place.authority(bound.port()),
                             path: place.path.to_owned(),
                             listener,
                             browser: self.clone(),
@@ -143,6 +145,7 @@ impl Browser for Loopback {
 /// A listener, and what it waits for.
 struct Waiting {
     redirect_uri: String,
+    host: String,
     path: String,
     listener: TcpListener,
     browser: Loopback,
@@ -155,8 +158,13 @@ impl Visit for Waiting {
 
     fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
         Box::pin(async move {
-            let Self { path, listener, browser, .. } = *self;
+            let Self { host, path, listener, browser, .. } = *self;
             check(&url)?;
+            let Some(state) = url.split_once('?').and_then(|(_, query)| state(query)) else {
+                let why = "The page has no `state`, so nobody could tell its redirect from others.";
+                return Err(why.to_owned());
+            };
+            let wanted = Wanted { path, host, state };
             if let Some(tell) = &browser.tell {
                 tell(&url);
             }
@@ -165,7 +173,7 @@ impl Visit for Waiting {
                 let opened = opener.open(&url).await;
                 if browser.tell.is_some() { Ok(()) } else { opened }
             };
-            let hearing = hear(listener, path);
+            let hearing = hear(listener, wanted);
             match timeout(browser.patience, both(showing, hearing)).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
@@ -203,7 +211,11 @@ impl<'a> Place<'a> {
     }
 
     fn uri(&self, port: u16) -> String {
-        format!("http://{}:{port}{}", self.host, self.path)
+        format!("http://{}{}", self.authority(port), self.path)
+    }
+
+    fn authority(&self, port: u16) -> String {
+        format!("{}:{port}", self.host)
     }
 }
 
@@ -230,9 +242,9 @@ async fn both(
 }
 
 /// The query of the one redirect that is answered.
-async fn hear(listener: TcpListener, path: String) -> Result<String, String> {
+async fn hear(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
     let answered = Arc::new(AtomicBool::new(false));
-    let path: Arc<str> = path.into();
+    let wanted = Arc::new(wanted);
     // Browsers open connections on which they say nothing, so none keeps the others waiting.
     let mut visitors = JoinSet::new();
     poll_fn(|cx| {
@@ -248,9 +260,9 @@ async fn hear(listener: TcpListener, path: String) -> Result<String, String> {
             match listener.poll_accept(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok((stream, _))) => {
-                    let (path, answered) = (Arc::clone(&path), Arc::clone(&answered));
+                    let (wanted, answered) = (Arc::clone(&wanted), Arc::clone(&answered));
                     visitors.spawn(async move {
-                        let met = timeout(HURRY, meet(stream, &path, &answered)).await;
+                        let met = timeout(HURRY, meet(stream, &wanted, &answered)).await;
                         met.ok().flatten()
                     });
                 }
@@ -265,14 +277,14 @@ async fn hear(listener: TcpListener, path: String) -> Result<String, String> {
 }
 
 /// Answers one visitor; the query if it is the one.
-async fn meet(mut stream: TcpStream, path: &str, answered: &AtomicBool) -> Option<String> {
+async fn meet(mut stream: TcpStream, wanted: &Wanted, answered: &AtomicBool) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|it| it == b"\r\n\r\n") {
         if head.len() > HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
             return None;
         }
     }
-    let query = asked(&head, path).filter(|_| !answered.swap(true, Ordering::SeqCst));
+    let query = wanted.asked(&head).filter(|_| !answered.swap(true, Ordering::SeqCst));
     let answer = match query {
         Some(_) => page("200 OK", DONE),
         None => page("404 Not Found", NOTHING),
@@ -283,15 +295,54 @@ async fn meet(mut stream: TcpStream, path: &str, answered: &AtomicBool) -> Optio
     query
 }
 
-/// The query of a GET of `path`.
-fn asked(head: &[u8], path: &str) -> Option<String> {
-    let line = head.split(|it| *it == b'\r').next()?;
-    let line = std::str::from_utf8(line).ok()?;
-    let target = line.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?;
-    let (asked, query) = target.split_once('?')?;
-    // A URI without a path is asked for as `/`.
-    let is_it = asked == path || (path.is_empty() && asked == "/");
-    is_it.then(|| query.to_owned())
+/// What the one redirect looks like. Every page in the same browser can send a GET here, but none
+/// but the one that was opened knows the state.
+struct Wanted {
+    path: String,
+    host: String,
+    state: String,
+}
+
+impl Wanted {
+    /// The query, if this is it.
+    fn asked(&self, head: &[u8]) -> Option<String> {
+        let head = std::str::from_utf8(head).ok()?;
+        let mut lines = head.split("\r\n");
+        let target = lines.next()?.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?;
+        let mut hosts = lines.filter_map(|it| {
+            let (name, value) = it.split_once(':')?;
+            name.eq_ignore_ascii_case("host").then_some(value.trim())
+        });
+        // A name that somebody has led to this machine is not the one that the page was given.
+        let host = hosts.next().filter(|_| hosts.next().is_none())?;
+        let is_addressed = host == self.host || self.host.strip_suffix(":80") == Some(host);
+        let (asked, query) = target.split_once('?')?;
+        // A URI without a path is asked for as `/`.
+        let is_here = asked == self.path || (self.path.is_empty() && asked == "/");
+        let is_ours = state(query).is_some_and(|it| it == self.state);
+        (is_addressed && is_here && is_ours).then(|| query.to_owned())
+    }
+}
+
+/// The state that a query names, if it names exactly one.
+fn state(query: &str) -> Option<String> {
+    let query = query.split('#').next().unwrap_or_default();
+    let mut states = query.split('&').filter_map(|it| it.strip_prefix("state="));
+    let state = states.next().and_then(decoded)?;
+    (states.next().is_none() && !state.is_empty()).then_some(state)
+}
+
+/// A value of a query as it was before it was written there.
+fn decoded(value: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut pieces = value.split('%');
+    bytes.extend(pieces.next()?.bytes());
+    for piece in pieces {
+        let code = piece.get(..2).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend(piece[2..].bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn page(status: &str, text: &str) -> String {

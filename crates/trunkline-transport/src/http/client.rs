@@ -62,6 +62,7 @@ pub(crate) struct HttpDriver<H> {
 
     post: Arc<Post>,
     news: mpsc::Receiver<News>,
+    people: mpsc::UnboundedReceiver<(u64, bool)>,
     /// What is on its way.
     out: Vec<Carried>,
     next: u64,
@@ -131,9 +132,11 @@ impl<H: Handler> HttpDriver<H> {
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
         let (voice, ears) = Voice::new(limits.queue);
         let (tell, news) = mpsc::channel(NEWS);
+        let (tell_people, people) = mpsc::unbounded_channel();
         let post = Post {
             pool: Arc::new(pool),
             news: tell,
+            people: tell_people,
             message_bytes: limits.message_bytes,
             patience: limits.call_deadline,
         };
@@ -151,6 +154,7 @@ impl<H: Handler> HttpDriver<H> {
             limits,
             post: Arc::new(post),
             news,
+            people,
             out: Vec::new(),
             next: 0,
             route: Arc::new(Route::new(address, given, target.credentials.clone())),
@@ -254,6 +258,11 @@ impl<H: Handler> HttpDriver<H> {
 
     fn poll_news(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
+        while let Poll::Ready(Some((post, does))) = self.people.poll_recv(cx) {
+            self.on_people(post, does);
+            self.act(cx);
+            busy = true;
+        }
         while let Poll::Ready(Some(news)) = self.news.poll_recv(cx) {
             self.on_news(news);
             self.act(cx);
@@ -394,16 +403,20 @@ impl<H: Handler> HttpDriver<H> {
             }
             What::Message(incoming) => self.receive(incoming),
             What::Endpoint(_) => {}
-            What::People(does) => {
-                if let Some(id) = self.out[at].id {
-                    self.core.waits_for_people(id, does, now());
-                    self.armed = None;
-                }
-            }
             What::End(end) => {
                 let carried = self.out.swap_remove(at);
                 self.on_end(&carried, end);
             }
+        }
+    }
+
+    /// The time that a person takes to log in is not the server's.
+    fn on_people(&mut self, post: u64, does: bool) {
+        if let Some(carried) = self.out.iter().find(|it| it.key == post)
+            && let Some(id) = carried.id
+        {
+            self.core.waits_for_people(id, does, now());
+            self.armed = None;
         }
     }
 

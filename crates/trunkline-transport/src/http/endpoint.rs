@@ -21,6 +21,7 @@ use trunkline_wire::frame::sse::Event;
 use trunkline_wire::revision::Era;
 
 use super::body::{Events, HttpBody};
+use super::expiry::Expiry;
 use super::response::{accepted, empty, events, full, no_session, refuse};
 use super::serve::Answers;
 use super::session::Session;
@@ -321,7 +322,14 @@ impl<H: Handler> Endpoint<H> {
             Some(id) => id.ok().and_then(|it| session.resume(it)),
         };
         Ok(match reader {
-            Some(reader) => self.follow(session, reader),
+            Some(reader) => {
+                // The rest of a call ends with its answer, and nobody has to ask for it twice.
+                let expiry = match session.is_general(reader) {
+                    true => Expiry::of(&head.extensions),
+                    false => Expiry::never(),
+                };
+                self.follow(session, reader, expiry)
+            }
             // The status that tells a reader of events not to come back.
             None => empty(StatusCode::NO_CONTENT),
         })
@@ -352,13 +360,19 @@ impl<H: Handler> Endpoint<H> {
         Session::new(id, Arc::clone(core), handler, style, tags, &self.settings.limits, owner)
     }
 
-    pub(super) fn follow(&self, session: Arc<Session<H>>, reader: Reader) -> Response<HttpBody> {
+    pub(super) fn follow(
+        &self,
+        session: Arc<Session<H>>,
+        reader: Reader,
+        expiry: Expiry,
+    ) -> Response<HttpBody> {
         self.end_if_closing(&session);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
         events(HttpBody::events(Following {
             session,
             reader,
             keep_alive,
+            expiry,
             begins_with: None,
             of: None,
         }))
@@ -383,9 +397,14 @@ impl<H: Handler> Endpoint<H> {
         Event { event: Some("endpoint"), data: to.as_bytes(), ..Event::default() }
             .write(&mut first);
         let keep_alive = KeepAlive::new(self.settings.limits.stream_keep_alive);
-        let of = Some(Arc::clone(&self.sessions));
-        let following = Following { session, reader, keep_alive, begins_with: Some(first), of };
-        Ok(events(HttpBody::events(following)))
+        Ok(events(HttpBody::events(Following {
+            session,
+            reader,
+            keep_alive,
+            expiry: Expiry::of(&head.extensions),
+            begins_with: Some(first),
+            of: Some(Arc::clone(&self.sessions)),
+        })))
     }
 
     async fn old_message<B: Body>(
@@ -505,6 +524,7 @@ struct Following<H: Handler> {
     session: Arc<Session<H>>,
     reader: Reader,
     keep_alive: KeepAlive,
+    expiry: Expiry,
     begins_with: Option<Vec<u8>>,
     /// If the stream is the session itself: what to remove it from at its end.
     of: Option<Arc<Sessions<H>>>,
@@ -513,6 +533,13 @@ struct Following<H: Handler> {
 impl<H: Handler> Events for Following<H> {
     fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let this = &mut *self;
+        if this.expiry.poll(cx) {
+            match this.of {
+                // It still has the answers of calls to carry.
+                Some(_) => this.session.hang_up(),
+                None => return Poll::Ready(None),
+            }
+        }
         let mut out = this.begins_with.take().unwrap_or_default();
         let read = this.session.read(this.reader, cx, &mut out);
         if !out.is_empty() {

@@ -16,6 +16,7 @@ use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::body::Events;
 use super::endpoint::{Admitted, Listed};
+use super::expiry::Expiry;
 use super::sse::{KeepAlive, write_event};
 use crate::clock::now;
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
@@ -214,6 +215,10 @@ impl<H: Handler> Owned<H> {
     pub(super) fn get(&mut self) -> &mut Exchange<H> {
         &mut self.exchange.as_mut().expect("it is taken when this is dropped").0
     }
+
+    fn caller(&self) -> &Attached {
+        &self.exchange.as_ref().expect("it is taken when this is dropped").1.attached
+    }
 }
 
 impl<H: Handler> Drop for Owned<H> {
@@ -241,6 +246,7 @@ pub(super) struct Rest<H: Handler> {
     keep_alive: KeepAlive,
     /// Dropped with the stream.
     _listed: Option<Listed>,
+    expiry: Expiry,
 }
 
 impl<H: Handler> Rest<H> {
@@ -250,13 +256,22 @@ impl<H: Handler> Rest<H> {
         keep_alive: KeepAlive,
         listed: Option<Listed>,
     ) -> Self {
-        Self { exchange, first: Some(first), keep_alive, _listed: listed }
+        // A call ends with its answer.
+        let expiry = match listed {
+            Some(_) => Expiry::of_caller(exchange.caller()),
+            None => Expiry::never(),
+        };
+        Self { exchange, first: Some(first), keep_alive, _listed: listed, expiry }
     }
 }
 
 impl<H: Handler> Events for Rest<H> {
     fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let this = &mut *self;
+        // Without a result: the subscription is not over, it only has to be asked for again.
+        if this.expiry.poll(cx) {
+            return Poll::Ready(None);
+        }
         let mut out = Vec::with_capacity(1024);
         if let Some(first) = this.first.take() {
             write_event(&first, &mut out);

@@ -19,6 +19,7 @@ use trunkline_wire::revision::Era;
 use super::body::{HttpBody, read};
 use super::endpoint::{Admitted, Endpoint};
 use super::exchange::{Exchange, Owned, Rest};
+use super::expiry::Expiry;
 use super::response::{accepted, events, full, json, no_session};
 use super::session::{Posted, Session};
 use super::sse::{KeepAlive, write_event};
@@ -148,7 +149,7 @@ impl<H: Handler> Endpoint<H> {
                 events(HttpBody::whole(out))
             }
             Posted::Whole(status, text) => json(status, text),
-            Posted::Events(reader) => self.follow(session, reader),
+            Posted::Events(reader) => self.follow(session, reader, Expiry::never()),
             Posted::Silence | Posted::Gone => events(HttpBody::default()),
         }
     }

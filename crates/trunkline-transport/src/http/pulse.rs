@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::clock::now;
 use crate::limits::Limits;
 
 /// The life signs of one connection.
@@ -30,7 +31,7 @@ pub(super) struct Pulse {
 impl Pulse {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            start: Instant::now(),
+            start: now(),
             busy: AtomicU32::new(0),
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(0),
@@ -48,14 +49,14 @@ impl Pulse {
 
     /// When to look again; `None` if the connection has done nothing for too long.
     pub(super) fn check(&self, limits: &Limits) -> Option<Instant> {
-        let now = self.now();
+        let at = self.now();
         let stalled = self.stalled_since.load(Ordering::Relaxed);
-        if stalled > 0 && now >= stalled + millis(limits.keep_alive) {
+        if stalled > 0 && at >= stalled + millis(limits.keep_alive) {
             return None;
         }
         if self.busy.load(Ordering::Relaxed) > 0 {
             // It cannot be idle before that.
-            return Some(Instant::now() + limits.keep_alive.min(limits.header_read));
+            return Some(now() + limits.keep_alive.min(limits.header_read));
         }
         let head = self.head_since.load(Ordering::Relaxed);
         let (since, limit) = match head {
@@ -63,11 +64,11 @@ impl Pulse {
             since => (since, limits.header_read),
         };
         let due = since + millis(limit);
-        if due <= now {
+        if due <= at {
             return None;
         }
         // A head may begin at any time, and then has less time than the connection.
-        let next = due.min(now + millis(limits.header_read));
+        let next = due.min(at + millis(limits.header_read));
         Some(self.start + Duration::from_millis(next))
     }
 
@@ -96,7 +97,8 @@ impl Pulse {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+        let elapsed = now().saturating_duration_since(self.start);
+        u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
     }
 }
 

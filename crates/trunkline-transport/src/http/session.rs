@@ -160,7 +160,9 @@ impl<H: Handler> Session<H> {
     ) -> Posted {
         let (reader, todo) = {
             let mut state = self.lock();
-            if state.ended {
+            // What its one stream has no time left to answer belongs to the next.
+            let is_too_late = self.is_old && state.leaving && asks(&incoming);
+            if state.ended || is_too_late {
                 return Posted::Gone;
             }
             let now = now();
@@ -204,6 +206,11 @@ impl<H: Handler> Session<H> {
         // Whoever read this until now finds out that it does no more.
         state.wake(reader.via);
         reader
+    }
+
+    /// Whether this reader reads what is about no request.
+    pub(super) fn is_general(&self, reader: Reader) -> bool {
+        reader.via == GENERAL
     }
 
     /// A reader for what came after an event, if the id is one that this session gave out.
@@ -250,7 +257,8 @@ impl<H: Handler> Session<H> {
         }
     }
 
-    /// Ends the streams that have nothing more to say to anybody: the server goes.
+    /// Ends the streams that have nothing more to say to anybody: the server goes, or the time of
+    /// whoever listens is over.
     pub(super) fn hang_up(&self) {
         let mut state = self.lock();
         state.leaving = true;
@@ -488,7 +496,7 @@ impl State {
     /// Ends what is about no request: nothing more will be said there.
     fn leave(&mut self, now: Instant) {
         self.streams.end_general(now);
-        self.wake(Via(0));
+        self.wake(GENERAL);
     }
 
     fn wake_any(&mut self, via: Option<Via>) {
@@ -554,6 +562,17 @@ impl<H: Handler> Wake for Pump<H> {
         }
     }
 }
+
+fn asks(incoming: &Incoming) -> bool {
+    match incoming {
+        Incoming::One(message) => matches!(message, Message::Request { .. }),
+        Incoming::Batch(_) => true,
+        Incoming::Bad(_) => false,
+    }
+}
+
+/// What is about no request.
+const GENERAL: Via = Via(0);
 
 #[cfg(test)]
 mod tests;

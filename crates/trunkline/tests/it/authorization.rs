@@ -4,6 +4,7 @@
 mod burdens;
 mod desk;
 mod entrances;
+mod expiry;
 mod owners;
 mod proofs;
 mod public;

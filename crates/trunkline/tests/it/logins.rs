@@ -109,13 +109,21 @@ async fn a_login_is_found_again_by_the_next_program() {
 async fn a_machine_logs_in_with_its_own_credentials() {
     let robot = trunkline_authority::Client::new("robot").secret("p7Q-secret");
     let world = World::new(Settings::new().client(robot)).await;
-    let builder = Client::builder("report", "1.0.0").client_credentials("robot", "p7Q-secret");
+    let issuer = world.authority.issuer();
+    let unnamed = Client::builder("report", "1.0.0").client_credentials("robot", "p7Q-secret");
+    let error = unnamed.connect_http(&*world.url).await.unwrap_err().to_string();
+    assert!(error.contains(&format!("set `{issuer}` as their issuer")), "{error}");
+    let builder = Client::builder("report", "1.0.0")
+        .client_credentials("robot", "p7Q-secret")
+        .for_issuer(issuer);
     let client = builder.connect_http(&*world.url).await.unwrap();
     let said = client.call_tool("whoami", ()).await.unwrap();
     assert_eq!(said.content[0].as_text(), Some("robot"));
     assert_eq!(world.counts(), (0, 0, 0, 0), "nobody was asked");
 
-    let builder = Client::builder("report", "1.0.0").client_credentials("robot", "n0t-it");
+    let builder = Client::builder("report", "1.0.0")
+        .client_credentials("robot", "n0t-it")
+        .for_issuer(issuer);
     let error = builder.connect_http(&*world.url).await.unwrap_err().to_string();
     assert!(error.contains("invalid_client") && !error.contains("n0t-it"), "{error}");
 }

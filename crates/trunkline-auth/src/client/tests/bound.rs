@@ -161,3 +161,18 @@ fn a_token_that_was_not_bound_is_thrown_away_if_it_had_to_be() {
     let world = check(|it| it, &[&*start, &exchange(PROOF, plain), end].concat());
     assert!(world.kept("token")["key"].is_null());
 }
+
+#[test]
+fn a_proof_that_is_refused_costs_no_login() {
+    let sends = "> MCP DPoP t-1 [dpop POST https://mcp.example/mcp nonce=- ath]\n";
+    let no = "< 401 DPoP error=\"invalid_dpop_proof\", error_description=\"iat is too old\"\n";
+    let why = "! `https://mcp.example/mcp` refuses the proof that the token is ours: “iat is too \
+        old”. Check the clock of this machine, or tell whoever runs the server.\n";
+    let refused = [sends, no].concat();
+    let world = check(
+        |it| it,
+        &[&*login(), "call\n", &refused, sends, "< 200\n= 200\ncall\n", &refused.repeat(3), why]
+            .concat(),
+    );
+    assert_eq!(world.kept("token")["refresh"], "r-1");
+}

@@ -4,13 +4,20 @@ use super::*;
 use crate::client::{ClientAuth, Enterprise, Grant, TokenSource};
 use crate::jose::SigningKey;
 
-const BASIC: &str = r#","token_endpoint_auth_methods_supported":["client_secret_basic"]"#;
+pub(super) const BASIC: &str =
+    r#","token_endpoint_auth_methods_supported":["client_secret_basic"]"#;
 
-fn start(more: &str) -> String {
+const ISSUER: &str = "https://id.example";
+
+pub(super) fn report() -> Grant {
+    Grant::ClientCredentials(ClientAuth::secret("report", "s3cret"))
+}
+
+pub(super) fn start(more: &str) -> String {
     ["background\n> MCP -\n< 401 Bearer scope=\"a\"\n", &resource(""), &issuer(more)].concat()
 }
 
-const GIVES: &str = r#"
+pub(super) const GIVES: &str = r#"
     < 200 {"access_token":"t-1","token_type":"Bearer","expires_in":60,"refresh_token":"never"}
     > MCP Bearer t-1
     < 200
@@ -21,7 +28,7 @@ const GIVES: &str = r#"
 fn a_machine_shows_its_secret() {
     let asks = "> POST https://id.example/token grant_type=client_credentials resource=https://mcp.example/mcp scope=a [basic report:s3cret]";
     let world = check(
-        |it| it.grant(Grant::ClientCredentials(ClientAuth::secret("report", "s3cret"))),
+        |it| it.grant(report()).for_issuer(ISSUER),
         &[
             &start(BASIC),
             asks,
@@ -52,7 +59,7 @@ fn a_machine_steps_up_by_itself() {
         )
     };
     check(
-        |it| it.grant(Grant::ClientCredentials(ClientAuth::secret("report", "s3cret"))),
+        |it| it.grant(report()).for_issuer(ISSUER),
         &[
             &start(BASIC),
             &asks("a"),
@@ -111,10 +118,7 @@ fn a_machine_is_refused_in_the_words_of_its_server() {
     let asks = "> POST https://id.example/token grant_type=client_credentials *";
     let end = "\n< 401 {\"error\":\"invalid_client\"}
         ! `https://id.example` answers `invalid_client`. Check the client's credentials, or log out and in again to register anew.";
-    check(
-        |it| it.grant(Grant::ClientCredentials(ClientAuth::secret("report", "s3cret"))),
-        &[&*start(BASIC), asks, end].concat(),
-    );
+    check(|it| it.grant(report()).for_issuer(ISSUER), &[&*start(BASIC), asks, end].concat());
 }
 
 #[test]
@@ -122,7 +126,7 @@ fn a_machine_stays_with_its_issuer() {
     let moved = resource("").replace("https://id", "https://new");
     let document = issuer(BASIC).replace("https://id", "https://new");
     check(
-        |it| it.grant(Grant::ClientCredentials(ClientAuth::secret("report", "s3cret"))),
+        |it| it.grant(report()).trust_first_issuer(),
         &[
             &start(BASIC),
             "> POST https://id.example/token *",
@@ -144,20 +148,23 @@ fn a_workload_shows_its_token_once() {
         assertion: TokenSource::new(|issuer| async move { Ok(format!("jwt-for-{issuer}")) }),
     };
     let asks = "> POST https://id.example/token grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer assertion=jwt-for-https://id.example resource=https://mcp.example/mcp scope=a client_id=build-7";
-    check(|it| it.grant(grant()), &[&*start(""), asks, GIVES].concat());
+    check(|it| it.grant(grant()).for_issuer(ISSUER), &[&*start(""), asks, GIVES].concat());
     for code in ["invalid_grant", "invalid_scope", "unauthorized_client"] {
         let end =
             format!("\n< 400 {{\"error\":\"{code}\"}}\n! `https://id.example` answers `{code}`.*");
-        check(|it| it.grant(grant()), &[&*start(""), asks, &end].concat());
+        check(|it| it.grant(grant()).for_issuer(ISSUER), &[&*start(""), asks, &end].concat());
     }
     let empty = || Grant::Assertion {
         client: ClientAuth::public("build-7"),
         assertion: TokenSource::new(|_| async { Err("The platform gives no token.".to_owned()) }),
     };
-    check(|it| it.grant(empty()), &[&*start(""), "! The platform gives no token."].concat());
+    check(
+        |it| it.grant(empty()).for_issuer(ISSUER),
+        &[&*start(""), "! The platform gives no token."].concat(),
+    );
 }
 
-fn enterprise() -> Enterprise {
+pub(super) fn enterprise() -> Enterprise {
     Enterprise::new(
         "https://idp.example",
         ClientAuth::public("editor-at-acme"),
@@ -173,13 +180,16 @@ const ASSERTS: &str = "> POST https://id.example/token grant_type=urn:ietf:param
 fn a_company_decides_by_its_identity_provider() {
     let jag = "\n< 200 {\"access_token\":\"jag-1\",\"issued_token_type\":\"urn:ietf:params:oauth:token-type:id-jag\",\"token_type\":\"N_A\"}\n";
     let known = || Grant::Enterprise(enterprise().idp_token_endpoint("https://idp.example/token"));
-    check(|it| it.grant(known()), &[&*start(BASIC), EXCHANGES, jag, ASSERTS, GIVES].concat());
+    check(
+        |it| it.grant(known()).for_issuer(ISSUER),
+        &[&*start(BASIC), EXCHANGES, jag, ASSERTS, GIVES].concat(),
+    );
     // Its endpoint is found out where it is not known.
     let document = "> GET https://idp.example/.well-known/oauth-authorization-server\n< 404
         > GET https://idp.example/.well-known/openid-configuration
         < 200 {\"issuer\":\"https://idp.example\",\"token_endpoint\":\"https://idp.example/token\"}\n";
     check(
-        |it| it.grant(Grant::Enterprise(enterprise())),
+        |it| it.grant(Grant::Enterprise(enterprise())).for_issuer(ISSUER),
         &[&*start(BASIC), document, EXCHANGES, jag, ASSERTS, GIVES].concat(),
     );
     for (answer, error) in [
@@ -197,9 +207,12 @@ fn a_company_decides_by_its_identity_provider() {
         ),
     ] {
         let end = format!("\n< {answer}\n{error}");
-        check(|it| it.grant(known()), &[&*start(BASIC), EXCHANGES, &end].concat());
+        check(
+            |it| it.grant(known()).for_issuer(ISSUER),
+            &[&*start(BASIC), EXCHANGES, &end].concat(),
+        );
     }
     let plain = || Grant::Enterprise(enterprise().idp_token_endpoint("http://idp.example/token"));
     let error = "! The token endpoint of the identity provider is at `http://idp.example/token`, *";
-    check(|it| it.grant(plain()), &[&*start(BASIC), error].concat());
+    check(|it| it.grant(plain()).for_issuer(ISSUER), &[&*start(BASIC), error].concat());
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn renews(old: &str, answer: &str) -> String {
+pub(super) fn renews(old: &str, answer: &str) -> String {
     format!(
         "> POST https://id.example/token grant_type=refresh_token refresh_token={old} resource=https://mcp.example/mcp client_id=c-1
         < {answer}
@@ -10,7 +10,7 @@ fn renews(old: &str, answer: &str) -> String {
     )
 }
 
-fn gives(access: &str, refresh: &str) -> String {
+pub(super) fn gives(access: &str, refresh: &str) -> String {
     format!(r#"200 {{"access_token":"{access}","token_type":"Bearer","expires_in":3600{refresh}}}"#)
 }
 
@@ -100,7 +100,7 @@ fn a_refresh_token_that_is_refused_means_another_login() {
 }
 
 #[test]
-fn a_client_that_is_refused_is_forgotten_with_its_tokens() {
+fn a_client_that_is_refused_is_forgotten() {
     let no = r#"401 {"error":"invalid_client"}"#;
     let anew = REGISTER.replace("c-1", "c-2");
     check(

@@ -13,7 +13,16 @@ async fn a_program_logs_in_with_a_secret_that_nobody_sees() {
     let client = Client::new("nightly").secret("s3cret");
     let place = Place::open("secret", Settings::new().client(client)).await;
     let url = &*place.url;
-    let login = ["login", "--client-credentials", "--client-id", "nightly", "--client-secret"];
+    let login = ["login", "--client-credentials", "--client-id", "nightly"];
+    let unnamed = place.start_with(
+        &[&login[..], &["--client-secret", "env:KEY", url]].concat(),
+        &[("KEY", "s3cret")],
+    );
+    let found = unnamed.end().await;
+    let issuer = place.authority.issuer();
+    assert_eq!(found.code, 2, "{}", found.stderr);
+    assert!(found.stderr.contains(&format!("set `{issuer}` as their issuer")), "{}", found.stderr);
+    let login = [&login[..], &["--issuer", issuer, "--client-secret"]].concat();
     let run = |from| place.start_with(&[&login[..], &[from, url]].concat(), &[("KEY", "s3cret")]);
     let found = run("env:KEY").end().await;
     assert_eq!(found.code, 0, "{}", found.stderr);

@@ -1,7 +1,7 @@
 //! What is in the folder, who may read it, and what is left by those who were killed.
 
 use std::fs::{Permissions, metadata, read_to_string, set_permissions, write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use trunkline_auth::tag::random_name;
 
@@ -21,7 +21,7 @@ impl Temp {
 
     /// The one file with this ending.
     fn file(&self, ending: &str) -> PathBuf {
-        Place::new(self.vault().folder, NAME).file(ending)
+        Place::new(self.vault().folder, NAME, 0).file(ending)
     }
 }
 
@@ -96,6 +96,62 @@ async fn what_others_can_read_is_refused_in_words() {
     ] {
         assert!(refused.unwrap().to_string().contains("`chmod 700 '"));
     }
+}
+
+#[tokio::test]
+async fn what_belongs_to_another_user_is_refused_in_words() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+    let owner = metadata(vault.folder()).unwrap().uid();
+    assert_eq!(current_user().unwrap(), owner);
+
+    let other = FileVault { user: Some(owner + 1), ..temp.vault() };
+    let expected = format!(
+        "`{}` holds logins, and belongs to another user (uid {owner}). Run this as that user, \
+         or keep logins somewhere else.",
+        vault.folder().display()
+    );
+    for refused in [
+        other.get(NAME).await.err(),
+        other.put(NAME, "").await.err(),
+        other.remove(NAME).await.err(),
+        other.names().await.err(),
+        other.lock(NAME).await.err(),
+    ] {
+        assert_eq!(refused.unwrap().to_string(), expected);
+    }
+    // A file is looked at by itself, for it may have been moved here.
+    let place = Place::new(Arc::clone(&vault.folder), NAME, owner + 1);
+    let why = place.read(&temp.file("login")).unwrap_err().to_string();
+    assert!(why.contains(".login` holds logins, and belongs to another user"), "{why}");
+    assert_eq!(vault.get(NAME).await, Ok(Some("secret".to_owned())));
+}
+
+#[tokio::test]
+async fn a_link_is_not_followed() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+    let elsewhere = temp.0.join("elsewhere");
+    fs::rename(temp.file("login"), &elsewhere).unwrap();
+    for ending in ["login", "lock"] {
+        let _ = fs::remove_file(temp.file(ending));
+        symlink(&elsewhere, temp.file(ending)).unwrap();
+    }
+    let refused = [vault.get(NAME).await.err(), vault.lock(NAME).await.err()];
+    for (refused, ending) in refused.into_iter().zip(["login", "lock"]) {
+        let expected = format!(
+            "`{}` is where logins are kept, and is a link to somewhere else. Remove it, and log in \
+             anew.",
+            temp.file(ending).display()
+        );
+        assert_eq!(refused.unwrap().to_string(), expected);
+    }
+    // Put anew it is a file of its own.
+    vault.put(NAME, "other").await.unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(Some("other".to_owned())));
+    assert!(read_to_string(&elsewhere).unwrap().ends_with("secret"));
 }
 
 #[tokio::test]

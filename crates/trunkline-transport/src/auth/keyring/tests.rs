@@ -129,6 +129,29 @@ async fn a_keyring_that_cannot_be_used_is_told_and_files_will_do() {
     assert!(why.contains("`no-such-tool` does not start: No such file"), "{why}");
 }
 
+#[tokio::test]
+async fn a_keyring_that_is_locked_for_once_does_not_make_plain_files_of_sealed_logins() {
+    let temp = Temp::new();
+    temp.vault(SECRET_TOOL, Tool::Secret).put("a", "text").await.unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let locked = temp.vault("exit 3", Tool::Secret);
+    let locked = locked.or_files(move |why| heard.lock().unwrap().push(why.to_owned()));
+    let expected = format!(
+        "The keyring cannot be used: `sh` ended with the status 3. Unlock it, or use files. \
+         The logins in `{}` are sealed with its key; without it, remove them and log in anew.",
+        temp.0.join("logins/sealed").display()
+    );
+    assert_eq!(locked.get("a").await, Err(VaultError(expected.clone())));
+    assert_eq!(locked.put("a", "other").await, Err(VaultError(expected)));
+    assert!(told.lock().unwrap().is_empty());
+    assert_eq!(FileVault::new(temp.0.join("logins")).names().await, Ok(vec![]));
+
+    // The same vault, once somebody has unlocked it.
+    std::fs::write(temp.0.join("tool"), SECRET_TOOL).unwrap();
+    assert_eq!(locked.get("a").await, Ok(Some("text".to_owned())));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_keyring_that_stays_locked_is_not_waited_for_without_end() {
     let temp = Temp::new();

@@ -12,10 +12,16 @@ fn watching() -> (Loopback, Arc<Mutex<Vec<String>>>) {
     (Loopback::new().tell(tell).without_opening(), seen)
 }
 
-async fn say(uri: &str, request: &str) -> String {
+/// Sends the first line of a request to where it belongs.
+async fn say(uri: &str, line: &str) -> String {
+    let place = Place::of(uri).unwrap();
+    say_as(uri, line, &format!("Host: {}\r\n", place.authority(place.port))).await
+}
+
+async fn say_as(uri: &str, line: &str, headers: &str) -> String {
     let place = Place::of(uri).unwrap();
     let mut stream = TcpStream::connect((place.ip, place.port)).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(format!("{line}\r\n{headers}\r\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
@@ -27,39 +33,83 @@ async fn one_redirect_is_answered_and_no_other() {
     let visit = browser.prepare(&[]).await.unwrap();
     let uri = visit.redirect_uri().to_owned();
     assert!(uri.starts_with("http://127.0.0.1:") && uri.ends_with("/callback"), "{uri}");
-    let going = tokio::spawn(visit.go("https://id.example/authorize".to_owned()));
+    let going = tokio::spawn(visit.go(PAGE.to_owned()));
 
     // Somebody who says nothing, for as long as the others take.
     let place = Place::of(&uri).unwrap();
     let _silent = TcpStream::connect((place.ip, place.port)).await.unwrap();
-    for request in [
-        "GET / HTTP/1.1\r\n\r\n",
-        "GET /favicon.ico HTTP/1.1\r\n\r\n",
-        "GET /callback HTTP/1.1\r\n\r\n",
-        "GET /callback/?code=1 HTTP/1.1\r\n\r\n",
-        "GET /CALLBACK?code=1 HTTP/1.1\r\n\r\n",
-        "POST /callback?code=1 HTTP/1.1\r\n\r\n",
-        "HEAD /callback?code=1 HTTP/1.1\r\n\r\n",
-        "GET /callback?code=1 HTTP/2.0\r\n\r\n",
-        "GET /callback?code=\u{1}\r\n\r\n",
-        "\r\n\r\n",
+    for line in [
+        "GET / HTTP/1.1",
+        "GET /favicon.ico HTTP/1.1",
+        "GET /callback HTTP/1.1",
+        "GET /callback/?code=1&state=s-1 HTTP/1.1",
+        "GET /CALLBACK?code=1&state=s-1 HTTP/1.1",
+        "POST /callback?code=1&state=s-1 HTTP/1.1",
+        "HEAD /callback?code=1&state=s-1 HTTP/1.1",
+        "GET /callback?code=1&state=s-1 HTTP/2.0",
+        "GET /callback?code=\u{1}",
+        "",
     ] {
-        let answer = say(&uri, request).await;
-        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{request}: {answer}");
+        let answer = say(&uri, line).await;
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{line}: {answer}");
     }
     assert!(!going.is_finished());
 
-    let answer = say(&uri, "GET /callback?code=a%20b&state=c HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let answer = say(&uri, "GET /callback?code=a%20b&state=s-1 HTTP/1.1").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(
         answer.contains("You can close this window") && answer.contains("no-store"),
         "{answer}"
     );
     assert!(!answer.contains("code"), "nothing of the redirect is repeated");
-    assert_eq!(going.await.unwrap(), Ok("code=a%20b&state=c".to_owned()));
-    assert_eq!(*seen.lock().unwrap(), ["https://id.example/authorize"]);
+    assert_eq!(going.await.unwrap(), Ok("code=a%20b&state=s-1".to_owned()));
+    assert_eq!(*seen.lock().unwrap(), [PAGE]);
     let gone = TcpStream::connect((place.ip, place.port)).await;
     assert!(gone.is_err(), "it does not listen any more");
+}
+
+#[tokio::test]
+async fn no_other_page_ends_the_login() {
+    let (browser, _) = watching();
+    let visit = browser.prepare(&[]).await.unwrap();
+    let uri = visit.redirect_uri().to_owned();
+    let going = tokio::spawn(visit.go("https://id.example/?a=b&state=s%2D1#state=x".to_owned()));
+    let place = Place::of(&uri).unwrap();
+    let host = format!("Host: {}\r\n", place.authority(place.port));
+    let good = "GET /callback?code=1&state=s-1 HTTP/1.1";
+    for (line, headers) in [
+        ("GET /callback?error=access_denied HTTP/1.1", &*host),
+        ("GET /callback?code=1&state= HTTP/1.1", &host),
+        ("GET /callback?code=1&state=S-1 HTTP/1.1", &host),
+        ("GET /callback?code=1&state=x HTTP/1.1", &host),
+        ("GET /callback?code=1&state=s-1&state=s-1 HTTP/1.1", &host),
+        ("GET /callback?code=1&state=s-1&state=x HTTP/1.1", &host),
+        ("GET /callback?code=1&state=s%2 HTTP/1.1", &host),
+        ("GET /callback?code=1&xstate=s-1 HTTP/1.1", &host),
+        (good, ""),
+        (good, "Host: evil.example\r\n"),
+        (good, "Host: 127.0.0.1\r\n"),
+        (good, &format!("{host}Host: evil.example\r\n")),
+    ] {
+        let answer = say_as(&uri, line, headers).await;
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{line} {headers}: {answer}");
+    }
+    assert!(!going.is_finished());
+    let answer = say(&uri, "GET /callback?state=s%2D1&code=1 HTTP/1.1").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert_eq!(going.await.unwrap(), Ok("state=s%2D1&code=1".to_owned()));
+}
+
+#[tokio::test]
+async fn a_page_without_a_state_is_not_shown() {
+    let (browser, seen) = watching();
+    for page in ["https://id.example/", "https://id.example/?state=", "https://id.example/#state=a"]
+    {
+        let visit = browser.prepare(&[]).await.unwrap();
+        let why = visit.go(page.to_owned()).await.unwrap_err();
+        assert!(why.starts_with("The page has no `state`"), "{why}");
+    }
+    assert!(seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -67,7 +117,7 @@ async fn a_head_without_end_is_not_read_to_its_end() {
     let (browser, _) = watching();
     let visit = browser.prepare(&[]).await.unwrap();
     let uri = visit.redirect_uri().to_owned();
-    let going = tokio::spawn(visit.go("https://id.example/".to_owned()));
+    let going = tokio::spawn(visit.go(PAGE.to_owned()));
     let place = Place::of(&uri).unwrap();
     let mut stream = TcpStream::connect((place.ip, place.port)).await.unwrap();
     let long = format!("GET /callback?{} HTTP/1.1\r\n", "x".repeat(2 * HEAD));
@@ -76,8 +126,8 @@ async fn a_head_without_end_is_not_read_to_its_end() {
     // It may be cut off, but it is not answered.
     let _ = stream.read_to_end(&mut answer).await;
     assert_eq!(answer, b"");
-    say(&uri, "GET /callback?error=access_denied HTTP/1.1\r\n\r\n").await;
-    assert_eq!(going.await.unwrap(), Ok("error=access_denied".to_owned()));
+    say(&uri, "GET /callback?error=access_denied&state=s-1 HTTP/1.1").await;
+    assert_eq!(going.await.unwrap(), Ok("error=access_denied&state=s-1".to_owned()));
 }
 
 #[tokio::test]
@@ -121,8 +171,10 @@ fn a_redirect_uri_is_on_this_machine_or_none() {
         assert_eq!(Place::of(uri).map(|it| (it.port, it.path)), expected, "{uri}");
     }
     assert_eq!(Place::of("http://[::1]/x").unwrap().uri(7), "http://[::1]:7/x");
-    assert_eq!(asked(b"GET /?code=1 HTTP/1.1\r\n", "").as_deref(), Some("code=1"));
-    assert_eq!(asked(b"GET /x?code=1 HTTP/1.1\r\n", ""), None);
+    let wanted = Wanted { path: String::new(), host: "localhost:80".into(), state: "s".into() };
+    let asked = |line: &str| wanted.asked(format!("{line}\r\nhost: localhost\r\n\r\n").as_bytes());
+    assert_eq!(asked("GET /?state=s HTTP/1.1").as_deref(), Some("state=s"));
+    assert_eq!(asked("GET /x?state=s HTTP/1.1"), None);
 }
 
 #[tokio::test]
@@ -141,21 +193,23 @@ async fn a_browser_that_fails_is_an_error_unless_somebody_was_told() {
         browser
     };
     let visit = failing(Loopback::new()).prepare(&[]).await.unwrap();
-    let why = visit.go("https://id.example/".to_owned()).await.unwrap_err();
+    let why = visit.go(PAGE.to_owned()).await.unwrap_err();
     assert!(why.starts_with("`false`, which opens pages, failed."), "{why}");
 
     let browser = failing(watching().0);
     let visit = browser.prepare(&[]).await.unwrap();
     let uri = visit.redirect_uri().to_owned();
-    let going = tokio::spawn(visit.go("https://id.example/".to_owned()));
-    say(&uri, "GET /callback?code=1 HTTP/1.1\r\n\r\n").await;
-    assert_eq!(going.await.unwrap(), Ok("code=1".to_owned()));
+    let going = tokio::spawn(visit.go(PAGE.to_owned()));
+    say(&uri, "GET /callback?code=1&state=s-1 HTTP/1.1").await;
+    assert_eq!(going.await.unwrap(), Ok("code=1&state=s-1".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_is_waited_for_without_end() {
     let browser = watching().0.patience(Duration::from_secs(30));
     let visit = browser.prepare(&[]).await.unwrap();
-    let why = visit.go("https://id.example/".to_owned()).await.unwrap_err();
+    let why = visit.go(PAGE.to_owned()).await.unwrap_err();
     assert_eq!(why, "Nobody logged in within 30 s. Try again.");
 }
+
+const PAGE: &str = "https://id.example/authorize?response_type=code&state=s-1";

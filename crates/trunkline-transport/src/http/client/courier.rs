@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use trunkline_auth::credentials::People;
 use trunkline_proto::CallError;
 use trunkline_proto::client::HttpError;
 use trunkline_proto::client::http::{Head, Reading, Sent, Verdict, answers, too_long, verdict};
@@ -57,8 +58,6 @@ pub(super) enum What {
     Session(Option<Session>),
     /// A message came, and more will.
     Message(Incoming),
-    /// Whether a person is waited for, who logs in.
-    People(bool),
     /// The stream of HTTP+SSE says where to post.
     Endpoint(Result<Address, String>),
     /// It is over.
@@ -87,6 +86,9 @@ pub(super) enum End {
 pub(super) struct Post {
     pub(super) pool: Arc<Pool>,
     pub(super) news: mpsc::Sender<News>,
+    /// Which message waits for a person who logs in, and which no longer does. Nobody can wait for
+    /// room here, and no word may be lost, for a deadline hangs on it; there are two for each login.
+    pub(super) people: mpsc::UnboundedSender<(u64, bool)>,
     /// The longest message read.
     pub(super) message_bytes: usize,
     /// How long a message may take that nobody waits for.
@@ -111,13 +113,17 @@ impl Post {
     }
 
     async fn attempt(&self, route: &Route, letter: Letter, key: u64) -> End {
-        let people = |does| drop(self.news.try_send(News { post: key, what: What::People(does) }));
+        // Nobody listens any more once the connection is closed.
+        let people = |does| {
+            let _ = self.people.send((key, does));
+        };
         let asking = Asking {
             method: Method::POST,
             address: &route.address,
             body: letter.body.clone(),
             headers: &letter.headers,
-            people: Some(&people),
+            // What nobody waits for is no reason to have somebody log in.
+            people: letter.id.is_some().then_some(&people as &People<'_>),
         };
         let exchange = match self.pool.exchange(route, asking).await {
             Ok(exchange) => exchange,
@@ -457,3 +463,6 @@ const PATIENCE: u32 = 6;
 const OF_USE: Duration = Duration::from_secs(5);
 /// How long a stream may go on after the answer.
 const AFTER_ANSWER: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests;

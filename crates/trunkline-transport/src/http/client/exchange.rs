@@ -1,4 +1,4 @@
-//! One request and the head of its response, redirects followed.
+//! One request and the head of its response, redirects within the server followed.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
@@ -14,7 +14,7 @@ use trunkline_proto::client::http::Head;
 
 use super::pool::{Lease, Once, Pool};
 use super::route::Route;
-use super::target::Address;
+use super::target::{Address, Origin};
 
 /// A response whose body is still to be read, and who sent it.
 pub(super) struct Exchange {
@@ -184,6 +184,17 @@ fn redirect(
     let Some(location) = header(response.headers(), LOCATION) else {
         return Err(refuse("it redirects without saying where.".to_owned()));
     };
+    destination(method, status, location, from).map(Some)
+}
+
+/// Where `location` leads, if anybody should go there.
+fn destination(
+    method: &Method,
+    status: u16,
+    location: &str,
+    from: &Address,
+) -> Result<Address, CallError> {
+    let refuse = |why: String| CallError::Http(HttpError::new(status, why));
     let to = from.resolve(location).map_err(refuse)?;
     // The others turn a POST into a GET, which loses the message.
     if !matches!(status, 307 | 308) && method == Method::POST {
@@ -193,7 +204,20 @@ fn redirect(
     if from.origin.is_tls && !to.origin.is_tls {
         return Err(refuse("it redirects from `https` to `http`.".to_owned()));
     }
-    Ok(Some(to))
+    // What a message says is for the server that it was written to, and for no other.
+    if *to.origin != *from.origin && !is_upgrade(&from.origin, &to.origin) {
+        let to = &to.origin;
+        let why =
+            format!("it redirects to `{to}`, another server; use that address if you trust it.");
+        return Err(refuse(why));
+    }
+    Ok(to)
+}
+
+/// Whether this is the same server, by TLS: at the ports that go without saying, for whoever has
+/// another port of the same machine may be somebody else.
+fn is_upgrade(from: &Origin, to: &Origin) -> bool {
+    from.host == to.host && (from.is_tls, from.port, to.is_tls, to.port) == (false, 80, true, 443)
 }
 
 fn unspeakable(name: &str) -> CallError {
@@ -210,3 +234,35 @@ const HOPS: usize = 3;
 /// How often one request may be refused before nobody looks for something better.
 const TRIES: u32 = 8;
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_stays_with_the_server_or_leads_to_it_by_tls() {
+        for (from, location, expected) in [
+            ("http://a.example/mcp", "/other", Ok("http://a.example/other")),
+            ("https://a.example/mcp", "https://a.example:443/b", Ok("https://a.example/b")),
+            ("http://a.example/mcp", "https://a.example/mcp", Ok("https://a.example/mcp")),
+            ("http://A.example:80/mcp", "https://a.example/mcp", Ok("https://a.example/mcp")),
+            ("http://a.example/mcp", "https://a.example:8443/mcp", Err("another server")),
+            ("http://a.example:8080/mcp", "https://a.example/mcp", Err("another server")),
+            ("http://a.example/mcp", "http://a.example:8080/mcp", Err("another server")),
+            ("https://a.example/mcp", "https://b.example/mcp", Err("another server")),
+            ("https://a.example/mcp", "https://www.a.example/mcp", Err("another server")),
+            ("https://a.example/mcp", "//b.example/mcp", Err("another server")),
+            ("https://a.example/mcp", "http://a.example/mcp", Err("from `https` to `http`")),
+        ] {
+            let from = Address::parse(from).expect("it is a URL");
+            let to = destination(&Method::POST, 307, location, &from);
+            match (&to, expected) {
+                (Ok(to), Ok(expected)) => assert_eq!(to.to_string(), expected),
+                (Err(why), Err(expected)) => {
+                    assert!(why.to_string().contains(expected), "{location}: {why}");
+                }
+                _ => panic!("{location}: {to:?}"),
+            }
+        }
+    }
+}

@@ -129,7 +129,7 @@ impl<H: Handler> HttpDriver<H> {
     pub(super) fn on_stream(&mut self, what: What) {
         match what {
             What::Message(incoming) => self.receive(incoming),
-            What::Session(_) | What::People(_) => {}
+            What::Session(_) => {}
             What::Endpoint(Ok(endpoint)) => {
                 let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
                 if let Handshake::TryingStream { letter, .. } = handshake {

@@ -159,7 +159,28 @@ async fn hanging_up_cancels_in_the_new_era() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_without_what_was_given() {
+async fn redirects_within_the_server_are_followed() {
+    let script = Script::start(move |seen, _| match (&*seen.path, seen.what()) {
+        ("/mcp", _) => headed(307, "location: /moved\r\n", ""),
+        (_, "server/discover") => json(seen.result(&discovered())),
+        _ => json(seen.result(DONE)),
+    })
+    .await;
+    let target = target(&script).header("authorization", "secret");
+    let connection = open_at(target, Limits::default()).await.unwrap();
+    call_tool(&connection).await.unwrap();
+    let seen = script.seen();
+    let paths: Vec<_> = seen.iter().map(|it| &*it.path).collect();
+    assert_eq!(paths, ["/mcp", "/moved", "/mcp", "/moved"]);
+    for it in seen {
+        assert_eq!(it.header("authorization"), Some("secret"));
+        assert_eq!(it.header("mcp-method"), Some(it.what()));
+        assert_eq!(it.verb, "POST");
+    }
+}
+
+#[tokio::test]
+async fn no_message_goes_where_another_server_is() {
     let elsewhere = stateless(|seen, _| json(seen.result(DONE))).await;
     let to = elsewhere.url.clone();
     let script = Script::start(move |seen, _| match &*seen.path {
@@ -167,23 +188,12 @@ async fn redirects_are_followed_without_what_was_given() {
         _ => headed(308, &format!("location: {to}\r\n"), ""),
     })
     .await;
-    let target = target(&script).header("authorization", "secret").header("x-key", "secret");
-    let connection = open_at(target, Limits::default()).await.unwrap();
-    call_tool(&connection).await.unwrap();
-    let here = script.seen();
-    assert_eq!(
-        here.iter().map(|it| &*it.path).collect::<Vec<_>>(),
-        ["/mcp", "/moved", "/mcp", "/moved"]
-    );
-    assert!(here.iter().all(|it| it.header("authorization") == Some("secret")));
-    let there = elsewhere.seen();
-    assert_eq!(there.len(), 2);
-    for it in there {
-        assert!(it.headers.values().all(|value| !value.contains("secret")), "{it:?}");
-        assert!(script.url.contains("127.0.0.1") && it.header("host") != here[0].header("host"));
-        assert_eq!(it.header("mcp-method"), Some(it.what()));
-        assert_eq!(it.verb, "POST");
-    }
+    let error = open(&script).await.unwrap_err().to_string();
+    let origin = elsewhere.url.trim_end_matches("/mcp");
+    let expected =
+        format!("it redirects to `{origin}`, another server; use that address if you trust it.");
+    assert!(error.contains(&expected), "{error}");
+    assert_eq!(elsewhere.kinds(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 #[cfg(feature = "auth")]
+use trunkline_auth::address::{Guard, Reach};
+#[cfg(feature = "auth")]
 use trunkline_auth::client::ClientAuth;
 #[cfg(feature = "auth")]
 use trunkline_auth::credentials::Credentials;
@@ -28,6 +30,11 @@ pub(super) struct Http {
     roots: Vec<Vec<u8>>,
     #[cfg(feature = "auth")]
     way: Option<Way>,
+    /// Whom credentials are for.
+    #[cfg(feature = "auth")]
+    issuer: Option<String>,
+    #[cfg(feature = "auth")]
+    reach: Option<Reach>,
 }
 
 /// How a client is let in.
@@ -60,20 +67,20 @@ impl Http {
             Way::Person => auth::oauth(url).client_name(name),
             Way::Machine(client) => auth::machine(url, client.clone()).client_name(name),
         };
-        Some(Arc::new(self.fetching(login, url)))
+        let login = login.fetch(Arc::new(self.fetch(url)));
+        Some(Arc::new(match &self.issuer {
+            Some(issuer) => login.for_issuer(issuer),
+            None => login,
+        }))
     }
 
-    /// Whoever trusts a certificate of the server trusts it of its authorization server too.
-    #[cfg(feature = "tls")]
-    fn fetching(&self, login: auth::OAuth, url: &str) -> auth::OAuth {
-        let fetch = auth::HttpFetch::for_server(url);
-        let trust = |fetch: auth::HttpFetch, pem: &Vec<u8>| fetch.root_certificate(pem.clone());
-        login.fetch(Arc::new(self.roots.iter().fold(fetch, trust)))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn fetching(&self, login: auth::OAuth, _: &str) -> auth::OAuth {
-        login
+    fn fetch(&self, url: &str) -> auth::HttpFetch {
+        let guard = Guard::for_server(url).allow(self.reach.unwrap_or(Reach::Public));
+        let fetch = auth::HttpFetch::new(guard);
+        // Whoever trusts a certificate of the server trusts it of its authorization server too.
+        #[cfg(feature = "tls")]
+        let fetch = self.roots.iter().fold(fetch, |it, pem| it.root_certificate(pem.clone()));
+        fetch
     }
 }
 
@@ -148,12 +155,15 @@ impl<H: Responder> ClientBuilder<H> {
         self
     }
 
-    /// Logs in with credentials of this client's own: no person is there. See
+    /// Logs in with credentials of this client's own: no person is there. They are sent to the
+    /// issuer that [`for_issuer`](Self::for_issuer) names, and to nobody without it. See
     /// [`auth::machine`](crate::auth::machine) for a login with a key instead of a secret.
     ///
     /// ```
     /// # use trunkline::Client;
-    /// let builder = Client::builder("report", "1.0.0").client_credentials("report", "s3cret");
+    /// let builder = Client::builder("report", "1.0.0")
+    ///     .client_credentials("report", "s3cret")
+    ///     .for_issuer("https://id.example");
     /// assert!(!format!("{builder:?}").contains("s3cret"));
     /// ```
     #[cfg(feature = "auth")]
@@ -163,6 +173,38 @@ impl<H: Responder> ClientBuilder<H> {
         client_secret: impl Into<String>,
     ) -> Self {
         self.http.way = Some(Way::Machine(ClientAuth::secret(client_id, client_secret)));
+        self
+    }
+
+    /// The issuer of the authorization server that [`client_credentials`](Self::client_credentials)
+    /// are for, or that a [`login`](Self::login) must be one of. A server that names another is
+    /// refused.
+    ///
+    /// ```
+    /// # use trunkline::Client;
+    /// let builder = Client::builder("My editor", "1.0.0").login().for_issuer("https://id.example");
+    /// # let _ = builder;
+    /// ```
+    #[cfg(feature = "auth")]
+    pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.http.issuer = Some(issuer.into());
+        self
+    }
+
+    /// How far the requests of a login may go at least. A server says where its logins are, so they
+    /// go to the public internet alone unless the URL itself leads to a private network or to this
+    /// machine; a server whose public name leads to a private address needs this.
+    ///
+    /// ```
+    /// # use trunkline::Client;
+    /// use trunkline::auth::address::Reach;
+    ///
+    /// let builder = Client::builder("My editor", "1.0.0").login().login_reach(Reach::Private);
+    /// # let _ = builder;
+    /// ```
+    #[cfg(feature = "auth")]
+    pub fn login_reach(mut self, reach: Reach) -> Self {
+        self.http.reach = Some(reach);
         self
     }
 

@@ -1,0 +1,87 @@
+//! Work that does not end with the call it was begun for.
+//!
+//! A call may be cancelled at any time, and a refresh token or a code may be good for one use: if
+//! the answer to it were dropped with the call, the login would be lost. So whatever spends one
+//! goes on until its answer is kept. A page that a person is shown stays as long as anybody waits
+//! for it, whoever had it opened.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use super::error::AuthError;
+use super::oauth::OAuth;
+use crate::fetch::Pending;
+
+impl OAuth {
+    /// Does `work` to its end, also if the caller is not there any more.
+    pub(super) async fn outliving<T, F>(&self, work: impl FnOnce(Self) -> F) -> Result<T, AuthError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, AuthError>> + Send + 'static,
+    {
+        // What is missing is said in this order.
+        self.store()?;
+        let slot = Arc::new(Mutex::new(None));
+        let (result, work) = (Arc::clone(&slot), work(self.twin()));
+        let work = async move {
+            let done = work.await;
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+        };
+        self.fetcher()?.detach(Box::pin(work)).await;
+        let done = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        done.unwrap_or_else(|| {
+            Err(AuthError::Unreachable("The login was broken off. Try again.".to_owned()))
+        })
+    }
+
+    /// Counts the caller among those who wait for a login, as long as this lives.
+    pub(super) fn waits(&self) -> Waits<'_> {
+        self.state().waiting += 1;
+        Waits(self)
+    }
+
+    /// Whether nobody waits for a login any more.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.state().waiting == 0
+    }
+
+    /// What a person does with a page; `None` as soon as nobody waits for it.
+    pub(super) async fn unless_abandoned<T>(&self, mut visit: Pending<'static, T>) -> Option<T> {
+        poll_fn(|context| {
+            {
+                let mut state = self.state();
+                if state.waiting == 0 {
+                    return Poll::Ready(None);
+                }
+                // Logins take turns: nobody else watches.
+                state.watch = Some(context.waker().clone());
+            }
+            Pin::new(&mut visit).poll(context).map(Some)
+        })
+        .await
+    }
+
+    pub(super) fn abandoned(&self) -> AuthError {
+        let server = crate::url::shown(&self.server);
+        AuthError::NeedsLogin(format!(
+            "Nobody waits for the login to `{server}` any more. Log in to it and try again."
+        ))
+    }
+}
+
+/// Somebody who waits for a login.
+pub(super) struct Waits<'a>(&'a OAuth);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.waiting -= 1;
+        let watch = if state.waiting == 0 { state.watch.take() } else { None };
+        drop(state);
+        if let Some(watch) = watch {
+            watch.wake();
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Whom secrets and tokens are shown to.
+
+use super::machine::{BASIC, GIVES, enterprise, report, start};
+use super::refresh::{gives, renews};
+use super::*;
+use crate::client::{ClientAuth, Grant, TokenSource};
+use crate::jose::{Algorithm, SigningKey};
+
+const ASKS: &str = "> POST https://id.example/token grant_type=client_credentials *\n";
+const UNNAMED: &str = "! `https://mcp.example/mcp` says that its logins are those of \
+    `https://id.example`, and the set-up does not say whom the client's credentials are for. They \
+    were not sent: if that is who gave them out, set `https://id.example` as their issuer.";
+
+fn workload() -> Grant {
+    let (client, assertion) = (ClientAuth::public("build-7"), TokenSource::fixed("jwt"));
+    Grant::Assertion { client, assertion }
+}
+
+#[test]
+fn secrets_are_not_for_whomever_a_server_names() {
+    for grant in [report(), workload(), Grant::Enterprise(enterprise())] {
+        let world = check(|it| it.grant(grant.clone()), &[&*start(BASIC), UNNAMED].concat());
+        assert!(world.names().is_empty());
+    }
+    check(
+        |it| it.client_id("given").client_secret("s3cret"),
+        &["login\n", &resource(""), &*issuer(""), UNNAMED].concat(),
+    );
+    // A key signs for one issuer alone, and a name is no secret.
+    let key = || ClientAuth::private_key("report", SigningKey::generate());
+    for client in [key(), ClientAuth::public("report")] {
+        let grant = || Grant::ClientCredentials(client.clone());
+        check(|it| it.grant(grant()), &[&*start(""), ASKS, GIVES].concat());
+    }
+}
+
+#[test]
+fn credentials_are_bound_before_they_are_first_sent_and_stay_so() {
+    let moved = [&resource(""), &*issuer(BASIC)].concat().replace("https://id", "https://new");
+    let error = "! The client's credentials are those of `https://id.example`, but \
+        `https://mcp.example/mcp` now names `https://new.example`. *\n";
+    let call = "background\n> MCP -\n< 401 Bearer\n";
+    // Whoever takes them and does not answer is the one that has them.
+    let world = check(
+        |it| it.grant(report()).trust_first_issuer(),
+        &[
+            &start(BASIC),
+            ASKS,
+            "< 500\n! `https://id.example` answers with 500 instead of a token. *\n",
+            "process\n",
+            call,
+            &moved,
+            error,
+            // A login that was given up changes nothing about it.
+            &start(BASIC),
+            ASKS,
+            GIVES,
+            "logout\n= logout\nprocess\n",
+            call,
+            &moved,
+            error,
+        ]
+        .concat(),
+    );
+    assert_eq!(world.names(), ["issuer machine:report https://mcp.example/mcp"]);
+    // What was bound once need not be trusted again.
+    world.more(&[&*start(BASIC), ASKS, GIVES].concat());
+    play(&world, |it| it.grant(report()));
+    // The set-up has the last word, and needs nothing to be written down.
+    let token = "> POST https://new.example/token *\n";
+    let script = [call, &*moved, token, GIVES, "logout\n= logout"].concat();
+    let world = check(|it| it.grant(report()).for_issuer("https://new.example"), &script);
+    assert!(world.names().is_empty());
+}
+
+#[test]
+fn a_login_of_another_issuer_than_the_named_one_is_not_used() {
+    let world = check(
+        |it| it.grant(report()).for_issuer("https://id.example"),
+        &[&*start(BASIC), ASKS, GIVES].concat(),
+    );
+    world.more("background\n> MCP -\n< 200\n= 200\nlogout\n= logout");
+    play(&world, |it| it.grant(report()).for_issuer("https://new.example"));
+}
+
+#[test]
+fn a_machine_gives_its_tokens_back_too() {
+    let revokes = r#","revocation_endpoint":"https://id.example/revoke""#;
+    let pkcs8 = SigningKey::generate().pkcs8().to_vec();
+    let key = || SigningKey::from_pkcs8(&pkcs8, Algorithm::ES256).unwrap();
+    let machine = |client| Grant::ClientCredentials(client);
+    for (grant, listed, proof) in [
+        (report(), BASIC, "[basic report:s3cret]"),
+        (
+            machine(ClientAuth::private_key("report", key())),
+            "",
+            "client_assertion_type=* client_assertion=*.*.*",
+        ),
+        (machine(ClientAuth::public("report")), "", "client_id=report"),
+    ] {
+        let revoke = format!(
+            "logout
+            > POST https://id.example/revoke token=t-1 token_type_hint=access_token {proof}
+            < 200
+            = logout"
+        );
+        check(
+            |it| it.grant(grant.clone()).for_issuer("https://id.example"),
+            &[&start(&[listed, revokes].concat()), ASKS, GIVES, "process\n", &revoke].concat(),
+        );
+    }
+}
+
+#[test]
+fn who_leaves_while_tokens_are_renewed_gives_the_new_ones_back() {
+    let revokes = r#","revocation_endpoint":"https://id.example/revoke""#;
+    let world = check(|it| it, &first_login().replace(&issuer(""), &issuer(revokes)));
+    world.0.lock().unwrap().now += Duration::from_secs(3600);
+    world.more(&renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)));
+    world.more(
+        "> POST https://id.example/revoke token=r-2 *
+        < 200
+        > POST https://id.example/revoke token=t-2 *
+        < 200",
+    );
+    let (one, two) = (world.process(), world.process());
+    let to = Target { method: "POST", url: SERVER };
+    let renews = async { one.headers(to).await.map(drop).map_err(|Denied(why)| why) };
+    let leaves = async { two.logout().await.map_err(words) };
+    assert_eq!(run_all(vec![Box::pin(renews), Box::pin(leaves)]), [Ok(()), Ok(())]);
+    assert_eq!(world.take(), None);
+    assert!(world.names().is_empty());
+}
+
+#[test]
+fn a_client_that_is_refused_keeps_its_refresh_token() {
+    for code in ["invalid_client", "unauthorized_client", "unsupported_grant_type"] {
+        let no = format!(r#"401 {{"error":"{code}"}}"#);
+        let world = check(
+            |it| it,
+            &[
+                &first_login(),
+                "wait 3600\nbackground\n",
+                &renews("r-1", &no),
+                "> MCP -\n< 401 Bearer
+                ! `https://mcp.example/mcp` wants a login. Log in to it and try again.
+                background\n",
+                // It was a mistake of theirs, and they have noticed.
+                &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
+                "> MCP Bearer t-2\n< 200\n= 200",
+            ]
+            .concat(),
+        );
+        assert_eq!(world.kept("token")["refresh"], "r-2");
+    }
+}
+
+#[test]
+fn tokens_are_not_sent_where_others_can_listen() {
+    let world = World::new("");
+    let at = |url: &str| {
+        let world = Arc::new(world.clone());
+        let (fetch, vault) = (Arc::clone(&world), Arc::clone(&world));
+        OAuth::new(url).fetch(fetch).vault(vault).browser(world)
+    };
+    let url = "http://mcp.example/mcp";
+    let why = "`http://mcp.example/mcp` is reached over `http`, where whoever is between could read \
+        the token and use it. Nobody was asked to log in; use its `https` URL, or allow tokens over \
+        `http` in the set-up.";
+    assert_eq!(run(at(url).login()).unwrap_err(), AuthError::Untrusted(why.to_owned()));
+    let (to, sent) = (Target { method: "POST", url }, Vec::new());
+    let refusal = Refused { status: 401, challenges: &[], sent: &sent, times: 1 };
+    assert_eq!(run(at(url).refused(to, refusal, None)), Err(Denied(why.to_owned())));
+    // A login that is there already is not sent either.
+    let kept = check(|it| it, &first_login());
+    let moved =
+        |(name, text): (&String, &String)| (name.replace(SERVER, url), text.replace(SERVER, url));
+    let moved = kept.0.lock().unwrap().vault.iter().map(moved).collect();
+    world.0.lock().unwrap().vault = moved;
+    assert_eq!(run(at(url).headers(to)), Ok(Vec::new()));
+    let headers = run(at(url).allow_insecure().headers(to)).unwrap();
+    assert_eq!(headers, [("authorization", "Bearer t-1".to_owned())]);
+    for (url, expected) in [
+        ("https://mcp.example/mcp", true),
+        ("http://localhost:3000/mcp", true),
+        ("http://127.0.0.1/mcp", true),
+        ("http://[::1]:3000/mcp", true),
+        ("http://10.0.0.7/mcp", true),
+        ("http://1.1.1.1/mcp", false),
+        ("http://169.254.169.254/mcp", false),
+        ("http://localhost.evil.example/mcp", false),
+        ("http://10.0.0.7.evil.example/mcp", false),
+    ] {
+        assert_eq!(OAuth::new(url).is_safe(), expected, "{url}");
+    }
+}
+
+#[test]
+fn what_a_document_says_is_not_repeated() {
+    for (body, why) in [
+        (
+            r#"{"resource":7,"a":"s3cret"}"#,
+            "something is missing, or of the wrong kind, at line 1 column 13",
+        ),
+        (
+            r#"{"resource":["s3cret"]}"#,
+            "something is missing, or of the wrong kind, at line 1 column 12",
+        ),
+        (r#""s3cret""#, "something is missing, or of the wrong kind, at line 1 column 8"),
+        ("s3cret", "it is no JSON at line 1 column 1"),
+    ] {
+        check(
+            |it| it,
+            &format!(
+                "call\n> MCP -\n< 401 Bearer resource_metadata=\"https://mcp.example/m\"
+                > GET https://mcp.example/m
+                < 200 {body}
+                > GET https://mcp.example/.well-known/oauth-protected-resource/mcp
+                < 404
+                > GET https://mcp.example/.well-known/oauth-protected-resource
+                < 404
+                ! What is at `https://mcp.example/m` does not say who protects the server: {why}."
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_document_under_a_path_is_not_about_what_is_above() {
+    let above = |at: &str| {
+        format!(
+            "> GET {at}\n< 200 {{\"resource\":\"https://mcp.example/\",\"authorization_servers\":[\"https://id.example\"]}}\n"
+        )
+    };
+    let root = "https://mcp.example/.well-known/oauth-protected-resource";
+    let path = format!("{root}/mcp");
+    let error = "! `https://mcp.example/mcp` wants tokens for `https://mcp.example/`, which is not itself. *";
+    check(|it| it, &["call\n> MCP -\n< 401 Bearer\n", &above(&path), error].concat());
+    // Where the server names the place, or at its root, it is.
+    let rest = [
+        &issuer(""),
+        REGISTER,
+        VISIT,
+        &*EXCHANGE.replace("k-1 *", "k-1 *resource=https://mcp.example/ *"),
+        "> MCP Bearer t-1\n< 200\n= 200\n",
+    ]
+    .concat();
+    let said = format!("call\n> MCP -\n< 401 Bearer resource_metadata=\"{path}\"\n");
+    check(|it| it, &[&*said, &above(&path), &rest].concat());
+    let asked = format!("call\n> MCP -\n< 401 Bearer\n> GET {path}\n< 404\n");
+    check(|it| it, &[&*asked, &above(root), &rest].concat());
+}

@@ -1,0 +1,108 @@
+//! Who is asked to log in, and who learns of it.
+
+use std::sync::Mutex;
+
+use http::HeaderMap;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use trunkline_auth::credentials::{Credentials, Denied, Headers, Refused as Refusal, Target};
+use trunkline_auth::fetch::Pending;
+
+use super::*;
+use crate::http::client::HttpTarget;
+use crate::limits::Limits;
+
+/// Has somebody log in wherever it may, in vain. Notes whether it might.
+#[derive(Default)]
+struct Eager(Mutex<Vec<bool>>);
+
+impl Credentials for Eager {
+    fn headers<'a>(&'a self, _: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn refused<'a>(
+        &'a self,
+        _: Target<'a>,
+        _: Refusal<'a>,
+        people: Option<&'a People<'a>>,
+    ) -> Pending<'a, Result<(), Denied>> {
+        self.0.lock().expect("nobody panics").push(people.is_some());
+        if let Some(people) = people {
+            people(true);
+            people(false);
+        }
+        Box::pin(async { Err(Denied("Nobody logs in.".to_owned())) })
+    }
+
+    fn nonce(&self, _: Target<'_>, _: &str) {}
+}
+
+struct Office {
+    post: Arc<Post>,
+    route: Arc<Route>,
+    eager: Arc<Eager>,
+    news: mpsc::Receiver<News>,
+    people: mpsc::UnboundedReceiver<(u64, bool)>,
+}
+
+impl Office {
+    /// Before a server that lets nobody in.
+    async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("it has an address"));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = Vec::new();
+                while !head.ends_with(b"{}") {
+                    stream.read_buf(&mut head).await.expect("the client sends a whole request");
+                }
+                let refusal = b"HTTP/1.1 401 No\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                stream.write_all(refusal).await.expect("the client reads");
+            }
+        });
+        let (limits, target) = (Limits::default(), HttpTarget::new(&*url));
+        let (tell, news) = mpsc::channel(1);
+        let (tell_people, people) = mpsc::unbounded_channel();
+        let pool = Arc::new(Pool::new(&target, &limits).expect("there is nothing to be wrong"));
+        let patience = limits.call_deadline;
+        let post = Post { pool, news: tell, people: tell_people, message_bytes: 1000, patience };
+        let eager = Arc::new(Eager::default());
+        let address = Address::parse(&url).expect("it is one");
+        let route = Route::new(address, HeaderMap::new(), Some(eager.clone()));
+        Self { post: Arc::new(post), route: Arc::new(route), eager, news, people }
+    }
+
+    async fn carry(&mut self, id: Option<i64>) -> Option<News> {
+        let letter = Letter {
+            id,
+            method: "tools/call".into(),
+            body: Bytes::from_static(b"{}"),
+            headers: Vec::new(),
+            not_before: None,
+            is_second_try: false,
+        };
+        let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), letter, 7);
+        tokio::join!(carrying, self.news.recv()).1
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_asked_to_log_in_for_what_nobody_waits_for() {
+    let mut office = Office::new().await;
+    for (id, expected) in [(None, false), (Some(1), true)] {
+        let news = office.carry(id).await.expect("it reports its end");
+        assert!(matches!(news.what, What::End(End::Failed(CallError::Http(_)))), "{news:?}");
+        assert_eq!(office.eager.0.lock().expect("nobody panics").pop(), Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn that_somebody_is_waited_for_is_heard_however_much_else_is() {
+    let mut office = Office::new().await;
+    let other = News { post: 1, what: What::End(End::Accepted) };
+    office.post.news.try_send(other).expect("there is room for one");
+    office.carry(Some(1)).await;
+    assert_eq!(office.people.try_recv(), Ok((7, true)));
+    assert_eq!(office.people.try_recv(), Ok((7, false)));
+}

@@ -1,0 +1,119 @@
+//! A client that listens goes on listening when its token is over, with a new one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use tokio::time::{advance, pause, resume};
+use trunkline::model::SubscriptionFilter;
+use trunkline::server::bind;
+use trunkline::server::protect::Gate;
+use trunkline::{Change, Client, Era, Revision, Server};
+use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
+
+use super::desk::Desk;
+use crate::server::soon;
+
+/// A new token for every request, good for a while.
+struct Fresh {
+    desk: Desk,
+    given: AtomicUsize,
+}
+
+impl Credentials for Fresh {
+    fn headers<'a>(&'a self, _: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let mut claims = self.desk.claims("alice", "mcp");
+        (claims["iat"], claims["exp"]) = (json!(now), json!(now + LIFE.as_secs()));
+        self.given.fetch_add(1, Ordering::SeqCst);
+        let token = self.desk.sign(&claims);
+        Box::pin(async move { Ok(vec![("authorization", format!("Bearer {token}"))]) })
+    }
+
+    fn refused<'a>(
+        &'a self,
+        _: Target<'a>,
+        _: Refused<'a>,
+        _: Option<&'a People<'a>>,
+    ) -> Pending<'a, Result<(), Denied>> {
+        Box::pin(async { Err(Denied("The token is no good.".to_owned())) })
+    }
+
+    fn nonce(&self, _: Target<'_>, _: &str) {}
+}
+
+/// The world as it is, but for there being nothing to fetch.
+struct Today;
+
+impl Fetch for Today {
+    fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>> {
+        panic!("nothing needs to be fetched here: {ask:?}")
+    }
+
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
+
+#[tokio::test]
+async fn a_listening_client_outlives_its_token() {
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let fresh = Arc::new(Fresh { desk: Desk::new(), given: AtomicUsize::new(0) });
+        let server = Server::builder("clock", "1.0.0").tools_later().build();
+        let gate = Gate::new(fresh.desk.protect(), Arc::new(Today)).unwrap();
+        let listener = bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        tokio::spawn(server.http().gate(gate).serve(listener, std::future::pending()));
+
+        let builder = Client::builder("host", "1.0.0").credentials(fresh.clone());
+        let client = builder.protocol(revision).connect_http(&*url).await.unwrap();
+        let filter = SubscriptionFilter::new().tools_list_changed(true);
+        let mut listener = client.listen(filter).await.unwrap();
+        // A session hears of changes once it has said that it is ready.
+        if revision.era() == Era::Stateful {
+            soon(client.ping().into_future()).await.unwrap();
+        }
+        server.changed(Change::Tools).await;
+        assert_eq!(soon(listener.next()).await, Some(Change::Tools), "{revision}");
+
+        // While a thread is at work, only we move the clock.
+        let (held, wait) = channel::<()>();
+        tokio::task::spawn_blocking(move || wait.recv());
+        pause();
+        let before = fresh.given.load(Ordering::SeqCst);
+        for _ in 0..30 {
+            advance(LIFE / 30).await;
+            settle().await;
+        }
+        assert_eq!(fresh.given.load(Ordering::SeqCst), before, "{revision}: its time is not over");
+        while fresh.given.load(Ordering::SeqCst) == before {
+            advance(Duration::from_secs(1)).await;
+            settle().await;
+        }
+        // The stream that it was heard on before is gone, so it is heard on the new one.
+        let change = loop {
+            server.changed(Change::Tools).await;
+            tokio::select! {
+                biased;
+                change = listener.next() => break change,
+                () = settle() => advance(Duration::from_millis(100)).await,
+            }
+        };
+        assert_eq!(change, Some(Change::Tools), "{revision}");
+        resume();
+        drop(held);
+        client.close().await;
+    }
+}
+
+/// Lets everybody who was woken do what they can.
+async fn settle() {
+    for _ in 0..64 {
+        tokio::task::yield_now().await;
+    }
+}
+
+const LIFE: Duration = Duration::from_secs(600);
