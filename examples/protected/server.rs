@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use trunkline::server::bind;
-use trunkline::server::protect::{JwtIssuer, Protect};
+use trunkline::server::protect::{Dpop, JwtIssuer, Protect};
 use trunkline::{Principal, Server, tool};
 
 /// Says who is calling.
@@ -33,6 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .jwt(JwtIssuer::new(issuer))
         .scopes_required(["notes"])
         .hierarchy([("notes:write", ["notes"])])
+        .dpop(Dpop::Accept)
         .name("Notes");
     let server = Server::builder("notes", "1.0.0").tool(whoami).tool(write).build();
     let http = server.http().protect(protect)?;

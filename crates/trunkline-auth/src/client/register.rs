@@ -94,7 +94,8 @@ impl Method {
     /// What to register with: no secret where that will do, since we could not keep one well.
     fn to_register(listed: &[String]) -> Self {
         let has = |it: &Self| listed.iter().any(|name| name == it.name());
-        let order = [Self::None, Self::Basic, Self::Post];
+        // Servers made with the PyPI package `mcp` list both, but revoke for those alone who post.
+        let order = [Self::None, Self::Post, Self::Basic];
         order.into_iter().find(has).unwrap_or(Self::None)
     }
 }
@@ -395,7 +396,7 @@ mod tests {
             (&[][..], Method::None),
             (&["client_secret_basic", "none"], Method::None),
             (&["client_secret_post"], Method::Post),
-            (&["client_secret_post", "client_secret_basic"], Method::Basic),
+            (&["client_secret_post", "client_secret_basic"], Method::Post),
             (&["tls_client_auth"], Method::None),
         ] {
             let listed: Vec<_> = listed.iter().map(|it| (*it).to_owned()).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use trunkline::auth::HttpFetch;
-use trunkline::server::protect::{Hierarchy, JwtIssuer, Protect};
+use trunkline::server::protect::{Dpop, Hierarchy, JwtIssuer, Protect};
 use trunkline::server::{Http, ServerBuilder};
 use trunkline::{Principal, tool};
 use trunkline_authority::{Authority, Client, Serving, Settings};
@@ -91,7 +91,8 @@ impl Protected {
                 );
             }
         }
-        let resource = format!("http://{address}/mcp");
+        // Both entrances, `/mcp` and `/sse`, are in it.
+        let resource = format!("http://{address}/");
         let settings = options.settings(&resource)?;
         let listener = trunkline::server::bind(at).await.with_context(|| {
             format!(
@@ -104,6 +105,7 @@ impl Protected {
             .scopes_required([ENTER])
             .scopes_supported([ENTER, WRITE])
             .hierarchy(Hierarchy::from([(WRITE, [ENTER])]))
+            .dpop(Dpop::Accept)
             .name("The trunkline demo");
         let http = http.protect(protect)?;
         // Clients that are a URL are looked up; one on this machine may be on this machine.

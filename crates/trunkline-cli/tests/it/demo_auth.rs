@@ -33,6 +33,11 @@ impl Demo {
         run(&[args, &[&*self.mcp, "--header", &*header]].concat())
     }
 
+    /// What tokens are for: everything that the demo serves.
+    fn resource(&self) -> &str {
+        self.mcp.strip_suffix("mcp").expect("the address of the endpoint")
+    }
+
     /// What the documents lead to: the authorization server's metadata.
     fn authority(&self) -> Value {
         let (status, head, _) =
@@ -42,7 +47,7 @@ impl Demo {
             head.split("resource_metadata=\"").nth(1).unwrap().split('"').next().unwrap();
         let (_, _, body) = ask("GET", document, &[], "");
         let document: Value = serde_json::from_str(&body).unwrap();
-        assert_eq!(document["resource"], *self.mcp);
+        assert_eq!(document["resource"], *self.resource());
         let issuer = document["authorization_servers"][0].as_str().unwrap();
         let url = format!("{issuer}/.well-known/oauth-authorization-server");
         let (_, _, body) = ask("GET", &url, &[], "");
@@ -102,7 +107,7 @@ fn whoever_logs_in_is_let_in_and_known_by_name() {
     let common = format!(
         "client_id={}&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcallback&resource={}",
         client["client_id"].as_str().unwrap(),
-        demo.mcp.replace(':', "%3A").replace('/', "%2F"),
+        demo.resource().replace(':', "%3A").replace('/', "%2F"),
     );
     let login = |scope: &str| {
         let url = format!(

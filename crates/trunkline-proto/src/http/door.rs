@@ -263,3 +263,6 @@ fn without_port(host: &str) -> &str {
         _ => host,
     }
 }
+
+#[cfg(test)]
+mod tests;

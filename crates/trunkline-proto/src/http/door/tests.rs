@@ -1,0 +1,185 @@
+use super::*;
+
+fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in fields {
+        map.append(*name, value.parse().expect("it can stand in a header"));
+    }
+    map
+}
+
+fn door() -> Door {
+    let mut door = Door::default();
+    door.allow_host("mcp.example");
+    door.allow_host("other.example:8080");
+    door.allow_origin("https://app.example/");
+    door
+}
+
+/// The status and the sentence; 200 for who is let in.
+fn checked(target: &'static str, fields: &[(&'static str, &str)]) -> (u16, String) {
+    match door().check(&Uri::from_static(target), &headers(fields)) {
+        Ok(()) => (200, String::new()),
+        Err(refusal) => (refusal.status.as_u16(), refusal.error.message.to_string()),
+    }
+}
+
+const STRANGER: &str = "This server does not go by that name; its owner can allow it by name.";
+const FOREIGN: &str = "This origin may not talk to this server; its owner can allow it by name.";
+
+#[test]
+fn hosts_are_let_in_by_name() {
+    for (target, host, expected) in [
+        ("/mcp", "localhost", (200, "")),
+        ("/mcp", "LOCALHOST:3000", (200, "")),
+        ("/mcp", "127.0.0.1:1", (200, "")),
+        ("/mcp", "[::1]:3000", (200, "")),
+        ("/mcp", "[::1]", (200, "")),
+        ("/mcp", "mcp.example", (200, "")),
+        ("/mcp", "MCP.example:443", (200, "")),
+        ("/mcp", "other.example:8080", (200, "")),
+        ("/mcp", "other.example", (403, STRANGER)),
+        ("/mcp", "other.example:80", (403, STRANGER)),
+        ("/mcp", "evil.example", (403, STRANGER)),
+        ("/mcp", "mcp.example.evil", (403, STRANGER)),
+        ("/mcp", "localhost:evil", (403, STRANGER)),
+        ("/mcp", "", (403, STRANGER)),
+        // Both the target and the header must be ours.
+        ("http://mcp.example/mcp", "localhost", (200, "")),
+        ("http://mcp.example/mcp", "evil.example", (403, STRANGER)),
+        ("http://evil.example/mcp", "localhost", (403, STRANGER)),
+    ] {
+        let (status, message) = checked(target, &[("host", host)]);
+        assert_eq!((status, &*message), expected, "{target} {host}");
+    }
+    let none = "The request names no Host.";
+    assert_eq!(checked("/mcp", &[]), (400, none.to_owned()));
+    assert_eq!(checked("http://localhost/mcp", &[]), (200, String::new()));
+    let two = [("host", "localhost"), ("host", "localhost")];
+    assert_eq!(checked("/mcp", &two), (400, "There is more than one Host.".to_owned()));
+    let mut unreadable = HeaderMap::new();
+    unreadable.insert(HOST, HeaderValue::from_bytes(b"local\xffhost").expect("it is opaque"));
+    let refusal = door().check(&Uri::from_static("/mcp"), &unreadable).unwrap_err();
+    assert_eq!((refusal.status.as_u16(), &*refusal.error.message), (400, "This is no Host."));
+}
+
+#[test]
+fn origins_are_our_own_or_named() {
+    for (host, origin, expected) in [
+        ("localhost:3000", "http://localhost:3000", (200, "")),
+        ("localhost:3000", "HTTPS://LOCALHOST:3000", (200, "")),
+        ("localhost:3000", "http://localhost:3001", (403, FOREIGN)),
+        ("localhost:3000", "http://localhost", (403, FOREIGN)),
+        ("localhost", "ftp://localhost", (403, FOREIGN)),
+        ("localhost", "http://", (403, FOREIGN)),
+        ("localhost", "localhost", (403, FOREIGN)),
+        ("localhost", "null", (403, FOREIGN)),
+        ("localhost", "", (403, FOREIGN)),
+        ("localhost", "https://app.example", (200, "")),
+        ("localhost", "https://APP.example", (200, "")),
+        ("localhost", "http://app.example", (403, FOREIGN)),
+        ("localhost", "https://app.example.evil", (403, FOREIGN)),
+        ("localhost", "https://evil.example", (403, FOREIGN)),
+    ] {
+        let (status, message) = checked("/mcp", &[("host", host), ("origin", origin)]);
+        assert_eq!((status, &*message), expected, "{host} {origin}");
+    }
+    let two =
+        [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://localhost")];
+    assert_eq!(checked("/mcp", &two), (403, FOREIGN.to_owned()));
+    assert!(door().knows_origin("https://app.example"));
+    assert!(door().knows_origin("HTTPS://app.EXAMPLE"));
+    assert!(!door().knows_origin("https://evil.example"));
+    assert!(!Door::default().knows_origin("https://app.example"));
+}
+
+#[test]
+fn nobody_gets_a_web_socket() {
+    let asked = |upgrade| checked("/mcp", &[("host", "localhost"), ("upgrade", upgrade)]);
+    assert_eq!(asked("WebSocket"), (400, "There are no WebSockets here.".to_owned()));
+    assert_eq!(asked("h2c"), (200, String::new()));
+}
+
+#[test]
+fn bodies_are_plain_json_of_a_bounded_length() {
+    let json = ("content-type", "application/json");
+    for (fields, expected) in [
+        (&[json][..], 200),
+        (&[("content-type", "Application/JSON; charset=UTF-8")], 200),
+        (&[("content-type", "application/json; charset=\"utf-8\"; v=1")], 200),
+        (&[("content-type", "application/json;charset=latin1")], 415),
+        (&[("content-type", "application/jsonl")], 415),
+        (&[("content-type", "text/plain")], 415),
+        (&[("content-type", "text/plain; charset=utf-8")], 415),
+        (&[], 415),
+        (&[json, json], 415),
+        (&[json, ("content-encoding", "identity")], 200),
+        (&[json, ("content-encoding", "IDENTITY")], 200),
+        (&[json, ("content-encoding", "gzip")], 415),
+        (&[json, ("content-encoding", "identity"), ("content-encoding", "gzip")], 415),
+        (&[json, ("content-length", "9")], 200),
+        (&[json, ("content-length", "10")], 200),
+        (&[json, ("content-length", "11")], 413),
+        (&[json, ("content-length", "many")], 200),
+    ] {
+        let found = check_body(&headers(fields), 10).map_or_else(|it| it.status.as_u16(), |()| 200);
+        assert_eq!(found, expected, "{fields:?}");
+    }
+    let refusal = too_long(10);
+    assert_eq!(refusal.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(refusal.error.message, "A body may have at most 10 bytes.");
+    let mut opaque = HeaderMap::new();
+    opaque.insert(CONTENT_TYPE, HeaderValue::from_bytes(b"\xff").expect("it is opaque"));
+    assert_eq!(check_body(&opaque, 10).unwrap_err().status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+}
+
+#[test]
+fn what_a_client_reads_is_what_it_accepts() {
+    for (accept, both, events) in [
+        (&["application/json, text/event-stream"][..], true, true),
+        (&["text/event-stream", "application/json"], true, true),
+        (&["*/*"], true, true),
+        (&["application/*, text/*"], true, true),
+        (&["application/json"], false, false),
+        (&["text/event-stream"], false, true),
+        (&["TEXT/Event-Stream;q=0.1, Application/JSON"], true, true),
+        (&["application/json, text/event-stream;q=0"], false, false),
+        (&["application/json;q=0.0, text/event-stream"], false, true),
+        (&["application/json, text/event-stream; Q=0"], false, false),
+        (&["application/json;q=, text/event-stream"], true, true),
+        (&["application/xml, text/html"], false, false),
+        (&["json, events"], false, false),
+        (&["text/json, application/event-stream"], false, false),
+        (&[], false, false),
+    ] {
+        let fields: Vec<_> = accept.iter().map(|it| ("accept", *it)).collect();
+        let headers = headers(&fields);
+        assert_eq!(
+            (accepts_both(&headers), accepts_events(&headers)),
+            (both, events),
+            "{accept:?}"
+        );
+    }
+}
+
+#[test]
+fn what_may_stand_once_stands_once() {
+    let once = headers(&[("host", "a")]);
+    assert_eq!(only(&once, &HOST), Ok(Some(&b"a"[..])));
+    assert_eq!(only(&once, &ORIGIN), Ok(None));
+    assert_eq!(only(&headers(&[("host", "a"), ("host", "a")]), &HOST), Err(Twice));
+}
+
+#[test]
+fn ports_are_digits() {
+    for (host, name) in [
+        ("a:80", "a"),
+        ("a:", "a"),
+        ("a", "a"),
+        ("[::1]:80", "[::1]"),
+        ("[::1]", "[::1]"),
+        ("a:b", "a:b"),
+    ] {
+        assert_eq!(without_port(host), name);
+    }
+}
