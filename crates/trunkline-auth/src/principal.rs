@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-/// Whoever a request was let in for. Two principals are the same if both issuer and subject are.
+/// Whoever a request was let in for. Two principals are the same if both issuer and subject are, and
+/// neither or both are clients that act for themselves.
 ///
 /// ```
 /// use trunkline_auth::Principal;
@@ -111,7 +112,8 @@ impl Principal {
         self.scopes.iter().any(|it| it == scope)
     }
 
-    /// One text for issuer and subject, to bind things to. No two principals share it.
+    /// One text for issuer and subject, to bind things to. No two principals share it: not even a
+    /// person and a client of one name, which then is its own `client_id`.
     ///
     /// ```
     /// # use trunkline_auth::Principal;
@@ -122,7 +124,13 @@ impl Principal {
     pub fn id(&self) -> String {
         // The length keeps the two apart, whatever characters they have.
         let issuer = self.issuer.as_deref().unwrap_or_default();
-        let kind = if self.issuer.is_some() { 'i' } else { 'n' };
+        let is_client = self.client_id.as_ref() == Some(&self.subject);
+        let kind = match (&self.issuer, is_client) {
+            (Some(_), false) => 'i',
+            (Some(_), true) => 'c',
+            (None, false) => 'n',
+            (None, true) => 'o',
+        };
         format!("{kind}{}:{issuer}{}", issuer.len(), self.subject)
     }
 }
@@ -138,9 +146,20 @@ mod tests {
             Principal::new("b").issued_by("a"),
             Principal::new("").issued_by("ab"),
             Principal::new("ab").issued_by(""),
+            Principal::new("ab").acting_by("ab"),
+            Principal::new("ab").issued_by("").acting_by("ab"),
         ]
         .map(|it| it.id());
         let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+    }
+
+    #[test]
+    fn a_client_by_itself_is_not_the_person_of_its_name() {
+        let alice = |client: &str| Principal::new("alice").issued_by("a").acting_by(client).id();
+        assert_eq!(alice("her-editor"), alice("her-phone"));
+        assert_eq!(alice("her-editor"), Principal::new("alice").issued_by("a").id());
+        assert_ne!(alice("her-editor"), alice("alice"));
+        assert_eq!((&*alice("her-editor"), &*alice("alice")), ("i1:aalice", "c1:aalice"));
     }
 }

@@ -43,6 +43,7 @@ mod present;
 mod protect;
 #[cfg(test)]
 mod scripted;
+mod target;
 mod turn;
 
 pub use answer::{Admission, Denied};

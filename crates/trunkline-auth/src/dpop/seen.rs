@@ -1,17 +1,23 @@
 //! Names that were seen, each remembered long enough and no longer than twice that.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The digest of what was seen.
+pub(super) type Name = [u8; 32];
 
 /// Two generations: the young one takes names; when it is `span` old it becomes the old one, and
 /// what was old is forgotten. So nothing is searched for what may be forgotten.
 pub(super) struct Seen {
     span: Duration,
     most: usize,
+    share: usize,
     since: SystemTime,
-    young: HashSet<String>,
-    old: HashSet<String>,
+    young: HashSet<Name>,
+    old: HashSet<Name>,
+    /// How many of the young ones are whose.
+    shares: HashMap<String, usize>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -23,15 +29,18 @@ pub(super) enum Sight {
 }
 
 impl Seen {
-    /// Remembers every name for `span` at least, and at most `most` names of each generation.
-    pub(super) fn new(span: Duration, most: usize) -> Self {
-        Self { span, most, since: UNIX_EPOCH, young: HashSet::new(), old: HashSet::new() }
+    /// Remembers every name for `span` at least; of each generation at most `most` names, and at
+    /// most `share` of one owner.
+    pub(super) fn new(span: Duration, most: usize, share: usize) -> Self {
+        let (young, old, shares) = (HashSet::new(), HashSet::new(), HashMap::new());
+        Self { span, most, share, since: UNIX_EPOCH, young, old, shares }
     }
 
-    pub(super) fn see(&mut self, name: String, now: SystemTime) -> Sight {
+    pub(super) fn see(&mut self, owner: &str, name: Name, now: SystemTime) -> Sight {
         match now.duration_since(self.since) {
             Ok(age) if age >= self.span => {
                 self.old = mem::take(&mut self.young);
+                self.shares.clear();
                 self.since = now;
             }
             Ok(_) => {}
@@ -41,10 +50,12 @@ impl Seen {
         if self.old.contains(&name) || self.young.contains(&name) {
             return Sight::Again;
         }
-        if self.young.len() >= self.most {
+        let theirs = self.shares.get(owner).copied().unwrap_or_default();
+        if self.young.len() >= self.most || theirs >= self.share {
             return Sight::Full;
         }
         self.young.insert(name);
+        self.shares.insert(owner.to_owned(), theirs + 1);
         Sight::First
     }
 }
@@ -58,10 +69,43 @@ mod tests {
     }
 
     fn check(most: usize, sights: &[(&str, u64, Sight)]) {
-        let mut seen = Seen::new(Duration::from_secs(10), most);
-        for (index, (name, now, expected)) in sights.iter().enumerate() {
-            assert_eq!(seen.see((*name).to_owned(), at(*now)), *expected, "{index}: {name} {now}");
+        check_shares(most, most, sights);
+    }
+
+    /// The first letter of a name says whose it is.
+    fn check_shares(most: usize, share: usize, sights: &[(&str, u64, Sight)]) {
+        let mut seen = Seen::new(Duration::from_secs(10), most, share);
+        for (index, (text, now, expected)) in sights.iter().enumerate() {
+            let mut name = [0; 32];
+            name[..text.len()].copy_from_slice(text.as_bytes());
+            let sight = seen.see(&text[..1], name, at(*now));
+            assert_eq!(sight, *expected, "{index}: {text} {now}");
         }
+    }
+
+    #[test]
+    fn nobody_takes_more_than_a_share() {
+        use Sight::{Again, First, Full};
+        check_shares(
+            4,
+            2,
+            &[
+                ("a1", 100, First),
+                ("a1", 100, Again),
+                ("a2", 100, First),
+                ("a3", 100, Full),
+                ("a1", 100, Again),
+                ("b1", 109, First),
+                ("c1", 109, First),
+                ("b2", 109, Full),
+                // A new generation has new shares.
+                ("a3", 110, First),
+                ("a4", 110, First),
+                ("a5", 110, Full),
+                ("a2", 110, Again),
+                ("b2", 110, First),
+            ],
+        );
     }
 
     #[test]

@@ -222,16 +222,40 @@ fn a_proof_from_the_future_is_remembered_until_it_is_too_old() {
 fn the_memory_is_bounded_and_refuses_when_full() {
     let checker = Checker::new(Duration::from_secs(60));
     let key = SigningKey::generate();
-    let mut seen = checker.seen.lock().unwrap();
-    for name in 0..131_071 {
-        assert_eq!(seen.see(name.to_string(), at(1_000)), Sight::First);
+    // Others, each up to their share and no further.
+    for (other, count) in [("a", 57_344), ("b", 57_344), ("c", 57_344), ("d", 57_343)] {
+        checker.fill(other, count, at(1_000));
     }
-    drop(seen);
     assert!(checker.check(&signed(&key, &claims()), expect()).is_ok());
     let another = signed(&key, &with("jti", json!("2")));
-    let expected = "Too many proofs are being remembered; try again in a minute.";
-    assert_eq!(why(checker.check(&another, expect())), expected);
+    assert_eq!(checker.check(&another, expect()), Err(DpopError::Full));
+    let full = "Too many proofs came in the last minutes; try again later.";
+    assert_eq!(DpopError::Full.to_string(), full);
     assert_eq!(checker.check(&signed(&key, &claims()), expect()), Err(DpopError::Replayed));
+}
+
+#[test]
+fn one_key_cannot_fill_the_memory() {
+    let checker = Checker::new(Duration::from_secs(60));
+    let (key, other) = (SigningKey::generate(), SigningKey::generate());
+    checker.fill(&key.public().thumbprint(), 57_343, at(1_000));
+    assert!(checker.check(&signed(&key, &claims()), expect()).is_ok());
+    let another = signed(&key, &with("jti", json!("2")));
+    assert_eq!(checker.check(&another, expect()), Err(DpopError::Full));
+    assert!(checker.check(&signed(&other, &claims()), expect()).is_ok(), "of the same `jti`");
+}
+
+impl Checker {
+    /// Sees so many proofs of one key, each for the first time.
+    pub(crate) fn fill(&self, jkt: &str, count: usize, now: SystemTime) {
+        let mut seen = self.seen.lock().unwrap();
+        for number in 0..count {
+            let mut name = [0; 32];
+            name[..8].copy_from_slice(&number.to_be_bytes());
+            name[8] = jkt.as_bytes()[0];
+            assert_eq!(seen.see(jkt, name, now), Sight::First, "{jkt} {number}");
+        }
+    }
 }
 
 #[test]

@@ -4,13 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ring::hmac;
+use ring::rand::SystemRandom;
+
 use super::answer::{Admission, Denied};
 use super::api_keys::ApiKeys;
 use super::introspect::{Introspector, Unproven};
 use super::jwt::{self, Rules, TokenError};
 use super::keys::Keys;
 use super::present::{self, HeadView, Scheme};
-use super::protect::{Dpop, Misconfigured, Protect};
+use super::protect::{Dpop, Misconfigured, NonceKey, Protect};
+use super::target::seen_by_client;
 use crate::Principal;
 use crate::challenge::Challenge;
 use crate::dpop::{Checker, DpopError, Expect};
@@ -18,7 +22,6 @@ use crate::fetch::Fetch;
 use crate::jose::{self, Algorithm};
 use crate::metadata::{self, PROTECTED_RESOURCE};
 use crate::scope::{Scopes, missing};
-use crate::tag::{Tagger, Tags};
 
 /// Lets requests in, or says why not. One for every revision and transport of a server.
 ///
@@ -41,7 +44,6 @@ use crate::tag::{Tagger, Tags};
 pub struct Gate {
     protect: Protect,
     fetch: Arc<dyn Fetch>,
-    origin: String,
     metadata_url: String,
     metadata_path: String,
     document: String,
@@ -49,7 +51,7 @@ pub struct Gate {
     introspector: Option<Introspector>,
     api_keys: ApiKeys,
     proofs: Checker,
-    nonces: Tags,
+    nonces: hmac::Key,
 }
 
 impl Gate {
@@ -75,6 +77,7 @@ impl Gate {
         let audience = protect.resource.clone();
         let ours =
             |given: Vec<String>| if given.is_empty() { vec![audience.clone()] } else { given };
+        let names = protect.issuers.iter().map(|it| it.issuer.clone()).collect();
         let issuers = std::mem::take(&mut protect.issuers).into_iter().map(|mut it| {
             it.rules.audiences = ours(it.rules.audiences);
             (it.rules, Keys::new(it.issuer, it.source))
@@ -82,14 +85,13 @@ impl Gate {
         let issuers = issuers.collect();
         let introspector = protect.introspection.take().map(|mut it| {
             it.audiences = ours(it.audiences);
-            Introspector::new(it)
+            Introspector::new(it, names)
         });
-        let (origin, path) = metadata::split(&protect.resource).unwrap_or_default();
+        let (_, path) = metadata::split(&protect.resource).unwrap_or_default();
         let path = path.split('?').next().unwrap_or_default();
         let metadata_path = format!("{PROTECTED_RESOURCE}{}", if path == "/" { "" } else { path });
         let document = serde_json::to_string(&protect.document()).expect("a document is texts");
         Ok(Self {
-            origin: origin.to_owned(),
             metadata_url: metadata::protected_resource_url(&protect.resource).unwrap_or_default(),
             metadata_path,
             document,
@@ -97,7 +99,7 @@ impl Gate {
             introspector,
             api_keys: ApiKeys::new(std::mem::take(&mut protect.api_keys)),
             proofs: Checker::new(PROOF_LIFE),
-            nonces: Tagger::random().scope("DPoP-Nonce"),
+            nonces: nonce_key(protect.nonce_key.take()),
             protect,
             fetch,
         })
@@ -247,14 +249,10 @@ impl Gate {
             Err(Unproven::Token(why)) => {
                 Err(self.denied(401, Some("invalid_token"), &why, scheme.into()))
             }
-            Err(Unproven::Unknown(cause)) => Err(Denied {
-                status: 503,
-                error: None,
-                description: "The token cannot be checked at the moment; try again later.".into(),
-                challenge: None,
-                nonce: None,
-                cause: Some(cause),
-            }),
+            Err(Unproven::Unknown(cause)) => {
+                let why = "The token cannot be checked at the moment; try again later.";
+                Err(Denied { cause: Some(cause), ..busy(why) })
+            }
         }
     }
 
@@ -308,7 +306,7 @@ impl Gate {
         let (current, before) = (self.nonce(now, 0), self.nonce(now, 1));
         let is_before = self.protect.nonces && claims_nonce(proof, &before);
         let nonce = if is_before { &before } else { &current };
-        let url = format!("{}{}", self.origin, head.path);
+        let url = seen_by_client(&self.protect.resource, head.own, head.path);
         let expect = Expect {
             method: head.method,
             url: &url,
@@ -323,6 +321,8 @@ impl Gate {
                 let denied = self.denied(401, Some("use_dpop_nonce"), why, Offer::Dpop);
                 Err(Denied { nonce: Some(current), ..denied })
             }
+            // Nothing is wrong with it: another token or proof would not help.
+            Err(DpopError::Full) => Err(busy(&DpopError::Full.to_string())),
             Err(why) => Err(bad(&why.to_string())),
         }
     }
@@ -330,7 +330,9 @@ impl Gate {
     /// The nonce of this time, or of some time before.
     fn nonce(&self, now: SystemTime, before: u64) -> String {
         let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / NONCE_LIFE;
-        format!("{:016x}", self.nonces.tag(&time.saturating_sub(before).to_be_bytes()))
+        let time = time.saturating_sub(before);
+        let tag = hmac::sign(&self.nonces, format!("DPoP-Nonce {time}").as_bytes());
+        tag.as_ref()[..8].iter().map(|it| format!("{it:02x}")).collect()
     }
 
     /// The ways in, for who came by none of them.
@@ -406,6 +408,20 @@ impl From<Scheme> for Offer {
             Scheme::Bearer => Self::Bearer,
             Scheme::Dpop => Self::Dpop,
         }
+    }
+}
+
+/// For who did nothing wrong, and should come back.
+fn busy(why: &str) -> Denied {
+    let description = why.to_owned();
+    Denied { status: 503, error: None, description, challenge: None, nonce: None, cause: None }
+}
+
+fn nonce_key(given: Option<NonceKey>) -> hmac::Key {
+    match given {
+        Some(NonceKey(key)) => hmac::Key::new(hmac::HMAC_SHA256, &key),
+        None => hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
+            .expect("the operating system hands out random bytes"),
     }
 }
 

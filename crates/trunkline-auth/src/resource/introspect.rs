@@ -1,12 +1,10 @@
 //! An opaque token → what its authorization server says about it (RFC 7662), remembered for a while.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -16,15 +14,21 @@ use crate::fetch::{Ask, Fetch};
 use crate::scope::Scopes;
 use crate::url::{form, shown};
 
+mod flights;
+mod memory;
+
+use flights::Flights;
+use memory::{Memory, Name};
+
 /// Asks about tokens.
 pub(crate) struct Introspector {
     config: Introspection,
-    known: Mutex<HashMap<[u8; 32], Known>>,
-}
-
-struct Known {
-    principal: Principal,
-    until: SystemTime,
+    /// Issuers whose tokens are checked otherwise.
+    others: Vec<String>,
+    /// Who was let in; and why others were not, apart, for strangers bring as many as they like.
+    known: Mutex<Memory<Principal>>,
+    refused: Mutex<Memory<&'static str>>,
+    flights: Flights,
 }
 
 /// Why nobody is let in.
@@ -37,9 +41,12 @@ pub(crate) enum Unproven {
 }
 
 impl Introspector {
-    /// Tokens must be for one of the audiences of the configuration: at least one.
-    pub(crate) fn new(config: Introspection) -> Self {
-        Self { config, known: Mutex::default() }
+    /// Tokens must be for one of the audiences of the configuration: at least one. For `others` it
+    /// speaks only if it was said to.
+    pub(crate) fn new(config: Introspection, others: Vec<String>) -> Self {
+        let (known, refused) = (Memory::new(MOST), Memory::new(MOST));
+        let (known, refused) = (Mutex::new(known), Mutex::new(refused));
+        Self { config, others, known, refused, flights: Flights::default() }
     }
 
     pub(crate) async fn check(
@@ -47,19 +54,43 @@ impl Introspector {
         token: &str,
         fetch: &dyn Fetch,
     ) -> Result<Principal, Unproven> {
-        // Of the token itself nothing is kept.
-        let name: [u8; 32] =
-            digest(&SHA256, token.as_bytes()).as_ref().try_into().expect("a SHA-256 has 32 bytes");
-        let now = fetch.now();
-        if let Some(known) = self.known().get(&name).filter(|it| now < it.until) {
-            return Ok(known.principal.clone());
+        let (name, now) = (memory::name(token), fetch.now());
+        if let Some(known) = lock(&self.known).get(&name, now) {
+            return Ok(known.clone());
         }
+        if let Some(why) = lock(&self.refused).get(&name, now) {
+            return Err(Unproven::Token((*why).to_owned()));
+        }
+        let asked = self.flights.share(name, self.find_out(token, name, fetch)).await;
+        asked.unwrap_or_else(|| {
+            Err(Unproven::Unknown(format!(
+                "`{}` is being asked about {} tokens already.",
+                shown(&self.config.url),
+                flights::MOST
+            )))
+        })
+    }
+
+    async fn find_out(
+        &self,
+        token: &str,
+        name: Name,
+        fetch: &dyn Fetch,
+    ) -> Result<Principal, Unproven> {
         let said = self.ask(token, fetch).await?;
         let now = fetch.now();
-        let principal = self.judge(said, now).map_err(|why| Unproven::Token(why.to_owned()))?;
-        let until = principal.expires.map_or(now + REMEMBERED, |it| it.min(now + REMEMBERED));
-        self.remember(name, Known { principal: principal.clone(), until }, now);
-        Ok(principal)
+        match self.judge(said, now) {
+            Ok(principal) => {
+                let longest = now + REMEMBERED;
+                let until = principal.expires.map_or(longest, |it| it.min(longest));
+                lock(&self.known).put(name, principal.clone(), until, now);
+                Ok(principal)
+            }
+            Err(why) => {
+                lock(&self.refused).put(name, why, now + REFUSED, now);
+                Err(Unproven::Token(why.to_owned()))
+            }
+        }
     }
 
     async fn ask(&self, token: &str, fetch: &dyn Fetch) -> Result<Said, Unproven> {
@@ -90,6 +121,7 @@ impl Introspector {
 
     fn judge(&self, said: Said, now: SystemTime) -> Result<Principal, &'static str> {
         const NOT_VALID: &str = "The token is not valid.";
+        const ANOTHER: &str = "The token is from another issuer.";
         if !said.active {
             return Err(NOT_VALID);
         }
@@ -98,10 +130,10 @@ impl Introspector {
             return Err("The token is for another audience.");
         }
         let issuer = match (&self.config.issuer, said.iss) {
-            (Some(ours), Some(theirs)) if *ours != theirs => {
-                return Err("The token is from another issuer.");
-            }
+            (Some(ours), Some(theirs)) if *ours != theirs => return Err(ANOTHER),
             (Some(ours), _) => ours.clone(),
+            // Or whoever answers could name the people of an issuer that never asked it to.
+            (None, Some(theirs)) if self.others.contains(&theirs) => return Err(ANOTHER),
             (None, Some(theirs)) => theirs,
             // Whoever answers vouches: two servers may know two people by one name.
             (None, None) => self.config.url.clone(),
@@ -122,22 +154,6 @@ impl Introspector {
         principal.expires = expires;
         principal.key = said.cnf.map(key).transpose()?;
         Ok(principal)
-    }
-
-    fn remember(&self, name: [u8; 32], it: Known, now: SystemTime) {
-        let mut known = self.known();
-        if known.len() >= MOST {
-            known.retain(|_, it| now < it.until);
-        }
-        if known.len() >= MOST {
-            let first = known.iter().min_by_key(|(_, it)| it.until).map(|(name, _)| *name);
-            first.map(|name| known.remove(&name));
-        }
-        known.insert(name, it);
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<[u8; 32], Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -184,7 +200,14 @@ fn key(cnf: Map<String, Value>) -> Result<String, &'static str> {
     }
 }
 
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 const REMEMBERED: Duration = Duration::from_secs(60);
+/// How long a token that is not valid is not asked about again: it may become so.
+const REFUSED: Duration = Duration::from_secs(10);
+/// How many are remembered, of each kind.
 const MOST: usize = 1024;
 
 #[cfg(test)]

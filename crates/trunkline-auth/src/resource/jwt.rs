@@ -89,7 +89,8 @@ impl Rules {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Types {
-    /// `at+jwt` (RFC 9068), and what came before it: `JWT`, or nothing.
+    /// `at+jwt` (RFC 9068), and what came before it: `JWT`, or nothing, if it does not look like an
+    /// ID token.
     Usual,
     /// This alone.
     Only(String),
@@ -151,11 +152,16 @@ pub fn check(
     now: SystemTime,
 ) -> Result<Claims, TokenError> {
     let verified = jose::verify(token, keys, &rules.algorithms)?;
-    if !rules.types.allow(verified.header.typ.as_deref()) {
+    let typ = verified.header.typ.as_deref();
+    if !rules.types.allow(typ) {
         return Err(TokenError::WrongType);
     }
     let all: Map<String, Value> =
         serde_json::from_slice(&verified.payload).map_err(|_| TokenError::Malformed)?;
+    let is_open = rules.types == Types::Usual && !typ.is_some_and(|it| is_type("at+jwt", it));
+    if is_open && is_id_token(&all) {
+        return Err(TokenError::WrongType);
+    }
     if text(&all, "iss")?.ok_or(TokenError::Missing("iss"))? != rules.issuer {
         return Err(TokenError::WrongIssuer);
     }
@@ -211,7 +217,7 @@ pub enum TokenError {
     UnfitKey,
     /// The signature is wrong.
     Signature,
-    /// Not an access token: `typ` says something else.
+    /// Not an access token: `typ` says something else, or what it says is what ID tokens say.
     WrongType,
     /// Another issuer's.
     WrongIssuer,
@@ -268,13 +274,27 @@ impl From<JoseError> for TokenError {
 
 impl Types {
     fn allow(&self, typ: Option<&str>) -> bool {
-        let is = |it: &str, typ: &str| bare(it).eq_ignore_ascii_case(bare(typ));
         match (self, typ) {
             (Self::Usual, None) => true,
-            (Self::Usual, Some(typ)) => is("at+jwt", typ) || is("JWT", typ),
+            (Self::Usual, Some(typ)) => is_type("at+jwt", typ) || is_type("JWT", typ),
             (Self::Only(_), None) => false,
-            (Self::Only(it), Some(typ)) => is(it, typ),
+            (Self::Only(it), Some(typ)) => is_type(it, typ),
         }
+    }
+}
+
+fn is_type(one: &str, other: &str) -> bool {
+    bare(one).eq_ignore_ascii_case(bare(other))
+}
+
+/// Whether the claims are those of an ID token, which tells a client who logged in and lets nobody
+/// in. Keycloak says in a claim which of the two it is, and before version 25 it put the `nonce`
+/// into both.
+fn is_id_token(all: &Map<String, Value>) -> bool {
+    match all.get("typ").and_then(Value::as_str) {
+        Some("ID") => true,
+        Some("Bearer" | "DPoP") => all.contains_key("at_hash"),
+        _ => all.contains_key("nonce") || all.contains_key("at_hash"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::protect::Source;
+use super::protect::{Source, is_safe};
 use super::turn::Turn;
 use crate::fetch::{Ask, Fetch};
 use crate::jose::Jwks;
@@ -24,7 +24,7 @@ struct State {
     keys: Option<Read>,
     /// Where they are, as far as that was found out.
     at: Option<String>,
-    /// When they were last asked for, and when because of a key that was not there.
+    /// When they were last read or tried to be, and when because of a key that was not there.
     tried: Option<SystemTime>,
     missed: Option<SystemTime>,
     /// What went wrong the last time.
@@ -84,15 +84,14 @@ impl Keys {
         }
         let _turn = self.turn.take().await;
         let is_worth_it = {
-            let (mut state, now) = (self.state(), fetch.now());
-            let is_worth_it = state.newer(than).is_none() && since(state.missed, now) >= PAUSE;
-            if is_worth_it {
-                state.missed = Some(now);
-            }
-            is_worth_it
+            let state = self.state();
+            state.newer(than).is_none() && since(state.missed, fetch.now()) >= PAUSE
         };
         if is_worth_it {
             self.read(fetch).await;
+            // Only now: whoever leaves in the middle has found out nothing, and must not keep the
+            // others from it.
+            self.state().missed = Some(fetch.now());
         }
         self.state().newer(than)
     }
@@ -153,8 +152,8 @@ impl Keys {
             ));
         }
         let keys = document.jwks_uri.ok_or_else(|| format!("`{url}` has no `jwks_uri`."))?;
-        // An issuer in the clear is one for trying out, on this machine.
-        if keys.starts_with("https://") || self.issuer.starts_with("http://") {
+        // An issuer in the clear is one on this machine or a private network, and so are its keys.
+        if keys.starts_with("https://") || self.issuer.starts_with("http://") && is_safe(&keys) {
             Ok(keys)
         } else {
             Err(format!("The `jwks_uri` in `{url}` is not an `https://` URL."))

@@ -13,6 +13,7 @@
 pub struct HeadView<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
+    pub(crate) own: Option<&'a str>,
     query: Option<&'a str>,
     authorization: Vec<&'a [u8]>,
     dpop: Vec<&'a [u8]>,
@@ -31,7 +32,8 @@ impl<'a> HeadView<'a> {
         query: Option<&'a str>,
         headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
     ) -> Self {
-        let mut head = Self { method, path, query, authorization: Vec::new(), dpop: Vec::new() };
+        let (authorization, dpop) = (Vec::new(), Vec::new());
+        let mut head = Self { method, path, own: None, query, authorization, dpop };
         for (name, value) in headers {
             if name.eq_ignore_ascii_case("authorization") {
                 head.authorization.push(value);
@@ -40,6 +42,19 @@ impl<'a> HeadView<'a> {
             }
         }
         head
+    }
+
+    /// Says at which path the resource is served here. A proxy in front may show it to clients at
+    /// another, and their proofs of possession name that one.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::HeadView;
+    /// let head = HeadView::new("POST", "/mcp", None, []).served_at("/mcp");
+    /// ```
+    #[must_use]
+    pub fn served_at(mut self, path: &'a str) -> Self {
+        self.own = Some(path);
+        self
     }
 }
 

@@ -1,14 +1,19 @@
 //! What is protected, by whom and how: said once, checked once.
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
 
-use super::present::is_token;
-use crate::jose::{Algorithm, Jwks};
-use crate::metadata::{self, ProtectedResource};
-use crate::resource::jwt::Rules;
-use crate::scope::{Hierarchy, Scopes, is_scope};
+use crate::jose::Algorithm;
+use crate::metadata::ProtectedResource;
+use crate::scope::{Hierarchy, Scopes};
+
+mod asking;
+mod check;
+mod issuer;
+
+pub use asking::Introspection;
+pub(crate) use check::is_safe;
+pub use issuer::JwtIssuer;
+pub(crate) use issuer::Source;
 
 /// What is protected, and what lets people in.
 ///
@@ -38,6 +43,8 @@ pub struct Protect {
     pub(crate) hierarchy: Hierarchy,
     pub(crate) dpop: Dpop,
     pub(crate) nonces: bool,
+    pub(crate) nonce_key: Option<NonceKey>,
+    pub(crate) roots: Vec<String>,
 }
 
 impl Protect {
@@ -62,6 +69,8 @@ impl Protect {
             hierarchy: Hierarchy::default(),
             dpop: Dpop::Off,
             nonces: false,
+            nonce_key: None,
+            roots: Vec::new(),
         }
     }
 
@@ -205,6 +214,54 @@ impl Protect {
         self
     }
 
+    /// The key of the nonces: the same for every server behind one balancer, so that each takes
+    /// the nonces of the others. Without it each process makes its own.
+    ///
+    /// Which proofs were used is remembered by each process for itself: one that is stolen on its
+    /// way can be shown once more to another process, within two minutes and with its token. Let
+    /// the balancer send one client to one server where that matters.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::{Dpop, Protect};
+    /// # let from_the_vault = [7; 32];
+    /// let protect = Protect::new("https://mcp.example/mcp")
+    ///     .dpop(Dpop::Require)
+    ///     .dpop_nonces(true)
+    ///     .nonce_key(from_the_vault);
+    /// assert!(!format!("{protect:?}").contains("7, 7"), "secrets are never shown");
+    /// ```
+    #[must_use]
+    pub fn nonce_key(mut self, key: [u8; 32]) -> Self {
+        self.nonce_key = Some(NonceKey(key));
+        self
+    }
+
+    /// Trusts certificates that these issued, one or more in PEM, beside those that browsers trust,
+    /// where keys and introspections are fetched: for an issuer with a certificate of the company's
+    /// own. It is for whoever makes the [`Fetch`](crate::fetch::Fetch) of the gate.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::Protect;
+    /// let pem = "-----BEGIN CERTIFICATE-----…";
+    /// let protect = Protect::new("https://mcp.example/mcp").root_certificate(pem);
+    /// assert_eq!(protect.root_certificates(), [pem]);
+    /// ```
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<String>) -> Self {
+        self.roots.push(pem.into());
+        self
+    }
+
+    /// The certificates of [`Self::root_certificate`].
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::Protect;
+    /// assert!(Protect::new("https://mcp.example/mcp").root_certificates().is_empty());
+    /// ```
+    pub fn root_certificates(&self) -> &[String] {
+        &self.roots
+    }
+
     /// The name of the resource, for people.
     ///
     /// ```
@@ -244,268 +301,6 @@ impl Protect {
         }
         document.dpop_bound_access_tokens_required = self.dpop == Dpop::Require;
         document
-    }
-
-    /// Whether it can work, and if not, why.
-    pub(crate) fn check(&self) -> Result<(), Misconfigured> {
-        let no = |why: String| Err(Misconfigured(why));
-        let resource = &self.resource;
-        let (origin, _) = metadata::split(resource).unwrap_or_default();
-        let is_http = origin.starts_with("https://") || origin.starts_with("http://");
-        if !is_http || origin.contains('@') || resource.contains('#') {
-            return no(format!(
-                "`{}` is not the URL of a resource; give the `https://` URL that clients use, without a user and without `#`.",
-                crate::url::shown(resource)
-            ));
-        }
-        if resource.contains(|it: char| it.is_ascii_control() || it == ' ' || !it.is_ascii()) {
-            return no(
-                "The URL of the resource has a character that URLs cannot have; percent-encode it."
-                    .into(),
-            );
-        }
-        if self.issuers.is_empty() && self.introspection.is_none() && self.api_keys.is_empty() {
-            return no(format!(
-                "Nobody could get in at `{resource}`; add an issuer with `jwt`, or `introspection`, or an `api_key`."
-            ));
-        }
-        for (place, issuer) in self.issuers.iter().enumerate() {
-            if self.issuers[..place].iter().any(|it| it.issuer == issuer.issuer) {
-                return no(format!("The issuer `{}` is there twice; leave one.", issuer.issuer));
-            }
-            if issuer.rules.algorithms.is_empty() {
-                return no(format!(
-                    "No algorithm is allowed for the issuer `{}`; name one, such as `ES256`.",
-                    issuer.issuer
-                ));
-            }
-        }
-        for (place, key) in self.api_keys.iter().enumerate() {
-            if key.secret.len() < SHORTEST_KEY || !is_token(&key.secret) {
-                return no(format!(
-                    "The API key `{}` cannot be used; give it {SHORTEST_KEY} or more random letters and digits.",
-                    key.name
-                ));
-            }
-            if let Some(other) = self.api_keys[..place].iter().find(|it| it.secret == key.secret) {
-                return no(format!(
-                    "The API keys `{}` and `{}` are the same; give each its own.",
-                    other.name, key.name
-                ));
-            }
-            if self.dpop == Dpop::Require {
-                return no(format!(
-                    "The API key `{}` cannot be bound to a key of the client; use `Dpop::Accept`, or leave it out.",
-                    key.name
-                ));
-            }
-        }
-        let keys = self.api_keys.iter().map(|it| &it.scopes);
-        let scopes = [&self.required, &self.supported].into_iter().chain(keys);
-        if let Some(bad) = scopes.flat_map(Scopes::as_slice).find(|it| !is_scope(it)) {
-            return no(format!(
-                "`{bad}` is not a scope; give scopes one by one, without spaces, quotes and backslashes."
-            ));
-        }
-        if self.required.contains(OFFLINE) || self.supported.contains(OFFLINE) {
-            return no(format!(
-                "`{OFFLINE}` is not for a resource to ask for; leave it out, clients ask by themselves."
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// An issuer whose JWTs are let in.
-///
-/// ```
-/// use std::time::Duration;
-/// use trunkline_auth::jose::Algorithm;
-/// use trunkline_auth::resource::JwtIssuer;
-///
-/// let issuer = JwtIssuer::new("https://id.example/realms/one")
-///     .jwks_url("https://id.example/realms/one/certs")
-///     .audience("mcp")
-///     .algorithms([Algorithm::ES256])
-///     .leeway(Duration::from_secs(10));
-/// ```
-#[derive(Clone, Debug)]
-pub struct JwtIssuer {
-    pub(crate) issuer: String,
-    pub(crate) source: Source,
-    pub(crate) rules: Rules,
-}
-
-/// Where an issuer's keys come from.
-#[derive(Clone, Debug)]
-pub(crate) enum Source {
-    /// From where the issuer's own document says.
-    Discovered,
-    /// From here.
-    At(String),
-    /// They are known.
-    Known(Arc<Jwks>),
-}
-
-impl JwtIssuer {
-    /// An issuer by its identifier, byte for byte what `iss` says. Its keys are found through its
-    /// metadata, its tokens must be for the resource's URL, a minute of leeway is given, and every
-    /// algorithm with a public key is allowed.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example");
-    /// ```
-    pub fn new(issuer: impl Into<String>) -> Self {
-        let issuer = issuer.into();
-        let rules = Rules::new(&*issuer, [] as [String; 0]);
-        Self { issuer, source: Source::Discovered, rules }
-    }
-
-    /// Its keys are here.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").jwks_url("https://id.example/keys");
-    /// ```
-    #[must_use]
-    pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
-        self.source = Source::At(url.into());
-        self
-    }
-
-    /// Its keys are these, and never change.
-    ///
-    /// ```
-    /// # use trunkline_auth::{jose::{Jwks, SigningKey}, resource::JwtIssuer};
-    /// let keys = Jwks::new([SigningKey::generate().public().clone()]);
-    /// let issuer = JwtIssuer::new("https://id.example").jwks(keys);
-    /// ```
-    #[must_use]
-    pub fn jwks(mut self, keys: Jwks) -> Self {
-        self.source = Source::Known(Arc::new(keys));
-        self
-    }
-
-    /// Its keys are where its own metadata says (RFC 8414, OpenID Connect Discovery). This is so
-    /// from the beginning.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").discover();
-    /// ```
-    #[must_use]
-    pub fn discover(mut self) -> Self {
-        self.source = Source::Discovered;
-        self
-    }
-
-    /// Its tokens are for this audience, and no longer for the resource's URL. Said again, either
-    /// will do.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").audience("api://mcp");
-    /// ```
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.rules.audiences.push(audience.into());
-        self
-    }
-
-    /// Its tokens are signed with one of these.
-    ///
-    /// ```
-    /// # use trunkline_auth::{jose::Algorithm, resource::JwtIssuer};
-    /// let issuer = JwtIssuer::new("https://id.example").algorithms([Algorithm::RS256]);
-    /// ```
-    #[must_use]
-    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
-        self.rules.algorithms = algorithms.into_iter().collect();
-        self
-    }
-
-    /// How far its clock and ours may differ.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").leeway(std::time::Duration::ZERO);
-    /// ```
-    #[must_use]
-    pub fn leeway(mut self, leeway: Duration) -> Self {
-        self.rules.leeway = leeway;
-        self
-    }
-}
-
-/// An authorization server that is asked about tokens (RFC 7662). What it says is remembered for a
-/// minute at most.
-///
-/// ```
-/// use trunkline_auth::resource::Introspection;
-///
-/// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
-///     .issuer("https://id.example")
-///     .audience("mcp");
-/// assert!(!format!("{ask:?}").contains("our secret"));
-/// ```
-#[derive(Clone)]
-pub struct Introspection {
-    pub(crate) url: String,
-    pub(crate) client_id: String,
-    pub(crate) secret: String,
-    pub(crate) issuer: Option<String>,
-    pub(crate) audiences: Vec<String>,
-}
-
-impl Introspection {
-    /// Asks at this URL, as this client.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::Introspection;
-    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret");
-    /// ```
-    pub fn new(
-        url: impl Into<String>,
-        client_id: impl Into<String>,
-        secret: impl Into<String>,
-    ) -> Self {
-        let (url, client_id, secret) = (url.into(), client_id.into(), secret.into());
-        Self { url, client_id, secret, issuer: None, audiences: Vec::new() }
-    }
-
-    /// It speaks for this issuer, and for no other.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::Introspection;
-    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
-    ///     .issuer("https://id.example");
-    /// ```
-    #[must_use]
-    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
-
-    /// Tokens are for this audience, and no longer for the resource's URL. Said again, either will
-    /// do.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::Introspection;
-    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
-    ///     .audience("mcp");
-    /// ```
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.audiences.push(audience.into());
-        self
-    }
-}
-
-impl fmt::Debug for Introspection {
-    /// Without the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Introspection at {} as {}", crate::url::shown(&self.url), self.client_id)
     }
 }
 
@@ -562,8 +357,16 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-const SHORTEST_KEY: usize = 16;
-const OFFLINE: &str = "offline_access";
+/// What nonces are made with.
+#[derive(Clone)]
+pub(crate) struct NonceKey(pub(crate) [u8; 32]);
+
+impl fmt::Debug for NonceKey {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! One at a time, without a runtime: whoever comes second waits until the first is done.
 
-use std::future::poll_fn;
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// What only one may do at a time.
 #[derive(Default)]
@@ -11,41 +12,35 @@ pub(crate) struct Turn(Mutex<State>);
 #[derive(Default)]
 struct State {
     taken: bool,
-    waiting: Vec<Waker>,
+    /// How many have begun to wait so far.
+    came: u64,
+    /// By when they came. Who leaves goes from here, and so does who is woken.
+    waiting: BTreeMap<u64, Waker>,
 }
 
 /// Holding it keeps the others waiting; dropping it, also in the middle, lets the next one in.
 pub(crate) struct Held<'a>(&'a Turn);
 
+/// Somebody who waits for the turn.
+pub(crate) struct Waits<'a> {
+    turn: &'a Turn,
+    place: Option<u64>,
+}
+
 impl Turn {
     /// Waits until nobody has the turn, and takes it.
-    pub(crate) async fn take(&self) -> Held<'_> {
-        poll_fn(|context| match self.try_take() {
-            Ok(held) => Poll::Ready(held),
-            Err(mut state) => {
-                // Who stopped waiting is woken for nothing, which costs nothing.
-                if !state.waiting.iter().any(|it| it.will_wake(context.waker())) {
-                    state.waiting.push(context.waker().clone());
-                }
-                Poll::Pending
-            }
-        })
-        .await
+    pub(crate) fn take(&self) -> Waits<'_> {
+        Waits { turn: self, place: None }
     }
 
     /// Takes the turn if nobody has it.
     pub(crate) fn take_now(&self) -> Option<Held<'_>> {
-        self.try_take().ok()
-    }
-
-    /// The turn, or the state in which somebody else has it.
-    fn try_take(&self) -> Result<Held<'_>, MutexGuard<'_, State>> {
         let mut state = self.state();
         if state.taken {
-            return Err(state);
+            return None;
         }
         state.taken = true;
-        Ok(Held(self))
+        Some(Held(self))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -53,15 +48,54 @@ impl Turn {
     }
 }
 
+impl<'a> Future for Waits<'a> {
+    type Output = Held<'a>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Held<'a>> {
+        let mut state = self.turn.state();
+        if state.taken {
+            let place = self.place.unwrap_or(state.came);
+            state.came += u64::from(self.place.is_none());
+            state.waiting.insert(place, context.waker().clone());
+            drop(state);
+            self.place = Some(place);
+            return Poll::Pending;
+        }
+        state.taken = true;
+        if let Some(place) = self.place {
+            state.waiting.remove(&place);
+        }
+        drop(state);
+        self.place = None;
+        Poll::Ready(Held(self.turn))
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let next = {
+            let mut state = self.turn.state();
+            // Who was woken and leaves nevertheless passes that on.
+            let was_woken = state.waiting.remove(&place).is_none();
+            if was_woken && !state.taken { state.waiting.pop_first() } else { None }
+        };
+        if let Some((_, waker)) = next {
+            waker.wake();
+        }
+    }
+}
+
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let waiting = {
+        let next = {
             let mut state = self.0.state();
             state.taken = false;
-            std::mem::take(&mut state.waiting)
+            state.waiting.pop_first()
         };
-        // All of them: one alone may be one that no longer waits.
-        waiting.into_iter().for_each(Waker::wake);
+        if let Some((_, waker)) = next {
+            waker.wake();
+        }
     }
 }
 
@@ -70,7 +104,7 @@ mod tests {
     use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Wake};
+    use std::task::Wake;
 
     use super::*;
 
@@ -83,40 +117,110 @@ mod tests {
         }
     }
 
+    /// Wakers, and how often each was woken.
+    fn wakers<const N: usize>() -> ([Waker; N], impl Fn() -> [usize; N]) {
+        let counts: [Arc<Count>; N] = std::array::from_fn(|_| Arc::default());
+        let wakers = counts.clone().map(Waker::from);
+        (wakers, move || counts.each_ref().map(|it| it.0.load(Ordering::Relaxed)))
+    }
+
     #[test]
     fn the_second_is_woken_when_the_first_is_done() {
         let turn = Turn::default();
-        let woken = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&woken));
+        let ([waker], woken) = wakers();
         let mut context = Context::from_waker(&waker);
         let held = turn.take_now().unwrap();
         assert!(turn.take_now().is_none());
         let mut second = pin!(turn.take());
         assert!(second.as_mut().poll(&mut context).is_pending());
         assert!(second.as_mut().poll(&mut context).is_pending());
-        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        assert_eq!(woken(), [0]);
         drop(held);
-        assert_eq!(woken.0.load(Ordering::Relaxed), 1, "polled twice, woken once");
+        assert_eq!(woken(), [1], "polled twice, woken once");
         let Poll::Ready(held) = second.as_mut().poll(&mut context) else { panic!("still waits") };
         assert!(turn.take_now().is_none());
         drop(held);
         assert!(turn.take_now().is_some());
+        assert_eq!(woken(), [1]);
     }
 
     #[test]
-    fn one_that_no_longer_waits_keeps_nobody() {
+    fn who_leaves_leaves_nothing_behind() {
         let turn = Turn::default();
-        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
-        let wakers = counts.clone().map(Waker::from);
+        let ([first, second], woken) = wakers();
         let held = turn.take_now().unwrap();
-        {
+        for _ in 0..100 {
             let mut left = pin!(turn.take());
-            assert!(left.as_mut().poll(&mut Context::from_waker(&wakers[0])).is_pending());
+            assert!(left.as_mut().poll(&mut Context::from_waker(&first)).is_pending());
         }
+        assert_eq!(turn.state().waiting.len(), 0);
         let mut stays = pin!(turn.take());
-        assert!(stays.as_mut().poll(&mut Context::from_waker(&wakers[1])).is_pending());
+        assert!(stays.as_mut().poll(&mut Context::from_waker(&second)).is_pending());
+        assert_eq!(turn.state().waiting.len(), 1);
         drop(held);
-        assert_eq!(counts.map(|it| it.0.load(Ordering::Relaxed)), [1, 1]);
-        assert!(stays.as_mut().poll(&mut Context::from_waker(&wakers[1])).is_ready());
+        assert_eq!(woken(), [0, 1]);
+        assert!(stays.as_mut().poll(&mut Context::from_waker(&second)).is_ready());
+        assert_eq!(turn.state().waiting.len(), 0);
+    }
+
+    #[test]
+    fn they_are_let_in_one_by_one_as_they_came() {
+        let turn = Turn::default();
+        let ([first, second], woken) = wakers();
+        let (first, second) = (&mut Context::from_waker(&first), &mut Context::from_waker(&second));
+        let held = turn.take_now().unwrap();
+        let (mut one, mut two) = (pin!(turn.take()), pin!(turn.take()));
+        assert!(one.as_mut().poll(first).is_pending());
+        assert!(two.as_mut().poll(second).is_pending());
+        drop(held);
+        assert_eq!(woken(), [1, 0]);
+        // Somebody is quicker: the place in the row is kept.
+        let held = turn.take_now().unwrap();
+        assert!(one.as_mut().poll(first).is_pending());
+        drop(held);
+        assert_eq!(woken(), [2, 0]);
+        let Poll::Ready(held) = one.as_mut().poll(first) else { panic!("still waits") };
+        drop(held);
+        assert_eq!(woken(), [2, 1]);
+        assert!(two.as_mut().poll(second).is_ready());
+    }
+
+    #[test]
+    fn who_is_woken_and_leaves_wakes_the_next() {
+        for is_taken in [false, true] {
+            let turn = Turn::default();
+            let ([first, second], woken) = wakers();
+            let held = turn.take_now().unwrap();
+            let mut one = Box::pin(turn.take());
+            let mut two = pin!(turn.take());
+            assert!(one.as_mut().poll(&mut Context::from_waker(&first)).is_pending());
+            assert!(two.as_mut().poll(&mut Context::from_waker(&second)).is_pending());
+            drop(held);
+            let other = is_taken.then(|| turn.take_now().unwrap());
+            drop(one);
+            assert_eq!(woken(), [1, usize::from(!is_taken)], "who has the turn wakes it later");
+            drop(other);
+            assert_eq!(woken(), [1, 1]);
+            assert!(two.as_mut().poll(&mut Context::from_waker(&second)).is_ready());
+        }
+    }
+
+    #[test]
+    fn who_takes_it_unasked_is_no_longer_waiting() {
+        let turn = Turn::default();
+        let ([first, second], woken) = wakers();
+        let held = turn.take_now().unwrap();
+        let (mut one, mut two) = (pin!(turn.take()), pin!(turn.take()));
+        assert!(one.as_mut().poll(&mut Context::from_waker(&first)).is_pending());
+        assert!(two.as_mut().poll(&mut Context::from_waker(&second)).is_pending());
+        drop(held);
+        // Polled although the first was woken.
+        let Poll::Ready(held) = two.as_mut().poll(&mut Context::from_waker(&second)) else {
+            panic!("still waits")
+        };
+        assert_eq!(turn.state().waiting.len(), 0);
+        drop(held);
+        assert_eq!(woken(), [1, 0]);
+        assert!(one.as_mut().poll(&mut Context::from_waker(&first)).is_ready());
     }
 }

@@ -11,7 +11,7 @@ use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::body::HttpBody;
 use super::endpoint::Endpoint;
-use super::post::{id_of, overloaded};
+use super::post::id_of;
 use super::response::{empty, json};
 use crate::handler::Handler;
 
@@ -20,12 +20,13 @@ impl<H: Handler> Endpoint<H> {
     /// whoever is in front does not count.
     pub(super) async fn enter(&self, head: &mut request::Parts) -> Result<(), Refusal> {
         let Some(gate) = &self.settings.gate else { return Ok(()) };
-        // To ask about a token may take a while, and strangers bring as many as they like.
-        let _busy = self.admit().ok_or_else(|| overloaded(None))?;
+        // The gate has a bound of its own on what it asks about: a stranger who waits for that
+        // takes no place of a call.
         head.extensions.remove::<Principal>();
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         let (path, query) = (head.uri.path(), head.uri.query());
         let view = HeadView::new(head.method.as_str(), path, query, headers);
+        let view = view.served_at(&self.settings.path);
         let (principal, nonce) = match Box::pin(gate.admit(view)).await {
             Ok(admission) => (Ok(admission.principal), admission.nonce),
             Err(mut denied) => {

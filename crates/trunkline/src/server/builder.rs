@@ -164,7 +164,8 @@ impl ServerBuilder {
         Arc::new(toolbox).register(self)
     }
 
-    /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read.
+    /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read, by
+    /// everybody who is let in. No resource may have the URI of one of them.
     /// ```
     /// let pdf = trunkline::skill("pdf", "---\nname: pdf\ndescription: Reads.\n---\n").unwrap();
     /// assert!(trunkline::Server::builder("skills", "1.0.0").skill(pdf).try_build().is_ok());
@@ -413,6 +414,8 @@ impl ServerBuilder {
     /// ```
     pub fn try_build(mut self) -> Result<Server, BuildError> {
         let mut faults = Vec::new();
+        let mounted = self.mounts.iter().filter_map(|(_, it)| it.as_ref().ok().cloned());
+        let mounted: Vec<Server> = mounted.collect();
         let mounts = compose::mounts(std::mem::take(&mut self.mounts), &mut faults);
         self.derive_capabilities();
         for caps in mounts.iter().map(compose::Mount::capabilities).chain([&self.also]) {
@@ -428,13 +431,17 @@ impl ServerBuilder {
         let tools = list("tool", self.tools, &mut faults);
         let prompts = list("prompt", self.prompts, &mut faults);
         let mut resources = list("resource", self.resources, &mut faults);
-        self.skills.iter().for_each(|it| resources.put(it.resource()));
+        self.skills.offer(&mut resources, &mut faults);
         let templates = list("template", self.templates, &mut faults);
         compose::check(&tools, &mounts, &mut faults);
         compose::check(&prompts, &mounts, &mut faults);
         compose::check(&resources, &mounts, &mut faults);
         compose::check(&templates, &mounts, &mut faults);
         compose::add_skills(&mut self.skills, &mounts, &mut faults);
+        self.skills.check(&resources, &mut faults);
+        for server in &mounted {
+            self.skills.check(&server.inner().resources.now(), &mut faults);
+        }
         if !faults.is_empty() {
             return Err(BuildError::new(faults));
         }

@@ -37,7 +37,8 @@ use super::Http;
 
 impl Http {
     /// Lets in only those whose tokens are good. Keys and introspections are fetched from the
-    /// issuers named here, also on a private network or on this machine: nobody else says where.
+    /// issuers named here, also on a private network or on this machine: nobody else says where. An
+    /// issuer with a certificate of the company's own takes a [`Protect::root_certificate`].
     /// [`Self::gate`] takes a gate that fetches otherwise.
     ///
     /// ```
@@ -56,8 +57,10 @@ impl Http {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn protect(self, protect: Protect) -> Result<Self, Misconfigured> {
-        let guard = Guard::new(Reach::Local);
-        Ok(self.gate(Gate::new(protect, Arc::new(HttpFetch::new(guard)))?))
+        let fetch = HttpFetch::new(Guard::new(Reach::Local));
+        let roots = protect.root_certificates().iter();
+        let fetch = roots.fold(fetch, |fetch, pem| fetch.root_certificate(pem.as_str()));
+        Ok(self.gate(Gate::new(protect, Arc::new(fetch))?))
     }
 
     /// Lets in only those whom this gate admits.
@@ -83,5 +86,33 @@ impl Http {
     pub fn gate(mut self, gate: impl Into<Arc<Gate>>) -> Self {
         self.settings.gate = Some(gate.into());
         self
+    }
+}
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use trunkline_auth::resource::HeadView;
+
+    use super::*;
+    use crate::Server;
+
+    #[tokio::test]
+    async fn issuers_are_asked_with_the_certificates_of_the_company() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("https://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+        let ask = Introspection::new(format!("{origin}/introspect"), "mcp", "secret");
+        let protect = Protect::new("https://mcp.example/mcp").introspection(ask);
+        let with_root = protect.clone().root_certificate("no certificate");
+        let missing = "a root file that was given holds no certificate";
+        for (protect, is_read) in [(protect, false), (with_root, true)] {
+            let http = Server::builder("files", "1").build().http().protect(protect).unwrap();
+            let headers = [("authorization", &b"Bearer opaque"[..])];
+            let head = HeadView::new("POST", "/mcp", None, headers);
+            let denied = http.settings.gate.unwrap().admit(head).await.unwrap_err();
+            let cause = denied.cause.unwrap();
+            assert!(cause.contains(&format!("Connecting to `{origin}` failed")), "{cause}");
+            assert_eq!(cause.contains(missing), is_read, "{cause}");
+        }
     }
 }

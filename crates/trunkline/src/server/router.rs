@@ -187,11 +187,15 @@ impl Inner {
     fn read_resource(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
         let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
         let Some(uri) = uri else { return invalid("`uri` must be a string.") };
-        if let Some(contents) = self.skills.file(&uri) {
+        let resource = self.resources.find(&uri);
+        // What was put in the place of a file later may be hidden, or take scopes.
+        if resource.is_none()
+            && let Some(contents) = self.skills.file(&uri)
+        {
             let result = ReadResourceResult::new(vec![contents]);
             return Answer::Now(Ok(self.encode(result, call.revision)));
         }
-        let resource = self.resources.find(&uri).filter(|it| may_see(&it.visible, &call));
+        let resource = resource.filter(|it| may_see(&it.visible, &call));
         let (target, arguments) = if let Some(resource) = resource {
             (Target::Resource(resource), None)
         } else if let Some((template, variables)) = self.match_template(&uri, &call) {
@@ -366,19 +370,24 @@ impl Inner {
         stateful::encode(result, call.revision, &self.extras(Some(hint)))
     }
 
-    /// Whether a listener may know that a resource changed: if nothing hides it from them.
+    /// Whether a listener may know that a resource changed: if it could be read by them. What nobody
+    /// registered is hidden from nobody.
     pub(super) fn may_hear_of(&self, uri: &str, who: &Call) -> bool {
+        let has_scopes = |it: &Signature| it.lacks_scopes(uri, who).is_none();
         let resource = self.resources.find(uri);
+        // Whatever templates it fits, it is read as itself.
+        if let Some(it) = resource.as_ref().filter(|it| may_see(&it.visible, who)) {
+            return has_scopes(&it.signature);
+        }
         let templates = self.templates.now();
         let fits =
             |it: &&Arc<TemplateEntry>| it.parsed.as_ref().is_ok_and(|it| it.matches(uri).is_some());
-        let of_templates = templates.iter().filter(fits).map(|it| (&it.visible, &it.signature));
-        let of_resource = resource.iter().map(|it| (&it.visible, &it.signature));
-        let mut deciding = of_resource.chain(of_templates).peekable();
-        let may_hear = |(visible, signature): (_, &Signature)| {
-            may_see(visible, who) && signature.lacks_scopes(uri, who).is_none()
-        };
-        deciding.peek().is_none() || deciding.any(may_hear)
+        let mut fitting = templates.iter().filter(fits).peekable();
+        if resource.is_none() && fitting.peek().is_none() {
+            return true;
+        }
+        let read = fitting.find(|it| may_see(&it.visible, who));
+        read.is_some_and(|it| has_scopes(&it.signature))
     }
 
     pub(super) fn encode<T: ResultBody>(&self, result: T, revision: Revision) -> Json {
@@ -419,3 +428,6 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 fn invalid(message: impl Into<String>) -> Answer {
     Answer::Now(Err(ErrorObject::new(code::INVALID_PARAMS, message)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,6 +214,24 @@ impl Skills {
         self.skills.iter()
     }
 
+    /// Puts each `SKILL.md` among the resources, unless one of those is in its place.
+    pub(super) fn offer(&self, resources: &mut List<ResourceEntry>, faults: &mut Vec<String>) {
+        for skill in self.iter() {
+            match resources.find(skill.key()) {
+                Some(_) => faults.push(clash(skill.key())),
+                None => resources.put(skill.resource()),
+            }
+        }
+    }
+
+    /// Notes the files that have the URI of a resource. Who may read one of them says nothing about
+    /// the other.
+    pub(super) fn check(&self, resources: &List<ResourceEntry>, faults: &mut Vec<String>) {
+        let all = self.iter().flat_map(|it| it.files.iter().skip(1));
+        let taken = all.map(|it| &*it.resource.uri).filter(|it| resources.find(it).is_some());
+        faults.extend(taken.map(clash));
+    }
+
     /// What a file of a skill holds, other than its `SKILL.md`.
     pub(super) fn file(&self, uri: &str) -> Option<ResourceContents> {
         let (skill, file) = self.files.get(uri)?;
@@ -224,6 +242,10 @@ impl Skills {
         };
         Some(contents.mime_type(resource.mime_type.clone().unwrap_or_default()))
     }
+}
+
+fn clash(uri: &str) -> String {
+    format!("There are a resource and a file of a skill that are both `{uri}`; rename one.")
 }
 
 /// The URI of `path` below `root`; `None` if the path has detours.

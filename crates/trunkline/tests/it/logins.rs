@@ -121,9 +121,8 @@ async fn a_machine_logs_in_with_its_own_credentials() {
     assert_eq!(said.content[0].as_text(), Some("robot"));
     assert_eq!(world.counts(), (0, 0, 0, 0), "nobody was asked");
 
-    let builder = Client::builder("report", "1.0.0")
-        .client_credentials("robot", "n0t-it")
-        .for_issuer(issuer);
+    let builder =
+        Client::builder("report", "1.0.0").client_credentials("robot", "n0t-it").for_issuer(issuer);
     let error = builder.connect_http(&*world.url).await.unwrap_err().to_string();
     assert!(error.contains("invalid_client") && !error.contains("n0t-it"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trunkline::server::BadSkill;
-use trunkline::{Revision, Server, skill};
+use trunkline::{Client, Revision, Server, resource, skill};
 
 use crate::server::{builder, open};
 
@@ -167,4 +167,40 @@ fn what_is_no_skill_says_why() {
     let large = pdf.file("large", "text/plain", vec![0; 17 << 20]);
     let Err(why) = large else { panic!("it is too large") };
     assert_eq!(why.to_string(), "A skill has at most 512 files and 16 MiB; split it.");
+}
+
+#[test]
+fn a_resource_does_not_have_the_uri_of_a_skills_file() {
+    let text = "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse `a.sh`.";
+    let pdf = || skill("pdf", text).unwrap().file("a.sh", "text/x-sh", "a").unwrap();
+    let own = |uri: &str| resource(uri, "own", async || "Own.").scopes(["own"]);
+    let inner = Server::builder("inner", "1").skill(pdf()).build();
+    let other = Server::builder("other", "1").resource(own("skill://pdf/a.sh")).build();
+    for (builder, uri) in [
+        (Server::builder("a", "1").skill(pdf()).resource(own("skill://pdf/SKILL.md")), "SKILL.md"),
+        (Server::builder("a", "1").resource(own("skill://pdf/a.sh")).skill(pdf()), "a.sh"),
+        (Server::builder("a", "1").resource(own("skill://pdf/a.sh")).mount("in", &inner), "a.sh"),
+        (Server::builder("a", "1").skill(pdf()).mount("in", &other), "a.sh"),
+    ] {
+        let error = builder.try_build().expect_err("one would shadow the other");
+        let expected = format!(
+            "There are a resource and a file of a skill that are both `skill://pdf/{uri}`; rename one."
+        );
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_resource_that_is_put_in_the_place_of_a_skills_file_is_what_is_read() {
+    let text = "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse `a.sh`.";
+    let pdf = skill("pdf", text).unwrap().file("a.sh", "text/x-sh", "a").unwrap();
+    let server = Server::builder("skills", "1").skill(pdf).build();
+    let client = Client::in_memory(&server).await.unwrap();
+    let read = async || client.read_resource("skill://pdf/a.sh").await;
+    assert!(format!("{:?}", read().await.unwrap()).contains(r#""a""#));
+    let hidden = resource("skill://pdf/a.sh", "own", async || "Own.").visible(|_| false);
+    server.put_resource(hidden).unwrap();
+    assert!(read().await.is_err(), "it is hidden");
+    server.put_resource(resource("skill://pdf/a.sh", "own", async || "Own.")).unwrap();
+    assert!(format!("{:?}", read().await.unwrap()).contains(r#""Own.""#));
 }

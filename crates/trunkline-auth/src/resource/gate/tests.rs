@@ -234,6 +234,37 @@ fn what_an_issuer_was_given_counts_for_it() {
 }
 
 #[test]
+fn an_issuer_may_be_held_to_the_type_of_access_tokens() {
+    let (script, key) = (Script::new(), SigningKey::generate());
+    let gate = |is_strict: bool| {
+        let mut issuer = JwtIssuer::new(ISSUER).jwks(Jwks::new([key.public().clone()]));
+        if is_strict {
+            issuer = issuer.token_type("at+jwt");
+        }
+        Gate::new(Protect::new(RESOURCE).jwt(issuer), script.clone()).unwrap()
+    };
+    let no = invalid("The token is not an access token.");
+    for (is_strict, typ, nonce, expected) in [
+        (false, "JWT", false, "alice may mcp"),
+        (false, "JWT", true, &no),
+        (false, "at+jwt", false, "alice may mcp"),
+        (true, "JWT", false, &no),
+        (true, "JWT", true, &no),
+        (true, "at+jwt", false, "alice may mcp"),
+    ] {
+        let mut claims = claims();
+        if nonce {
+            claims["nonce"] = json!("n");
+        }
+        let token = format!("Bearer {}", key.sign(json!({ "typ": typ }), &claims));
+        let headers = [("authorization", token.as_bytes())];
+        let head = HeadView::new("POST", "/mcp", None, headers);
+        let answer = shown(block_on(gate(is_strict).admit(head)));
+        assert_eq!(answer, expected, "{is_strict} {typ} {nonce}");
+    }
+}
+
+#[test]
 fn keys_that_the_issuer_changed_are_read_again() {
     let mut place = place(|it| it);
     assert_eq!(place.bearer(&place.token(json!({}))), "alice may mcp");

@@ -271,6 +271,44 @@ fn what_a_token_is_bound_to_is_not_overlooked() {
 }
 
 #[test]
+fn id_tokens_let_nobody_in() {
+    let key = signing(Algorithm::ES256).named("k1");
+    let keys = Jwks::new([key.public().clone()]);
+    let only = Types::Only("JWT".into());
+    for (claims, is_access) in [
+        (json!({}), true),
+        (json!({"typ": "Bearer"}), true),
+        (json!({"typ": "Bearer", "nonce": "n"}), true),
+        (json!({"typ": "DPoP", "nonce": "n"}), true),
+        (json!({"typ": "Bearer", "at_hash": "h"}), false),
+        (json!({"typ": "DPoP", "at_hash": "h"}), false),
+        (json!({"typ": "ID"}), false),
+        (json!({"typ": "other"}), true),
+        (json!({"typ": "other", "nonce": "n"}), false),
+        (json!({"typ": 1, "nonce": "n"}), false),
+        (json!({"nonce": "n"}), false),
+        (json!({"nonce": null}), false),
+        (json!({"at_hash": "h"}), false),
+        (json!({"nonce": "n", "at_hash": "h"}), false),
+    ] {
+        let mut all = self::claims();
+        all.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
+        for (types, header, expected) in [
+            (&Types::Usual, json!({}), is_access),
+            (&Types::Usual, json!({"typ": "JWT"}), is_access),
+            // Who says that it is an access token is believed, as far as the signature goes.
+            (&Types::Usual, json!({"typ": "application/AT+jwt"}), true),
+            (&only, json!({"typ": "JWT"}), true),
+        ] {
+            let rules = Rules { types: types.clone(), ..rules() };
+            let result = check(&key.sign(header.clone(), &all), &keys, &rules, at(1_000));
+            let refusal = (!expected).then_some(TokenError::WrongType);
+            assert_eq!(result.err(), refusal, "{types:?} {header} {claims}");
+        }
+    }
+}
+
+#[test]
 fn only_access_tokens_let_in() {
     let key = SigningKey::generate();
     let keys = Jwks::new([key.public().clone()]);

@@ -131,6 +131,28 @@ fn a_missing_key_is_looked_for_at_most_every_thirty_seconds() {
 }
 
 #[test]
+fn who_leaves_in_the_middle_keeps_nobody_from_a_new_key() {
+    let (keys, script) = (at(), Script::new());
+    script.at(JWKS, 200, set("a"));
+    let first = block_on(keys.current(&*script)).unwrap();
+    script.at(JWKS, 200, set("b"));
+    script.asked();
+    script.hold(true);
+    for _ in 0..3 {
+        let mut stranger = pin!(keys.newer(&*script, &first));
+        assert!(stranger.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    script.hold(false);
+    let found = block_on(keys.newer(&*script, &first)).unwrap();
+    assert_eq!(names(Ok(Arc::clone(&found))), one("b"));
+    assert_eq!(script.asked().len(), 4);
+    // Who reads to the end does: from then on the issuer is left in peace.
+    script.at(JWKS, 200, set("c"));
+    assert!(block_on(keys.newer(&*script, &found)).is_none());
+    assert_eq!(script.asked().len(), 0);
+}
+
+#[test]
 fn a_clock_that_is_turned_back_keeps_nothing_for_ever() {
     let (keys, script) = (at(), Script::new());
     script.at(JWKS, 200, set("a"));
@@ -255,14 +277,27 @@ fn keys_are_where_the_issuer_says() {
 }
 
 #[test]
-fn an_issuer_in_the_clear_may_have_keys_in_the_clear() {
-    let script = Script::new();
-    let (issuer, jwks) = ("http://127.0.0.1:9000", "http://127.0.0.1:9000/keys");
-    let document = json!({"issuer": issuer, "jwks_uri": jwks});
-    script.at("http://127.0.0.1:9000/.well-known/oauth-authorization-server", 200, document);
-    script.at(jwks, 200, set("a"));
-    let keys = Keys::new(issuer.into(), Source::Discovered);
-    assert_eq!(current(&keys, &script), one("a"));
+fn an_issuer_in_the_clear_may_have_keys_in_the_clear_where_it_is() {
+    let issuer = "http://127.0.0.1:9000";
+    let at = "http://127.0.0.1:9000/.well-known/oauth-authorization-server";
+    let last = "http://127.0.0.1:9000/.well-known/openid-configuration";
+    for (jwks, expected) in [
+        ("http://127.0.0.1:9000/keys", one("a")),
+        ("http://10.0.0.1/keys", one("a")),
+        ("https://id.example/keys", one("a")),
+        (
+            "http://id.example/keys",
+            Err(format!("The `jwks_uri` in `{last}` is not an `https://` URL.")),
+        ),
+    ] {
+        let script = Script::new();
+        for place in [at, last] {
+            script.at(place, 200, json!({"issuer": issuer, "jwks_uri": jwks}));
+        }
+        script.at(jwks, 200, set("a"));
+        let keys = Keys::new(issuer.into(), Source::Discovered);
+        assert_eq!(current(&keys, &script), expected, "{jwks}");
+    }
 }
 
 #[test]

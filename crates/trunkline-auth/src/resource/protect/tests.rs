@@ -1,4 +1,5 @@
 use super::*;
+use crate::jose::Jwks;
 
 const SECRET: &str = "0123456789abcdef";
 
@@ -30,7 +31,7 @@ fn what_cannot_work_is_said() {
         (base("http://127.0.0.1:8080/mcp"), Ok(())),
         (base("https://a.example/mcp?tenant=1"), Ok(())),
         (Protect::new("https://a.example").jwt(jwt()), Ok(())),
-        (Protect::new("https://a.example").introspection(Introspection::new("u", "c", "s")), Ok(())),
+        (Protect::new("https://a.example").introspection(Introspection::new("https://u", "c", "s")), Ok(())),
         (base("a.example/mcp"), Err(url("a.example/mcp"))),
         (base("ftp://a.example/mcp"), Err(url("ftp://a.example/mcp"))),
         (base("https://"), Err(url("https://"))),
@@ -70,6 +71,49 @@ fn what_cannot_work_is_said() {
     ] {
         let shown = format!("{protect:?}");
         assert_eq!(protect.check(), expected.map_err(Misconfigured), "{shown}");
+    }
+}
+
+#[test]
+fn who_is_asked_is_asked_where_nobody_can_change_the_answer() {
+    let why = |it: &str| {
+        let why = format!(
+            "What `{it}` says could be changed on the way; give an `https://` URL, or an `http://` one on this machine or a private network."
+        );
+        Err(Misconfigured(why))
+    };
+    let known = || {
+        let key = crate::jose::SigningKey::generate();
+        Jwks::new([key.public().clone()])
+    };
+    for (url, expected) in [
+        ("https://id.example/a", Ok(())),
+        ("http://127.0.0.1:9000/a", Ok(())),
+        ("http://localhost/a", Ok(())),
+        ("http://[::1]/a", Ok(())),
+        ("http://10.0.0.1/a", Ok(())),
+        ("http://keycloak:8080/a", Ok(())),
+        ("http://id.corp.internal/a", Ok(())),
+        ("http://id.example/a", why("http://id.example/a")),
+        ("http://1.1.1.1/a", why("http://1.1.1.1/a")),
+        ("http://169.254.169.254/a", why("http://169.254.169.254/a")),
+        ("http://u:p@id.example/a", why("http://id.example/a")),
+        ("ftp://127.0.0.1/a", why("ftp://127.0.0.1/a")),
+        ("u", why("u")),
+        ("", why("")),
+    ] {
+        let protect = || Protect::new("https://a.example/mcp");
+        let issuer = JwtIssuer::new(url);
+        assert_eq!(protect().jwt(issuer.clone()).check(), expected, "{url}");
+        let keys = JwtIssuer::new("https://id.example").jwks_url(url);
+        assert_eq!(protect().jwt(keys).check(), expected, "{url}");
+        let asking = Introspection::new(url, "mcp", "hush");
+        assert_eq!(protect().introspection(asking).check(), expected, "{url}");
+        // Where nothing is fetched, clients are still sent.
+        let is_in_the_clear = url.starts_with("http://");
+        let sent = if is_in_the_clear { expected } else { Ok(()) };
+        assert_eq!(protect().jwt(issuer.jwks(known())).check(), sent, "{url}");
+        assert_eq!(base("https://a.example").authorization_server(url).check(), sent, "{url}");
     }
 }
 

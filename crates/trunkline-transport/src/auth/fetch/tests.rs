@@ -335,3 +335,29 @@ async fn what_cannot_be_reached_is_told_in_words() {
     assert!(error.contains("the value of `authorization` cannot stand"), "{error}");
     assert!(!error.contains("secret"));
 }
+
+#[tokio::test]
+async fn what_is_let_go_goes_on_without_its_caller() {
+    let fetch = HttpFetch::new(Guard::new(Reach::Public));
+    let (start, started) = tokio::sync::oneshot::channel::<()>();
+    let (end, ended) = tokio::sync::oneshot::channel();
+    let work = fetch.detach(Box::pin(async move {
+        started.await.unwrap();
+        end.send(7).unwrap();
+    }));
+    drop((work, fetch));
+    start.send(()).unwrap();
+    assert_eq!(ended.await, Ok(7));
+}
+
+#[tokio::test]
+async fn what_is_let_go_can_be_waited_for() {
+    let fetch = HttpFetch::new(Guard::new(Reach::Public));
+    let is_done = Arc::new(Mutex::new(false));
+    let done = Arc::clone(&is_done);
+    fetch.detach(Box::pin(async move { *done.lock().unwrap() = true })).await;
+    assert!(*is_done.lock().unwrap());
+    let panics = fetch.detach(Box::pin(async { panic!("of the work") }));
+    let panicked = tokio::spawn(panics).await.unwrap_err();
+    assert!(panicked.is_panic());
+}

@@ -7,28 +7,29 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
 use trunkline::server::bind;
 use trunkline::server::protect::{Gate, Introspection, Protect};
-use trunkline::{Limits, Server, tool};
+use trunkline::{Limits, Revision, Server, tool};
 use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
 
-use super::desk::{RESOURCE, now, send};
+use super::desk::{Person, RESOURCE, now, send};
 use super::entrances::entrances;
 use crate::server::soon;
 
 /// An authorization server that answers when it is told to.
-#[derive(Default)]
 struct Slow {
-    asked: Notify,
+    asked: Semaphore,
     go: Notify,
 }
 
 impl Fetch for Slow {
     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> {
         Box::pin(async {
-            self.asked.notify_one();
-            self.go.notified().await;
+            let go = self.go.notified();
+            self.asked.add_permits(1);
+            go.await;
             let body = json!({ "active": true, "sub": "alice", "aud": RESOURCE, "exp": 9_000_000_000_u64 });
             Ok(Answer::new(200, body.to_string()))
         })
@@ -54,7 +55,7 @@ impl Fetch for Gone {
 
 async fn serve(fetch: Arc<dyn Fetch>, calls: usize) -> SocketAddr {
     let ask = Introspection::new("https://id.example/introspect", "mcp", "secret");
-    let protect = Protect::new(RESOURCE).introspection(ask);
+    let protect = Protect::new(RESOURCE).introspection(ask).api_key("robot", KEY, ["mcp"]);
     let mut limits = Limits::default();
     limits.calls = calls;
     let server = Server::builder("files", "1").tool(tool("look", async || "Fine."));
@@ -81,26 +82,40 @@ async fn who_cannot_be_checked_is_not_let_in_and_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn strangers_with_tokens_to_ask_about_are_bounded() {
-    let slow = Arc::new(Slow::default());
+async fn strangers_with_tokens_to_ask_about_are_bounded_and_take_no_place_of_a_call() {
+    let slow = Arc::new(Slow { asked: Semaphore::new(0), go: Notify::new() });
     let address = serve(Arc::clone(&slow) as Arc<dyn Fetch>, 1).await;
-    let visit = async |token: &str| {
+    let visit = move |token: String| async move {
         let headers = [("Authorization".to_owned(), format!("Bearer {token}"))];
         let (mut line, head) = send(address, "DELETE /mcp", &headers, "").await;
         (head.status, head.get("retry-after").map(str::to_owned), line.body().await)
     };
-    let first = visit("one");
-    let second = async {
-        soon(slow.asked.notified()).await;
-        let told = visit("two").await;
-        slow.go.notify_one();
-        told
-    };
-    let (first, (status, retry, body)) = soon(async { tokio::join!(first, second) }).await;
-    assert_eq!((status, retry.as_deref()), (429, Some("1")));
-    let message = "Too many calls are open; try later.";
-    let error = json!({ "code": -32603, "message": message, "data": { "reason": "overloaded" } });
+    let mut strangers = JoinSet::new();
+    for token in 0..64 {
+        // Each twice: it is asked about once.
+        strangers.spawn(visit(token.to_string()));
+        strangers.spawn(visit(token.to_string()));
+    }
+    drop(soon(slow.asked.acquire_many(64)).await.unwrap());
+    let (status, retry, body) = soon(visit("one-more".to_owned())).await;
+    assert_eq!((status, retry.as_deref()), (503, Some("30")));
+    let message = "The token cannot be checked at the moment; try again later.";
     let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let error = json!({ "code": -32600, "message": message });
     assert_eq!(told, json!({ "jsonrpc": "2.0", "error": error }));
-    assert_eq!(first.0, 400, "it was let in, and names no session");
+
+    // The only place for a call is free.
+    for revision in Revision::ALL {
+        let mut robot = soon(Person::open(address, revision, KEY.to_owned())).await;
+        let answer = soon(robot.expect("tools/call", json!({ "name": "look" }))).await;
+        assert_eq!(answer["content"][0]["text"], "Fine.", "{revision}");
+    }
+    assert_eq!(slow.asked.available_permits(), 64, "nobody else was asked about");
+    slow.go.notify_waiters();
+    while let Some(told) = soon(strangers.join_next()).await {
+        assert_eq!(told.unwrap().0, 400, "it was let in, and names no session");
+    }
+    assert_eq!(slow.asked.available_permits(), 64);
 }
+
+const KEY: &str = "pQ7-lVhCgW2kXr9bTz4n";

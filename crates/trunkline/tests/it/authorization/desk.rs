@@ -69,7 +69,7 @@ impl Desk {
     }
 }
 
-async fn serve(server: &Server, protect: Protect) -> SocketAddr {
+pub(super) async fn serve(server: &Server, protect: Protect) -> SocketAddr {
     let gate = Gate::new(protect, Arc::new(StoppedClock)).unwrap();
     let listener = bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -2,11 +2,12 @@
 //! is good twice.
 
 use serde_json::json;
+use trunkline::server::protect::{Dpop, Jwks, JwtIssuer, Protect};
 use trunkline::{Server, tool};
 use trunkline_auth::dpop::prove;
 use trunkline_auth::jose::{Algorithm, SigningKey};
 
-use super::desk::{Desk, METADATA, now};
+use super::desk::{Desk, ISSUER, METADATA, now, serve};
 use super::entrances::{Entrance, entrances, told};
 
 fn server() -> Server {
@@ -95,6 +96,36 @@ async fn a_proof_for_another_entrance_is_refused() {
             };
             let expected = refused("invalid_dpop_proof", why);
             assert_eq!(answer.verdict(), (401, Some(&*expected)), "{at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_proof_names_the_path_that_a_proxy_shows() {
+    let (desk, key) = (Desk::new(), SigningKey::generate());
+    // The proxy takes `/files` off, or knows the server by another name.
+    for (resource, prefix, name) in [
+        ("https://mcp.example/files/mcp", "/files", "/mcp"),
+        ("https://mcp.example/team/files", "/team", "/files"),
+    ] {
+        let issuer = JwtIssuer::new(ISSUER).jwks(Jwks::new([desk.key.public().clone()]));
+        let protect = Protect::new(resource).jwt(issuer).dpop(Dpop::Require);
+        let address = serve(&server(), protect).await;
+        let mut claims = desk.claims("alice", "mcp");
+        claims["cnf"] = json!({ "jkt": key.public().thumbprint() });
+        claims["aud"] = json!(resource);
+        let token = desk.sign(&claims);
+        for entrance in entrances(address) {
+            let inner = entrance.url();
+            let path = inner.strip_prefix("https://mcp.example").unwrap();
+            let path = if path == "/mcp" { name } else { path };
+            let url = format!("https://mcp.example{prefix}{path}");
+            for (url, is_good) in [(&url, true), (&inner, false)] {
+                let proof = prove(&key, entrance.method, url, Some(&token), None, now());
+                let answer = entrance.enter(address, "", &with(&token, proof)).await;
+                let expected = if is_good { entrance.status } else { 401 };
+                assert_eq!(answer.head.status, expected, "{} {url}", entrance.name);
+            }
         }
     }
 }

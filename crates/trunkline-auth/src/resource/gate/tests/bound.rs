@@ -164,6 +164,66 @@ fn the_path_of_the_request_counts_not_that_of_the_resource() {
 }
 
 #[test]
+fn a_proxy_may_show_clients_another_path() {
+    for (own, path, url, is_good) in [
+        ("/mcp", "/mcp", "https://mcp.example/mcp", true),
+        ("/mcp", "/sse", "https://mcp.example/sse", true),
+        ("/", "/", "https://mcp.example/mcp", true),
+        ("/inner", "/inner", "https://mcp.example/mcp", true),
+        ("/inner", "/inner", "https://mcp.example/inner", false),
+        ("/inner", "/inner/sse", "https://mcp.example/sse", true),
+        ("/inner", "/inner/sse", "https://mcp.example/mcp", false),
+    ] {
+        let client = bound(|it| it.dpop(Dpop::Accept));
+        let now = client.place.script.now();
+        let proof = prove(&client.key, "POST", url, Some(&client.token), None, now);
+        let authorization = format!("DPoP {}", client.token);
+        let headers = [("authorization", authorization.as_bytes()), ("dpop", proof.as_bytes())];
+        let head = HeadView::new("POST", path, None, headers).served_at(own);
+        let answer = shown(block_on(client.place.gate.admit(head)));
+        let no = bad("The proof is for another URL.");
+        assert_eq!(answer, if is_good { "alice may mcp" } else { &no }, "{own} {path} {url}");
+    }
+}
+
+#[test]
+fn too_many_proofs_are_nobodys_fault() {
+    let client = bound(|it| it.dpop(Dpop::Accept));
+    let (jkt, now) = (client.key.public().thumbprint(), client.place.script.now());
+    client.place.gate.proofs.fill(&jkt, 57_343, now);
+    let last = client.proof(None);
+    assert_eq!(shown(client.send(&[&last])), "alice may mcp");
+    let full = "503 -\nToo many proofs came in the last minutes; try again later.";
+    assert_eq!(shown(client.send(&[&client.proof(None)])), full);
+    assert_eq!(shown(client.send(&[&last])), bad("The proof was used before."));
+    client.place.script.wait(240);
+    assert_eq!(shown(client.send(&[&client.proof(None)])), "alice may mcp");
+}
+
+#[test]
+fn servers_of_one_key_take_the_nonces_of_each_other() {
+    let at = |key: Option<u8>| {
+        place(|it| {
+            let it = it.dpop(Dpop::Require).dpop_nonces(true);
+            key.into_iter().fold(it, |it, byte| it.nonce_key([byte; 32]))
+        })
+    };
+    for (one, other, is_taken) in [
+        (Some(1), Some(1), true),
+        (Some(1), Some(2), false),
+        (Some(1), None, false),
+        (None, None, false),
+    ] {
+        let nonces = [at(one), at(other)].map(|place| {
+            let now = place.script.now();
+            assert_ne!(place.gate.nonce(now, 0), place.gate.nonce(now, 1));
+            [0, 1].map(|before| place.gate.nonce(now, before))
+        });
+        assert_eq!(nonces[0] == nonces[1], is_taken, "{one:?} {other:?}");
+    }
+}
+
+#[test]
 fn a_bad_token_is_refused_before_its_proof_is_looked_at() {
     let mut client = bound(|it| it.dpop(Dpop::Accept));
     let jkt = client.key.public().thumbprint();

@@ -1,0 +1,75 @@
+//! An authorization server that is asked about tokens: where, as whom, and for whom it speaks.
+
+use std::fmt;
+
+/// An authorization server that is asked about tokens (RFC 7662). What it says is remembered for a
+/// minute at most.
+///
+/// ```
+/// use trunkline_auth::resource::Introspection;
+///
+/// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
+///     .issuer("https://id.example")
+///     .audience("mcp");
+/// assert!(!format!("{ask:?}").contains("our secret"));
+/// ```
+#[derive(Clone)]
+pub struct Introspection {
+    pub(crate) url: String,
+    pub(crate) client_id: String,
+    pub(crate) secret: String,
+    pub(crate) issuer: Option<String>,
+    pub(crate) audiences: Vec<String>,
+}
+
+impl Introspection {
+    /// Asks at this URL, as this client.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::Introspection;
+    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret");
+    /// ```
+    pub fn new(
+        url: impl Into<String>,
+        client_id: impl Into<String>,
+        secret: impl Into<String>,
+    ) -> Self {
+        let (url, client_id, secret) = (url.into(), client_id.into(), secret.into());
+        Self { url, client_id, secret, issuer: None, audiences: Vec::new() }
+    }
+
+    /// It speaks for this issuer, and for no other. Unless this is said, it speaks for whichever
+    /// issuer it names, but never for one of [`Protect::jwt`](super::Protect::jwt).
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::Introspection;
+    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
+    ///     .issuer("https://id.example");
+    /// ```
+    #[must_use]
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// Tokens are for this audience, and no longer for the resource's URL. Said again, either will
+    /// do.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::Introspection;
+    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
+    ///     .audience("mcp");
+    /// ```
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audiences.push(audience.into());
+        self
+    }
+}
+
+impl fmt::Debug for Introspection {
+    /// Without the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Introspection at {} as {}", crate::url::shown(&self.url), self.client_id)
+    }
+}

@@ -1,0 +1,143 @@
+//! An issuer: whose JWTs are let in, where its keys are, and what they must say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::jose::{Algorithm, Jwks};
+use crate::resource::jwt::{Rules, Types};
+
+/// An issuer whose JWTs are let in.
+///
+/// ```
+/// use std::time::Duration;
+/// use trunkline_auth::jose::Algorithm;
+/// use trunkline_auth::resource::JwtIssuer;
+///
+/// let issuer = JwtIssuer::new("https://id.example/realms/one")
+///     .jwks_url("https://id.example/realms/one/certs")
+///     .audience("mcp")
+///     .algorithms([Algorithm::ES256])
+///     .leeway(Duration::from_secs(10));
+/// ```
+#[derive(Clone, Debug)]
+pub struct JwtIssuer {
+    pub(crate) issuer: String,
+    pub(crate) source: Source,
+    pub(crate) rules: Rules,
+}
+
+/// Where an issuer's keys come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// From where the issuer's own document says.
+    Discovered,
+    /// From here.
+    At(String),
+    /// They are known.
+    Known(Arc<Jwks>),
+}
+
+impl JwtIssuer {
+    /// An issuer by its identifier, byte for byte what `iss` says. Its keys are found through its
+    /// metadata, its tokens must be for the resource's URL, a minute of leeway is given, and every
+    /// algorithm with a public key is allowed.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::JwtIssuer;
+    /// let issuer = JwtIssuer::new("https://id.example");
+    /// ```
+    pub fn new(issuer: impl Into<String>) -> Self {
+        let issuer = issuer.into();
+        let rules = Rules::new(&*issuer, [] as [String; 0]);
+        Self { issuer, source: Source::Discovered, rules }
+    }
+
+    /// Its keys are here.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::JwtIssuer;
+    /// let issuer = JwtIssuer::new("https://id.example").jwks_url("https://id.example/keys");
+    /// ```
+    #[must_use]
+    pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
+        self.source = Source::At(url.into());
+        self
+    }
+
+    /// Its keys are these, and never change.
+    ///
+    /// ```
+    /// # use trunkline_auth::{jose::{Jwks, SigningKey}, resource::JwtIssuer};
+    /// let keys = Jwks::new([SigningKey::generate().public().clone()]);
+    /// let issuer = JwtIssuer::new("https://id.example").jwks(keys);
+    /// ```
+    #[must_use]
+    pub fn jwks(mut self, keys: Jwks) -> Self {
+        self.source = Source::Known(Arc::new(keys));
+        self
+    }
+
+    /// Its keys are where its own metadata says (RFC 8414, OpenID Connect Discovery). This is so
+    /// from the beginning.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::JwtIssuer;
+    /// let issuer = JwtIssuer::new("https://id.example").discover();
+    /// ```
+    #[must_use]
+    pub fn discover(mut self) -> Self {
+        self.source = Source::Discovered;
+        self
+    }
+
+    /// Its tokens are for this audience, and no longer for the resource's URL. Said again, either
+    /// will do.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::JwtIssuer;
+    /// let issuer = JwtIssuer::new("https://id.example").audience("api://mcp");
+    /// ```
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.rules.audiences.push(audience.into());
+        self
+    }
+
+    /// Its tokens are signed with one of these.
+    ///
+    /// ```
+    /// # use trunkline_auth::{jose::Algorithm, resource::JwtIssuer};
+    /// let issuer = JwtIssuer::new("https://id.example").algorithms([Algorithm::RS256]);
+    /// ```
+    #[must_use]
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        self.rules.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// Its tokens say this `typ`, and no other: `at+jwt` where it follows RFC 9068, which keeps
+    /// every other kind of its JWTs out. Unless this is said, `JWT` and nothing will also do, for
+    /// that is what many issuers say; of those, what looks like an ID token is refused.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::JwtIssuer;
+    /// let issuer = JwtIssuer::new("https://id.example").token_type("at+jwt");
+    /// ```
+    #[must_use]
+    pub fn token_type(mut self, typ: impl Into<String>) -> Self {
+        self.rules.types = Types::Only(typ.into());
+        self
+    }
+
+    /// How far its clock and ours may differ.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::JwtIssuer;
+    /// let issuer = JwtIssuer::new("https://id.example").leeway(std::time::Duration::ZERO);
+    /// ```
+    #[must_use]
+    pub fn leeway(mut self, leeway: Duration) -> Self {
+        self.rules.leeway = leeway;
+        self
+    }
+}

@@ -1,0 +1,73 @@
+//! The path of a request here → its URL as the client sees it, which may be another: a proxy in
+//! front may give a path another name.
+
+use crate::metadata;
+
+/// The URL that a client used for the request at `path`, if the resource is served at `own`, as far
+/// as that is known.
+pub(crate) fn seen_by_client(resource: &str, own: Option<&str>, path: &str) -> String {
+    let (origin, public) = metadata::split(resource).unwrap_or_default();
+    let public = public.split('?').next().unwrap_or_default();
+    let Some(own) = own.filter(|own| !is_within(own, public)) else {
+        return format!("{origin}{path}");
+    };
+    // The proxy takes something off the front.
+    if let Some(front) = public.strip_suffix(own) {
+        return format!("{origin}{front}{path}");
+    }
+    if path == own {
+        return format!("{origin}{public}");
+    }
+    // What stands beside the resource here stands beside it there.
+    let last = |path: &str| path.rfind('/').map_or(0, |it| it + 1);
+    format!("{origin}{}{}", &public[..last(public)], &path[last(path)..])
+}
+
+/// Whether `path` is the one of the resource, or below it: then nobody gave it another name.
+fn is_within(path: &str, resource: &str) -> bool {
+    path.strip_prefix(resource)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || resource.ends_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seen_by_client;
+
+    #[test]
+    fn a_proxy_may_give_paths_other_names() {
+        for (resource, own, path, expected) in [
+            // Nobody said where it is: the path is the path.
+            ("https://a.example/mcp", None, "/mcp", "https://a.example/mcp"),
+            ("https://a.example/x", None, "/mcp", "https://a.example/mcp"),
+            // No proxy, or one that changes nothing.
+            ("https://a.example/mcp", Some("/mcp"), "/mcp", "https://a.example/mcp"),
+            ("https://a.example/mcp", Some("/mcp"), "/old/sse", "https://a.example/old/sse"),
+            ("https://a.example/mcp?t=1", Some("/mcp"), "/mcp", "https://a.example/mcp"),
+            // The resource is the whole of what is there.
+            ("https://a.example", Some("/mcp"), "/mcp", "https://a.example/mcp"),
+            ("https://a.example/", Some("/mcp"), "/sse", "https://a.example/sse"),
+            ("https://a.example/x", Some("/x/mcp"), "/x/mcp", "https://a.example/x/mcp"),
+            ("https://a.example/x/", Some("/x/mcp"), "/x/mcp", "https://a.example/x/mcp"),
+            // One that takes something off.
+            ("https://a.example/api/mcp", Some("/mcp"), "/mcp", "https://a.example/api/mcp"),
+            ("https://a.example/api/mcp?t=1", Some("/mcp"), "/sse", "https://a.example/api/sse"),
+            (
+                "https://a.example/api/mcp",
+                Some("/mcp"),
+                "/old/sse",
+                "https://a.example/api/old/sse",
+            ),
+            ("https://a.example/api/", Some("/"), "/", "https://a.example/api/"),
+            ("https://a.example/api/", Some("/"), "/sse", "https://a.example/api/sse"),
+            // One that gives it another name.
+            ("https://a.example/files", Some("/mcp"), "/mcp", "https://a.example/files"),
+            ("https://a.example/files", Some("/mcp"), "/sse", "https://a.example/sse"),
+            ("https://a.example/x/files", Some("/mcp"), "/mcp", "https://a.example/x/files"),
+            ("https://a.example/x/files", Some("/mcp"), "/y/sse", "https://a.example/x/sse"),
+            ("https://a.example/x", Some("/xy"), "/xy", "https://a.example/x"),
+            ("https://a.example/x", Some("/"), "/", "https://a.example/x"),
+        ] {
+            assert_eq!(seen_by_client(resource, own, path), expected, "{resource} {own:?} {path}");
+        }
+    }
+}
