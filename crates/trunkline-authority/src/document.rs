@@ -69,4 +69,4 @@ impl Desk {
 
 const KEPT: Duration = Duration::from_secs(300);
 const MISSED: Duration = Duration::from_secs(10);
-const LARGEST: usize = 16 * 1024;
+const LARGEST: usize = 8 * 1024;

@@ -45,7 +45,7 @@ impl<'a> Parts<'a> {
             (host, "") => (host, None),
             (host, port) => (host, Some(port.strip_prefix(':')?)),
         };
-        if port.is_some_and(|it| it.parse::<u16>().is_err()) {
+        if !port.is_none_or(is_port) {
             return None;
         }
         Some(Self { scheme, host, port, rest })
@@ -99,6 +99,11 @@ pub(crate) fn matches(registered: &str, asked: &str) -> bool {
         && Parts { port: None, ..one } == Parts { port: None, ..other }
 }
 
+/// A port in its one spelling: others could be read as another address by whoever follows it.
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok_and(|it| it.to_string() == text)
+}
+
 /// A text of a stranger, short and without what could be mistaken.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().filter(|it| !it.is_control() && *it != '`').take(200).collect()
@@ -145,6 +150,9 @@ mod tests {
             ("https:///callback", None, false),
             ("https://app.example/\r\nx", None, false),
             ("https://app.example:99999/", None, false),
+            ("http://127.0.0.1:+5555/callback", None, false),
+            ("http://127.0.0.1:05555/callback", None, false),
+            ("http://127.0.0.1:/callback", None, false),
             ("/callback", None, false),
             ("", None, false),
         ] {
@@ -162,6 +170,8 @@ mod tests {
             ("http://localhost/cb", "http://127.0.0.1/cb", false),
             ("http://127.0.0.1/cb", "http://127.0.0.1/cb/", false),
             ("http://127.0.0.1/cb", "http://127.0.0.1/cb?x", false),
+            ("http://127.0.0.1/cb", "http://127.0.0.1:+5555/cb", false),
+            ("http://127.0.0.1/cb", "http://127.0.0.1:05555/cb", false),
             ("https://a.example/cb", "https://a.example:444/cb", false),
             ("https://a.example/cb", "https://a.example/cb", true),
             ("https://a.example/cb", "https://A.example/cb", false),

@@ -21,6 +21,11 @@ impl Desk {
         if !content.starts_with("application/json") {
             return Err(wrong("The metadata has to be `application/json`."));
         }
+        // What is kept is never more than this; what is ignored counts all the same.
+        if request.body.len() > LARGEST {
+            let why = format!("The metadata is longer than {LARGEST} bytes; say less.");
+            return Err(wrong(why));
+        }
         let metadata: Value = serde_json::from_slice(&request.body)
             .map_err(|_| wrong("The metadata is not JSON."))?;
         let id = format!("client-{}", random_name());
@@ -146,5 +151,7 @@ fn wrong(why: impl Into<String>) -> Fault {
     Fault::new("invalid_client_metadata", why)
 }
 
+/// The longest metadata, so that all clients together fit into memory.
+const LARGEST: usize = 8 * 1024;
 /// How long a registered client is known.
 const REMEMBERED: Duration = Duration::from_secs(90 * 24 * 3600);

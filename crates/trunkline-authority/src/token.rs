@@ -47,13 +47,17 @@ impl Desk {
         // Before anything is spent: the answer may be to come again with another proof.
         let jkt = self.bound(request)?;
         let asked = Asked { request, fields: &fields, client, jkt };
-        let answer = match grant {
+        let mut answer = match grant {
             Grant::Code => self.code(&asked)?,
             Grant::Refresh => self.refresh(&asked)?,
             Grant::ClientCredentials => self.client_credentials(&asked)?,
             Grant::JwtBearer => self.jwt_bearer(&asked)?,
             Grant::Exchange => self.exchange(&asked)?,
         };
+        // Whoever asked for scopes and got none has to hear it (RFC 6749 §5.1).
+        if fields.one("scope")?.is_some() && answer.get("scope").is_none() {
+            answer["scope"] = "".into();
+        }
         let response = unkept(&answer);
         Ok(match self.settings.dpop_nonces {
             true => response.with("dpop-nonce", self.nonce(request.now, 0)),
@@ -67,7 +71,8 @@ impl Desk {
         let scopes = self.allowed(client, asked.fields.one("scope")?)?;
         let terms = Terms {
             client: client.id.clone(),
-            subject: client.id.clone(),
+            // A client may be called as a user is, and is not that user.
+            subject: format!("client:{}", client.id),
             scopes,
             resource: self.resource(asked.resources())?,
             jkt: asked.jkt.clone(),

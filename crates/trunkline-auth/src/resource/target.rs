@@ -19,7 +19,7 @@ pub(crate) fn seen_by_client(resource: &str, own: Option<&str>, path: &str) -> S
         return format!("{origin}{public}");
     }
     // What stands beside the resource here stands beside it there.
-    let last = |path: &str| path.rfind('/').map_or(0, |it| it + 1);
+    let last = |path: &str| path.rfind('/').unwrap_or(0);
     format!("{origin}{}{}", &public[..last(public)], &path[last(path)..])
 }
 

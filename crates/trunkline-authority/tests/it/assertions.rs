@@ -4,7 +4,7 @@
 use crate::transcript::{ISSUER, RESOURCE, Talk, check_with, key, settings, start};
 use serde_json::{Value, json};
 use trunkline_auth::jose::{Algorithm, SigningKey, verify};
-use trunkline_authority::{Authority, Client, Settings};
+use trunkline_authority::{Authority, Client, Request, Settings};
 
 const PROVIDER: &str = "http://localhost:9009";
 const BEARER: &str =
@@ -56,6 +56,22 @@ fn an_identity_assertion_becomes_a_token_for_its_resource() {
         "{BEARER} client_id=web client_secret=s3cret
         < 200 scope=files:read+files:write"
     ));
+}
+
+#[test]
+fn who_asked_for_scopes_and_gets_none_is_told() {
+    let (key, keys) = key();
+    let authority = Authority::new(ISSUER, settings().identity_provider(PROVIDER, keys));
+    let assertion = identity(&key, &[]);
+    let ask = [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+        ("assertion", &*assertion),
+        ("client_id", "web"),
+        ("client_secret", "s3cret"),
+        ("scope", "admin"),
+    ];
+    let answer = authority.answer(Request::form("/token", &ask, start()));
+    assert_eq!((answer.status, &answer.json()["scope"]), (200, &json!("")));
 }
 
 #[test]

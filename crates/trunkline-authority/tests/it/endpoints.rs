@@ -91,6 +91,8 @@ fn each_place_has_its_methods() {
         ("GET", "/token", 405),
         ("DELETE", "/jwks", 405),
         ("HEAD", "/jwks", 200),
+        ("HEAD", "/.well-known/oauth-authorization-server", 200),
+        ("HEAD", "/.well-known/openid-configuration", 200),
         ("POST", "/authorize", 405),
         ("GET", "/authorize/decision", 405),
         ("GET", "/", 200),

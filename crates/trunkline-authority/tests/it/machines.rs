@@ -32,7 +32,7 @@ fn a_secret_is_sent_in_the_header_or_in_the_body() {
     let claims: Value = serde_json::from_slice(&token.payload).unwrap();
     assert_eq!(
         (&claims["sub"], &claims["aud"]),
-        (&"web".into(), &"http://localhost:3001/mcp".into())
+        (&"client:web".into(), &"http://localhost:3001/mcp".into())
     );
 }
 

@@ -172,3 +172,26 @@ fn what_cannot_be_registered_is_refused_with_a_sentence() {
     assert_eq!(register(&authority, &json!([])).json()["error"], "invalid_client_metadata");
     assert_eq!(authority.stats().registrations, 0);
 }
+
+#[test]
+fn a_registration_has_its_length() {
+    let authority = Authority::new(ISSUER, settings());
+    let filled = |length: usize| {
+        let empty = json!({ "redirect_uris": ["http://127.0.0.1/callback"], "client_uri": "" });
+        let filler = "x".repeat(length - empty.to_string().len());
+        json!({ "redirect_uris": ["http://127.0.0.1/callback"], "client_uri": filler })
+    };
+    assert_eq!(register(&authority, &filled(8192)).status, 201);
+    let refused = register(&authority, &filled(8193));
+    assert_eq!(
+        (refused.status, refused.json()),
+        (
+            400,
+            json!({
+                "error": "invalid_client_metadata",
+                "error_description": "The metadata is longer than 8192 bytes; say less.",
+            })
+        )
+    );
+    assert_eq!(authority.stats().registrations, 1);
+}

@@ -148,7 +148,7 @@ fn a_program_logs_in_for_itself() {
     assert_eq!(status, 200, "{body}");
     let answer: Value = serde_json::from_str(&body).unwrap();
     let found = demo.call(answer["access_token"].as_str().unwrap(), &["call", "whoami"]);
-    assert_eq!((found.code, &*found.stdout), (0, "robot may demo\n"), "{}", found.stderr);
+    assert_eq!((found.code, &*found.stdout), (0, "client:robot may demo\n"), "{}", found.stderr);
 }
 
 #[test]

@@ -118,7 +118,7 @@ async fn a_machine_logs_in_with_its_own_credentials() {
         .for_issuer(issuer);
     let client = builder.connect_http(&*world.url).await.unwrap();
     let said = client.call_tool("whoami", ()).await.unwrap();
-    assert_eq!(said.content[0].as_text(), Some("robot"));
+    assert_eq!(said.content[0].as_text(), Some("client:robot"));
     assert_eq!(world.counts(), (0, 0, 0, 0), "nobody was asked");
 
     let builder =

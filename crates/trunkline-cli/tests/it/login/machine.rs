@@ -31,7 +31,7 @@ async fn a_program_logs_in_with_a_secret_that_nobody_sees() {
     assert!(found.stdout.contains(", and renews itself\n"), "{}", found.stdout);
     let tokens = place.authority.stats().tokens;
     let found = place.run(&["call", "whoami", url]).await;
-    assert_eq!((found.code, &*found.stdout), (0, "nightly\n"), "{}", found.stderr);
+    assert_eq!((found.code, &*found.stdout), (0, "client:nightly\n"), "{}", found.stderr);
     assert_eq!(place.authority.stats().tokens, tokens, "the one that is kept was used");
 
     place.change_token(|token| {
@@ -39,7 +39,7 @@ async fn a_program_logs_in_with_a_secret_that_nobody_sees() {
         token["renew"] = 1.into();
     });
     let found = place.run(&["call", "whoami", url]).await;
-    assert_eq!((found.code, &*found.stdout), (0, "nightly\n"), "{}", found.stderr);
+    assert_eq!((found.code, &*found.stdout), (0, "client:nightly\n"), "{}", found.stderr);
     assert_eq!(place.authority.stats().tokens, tokens + 1, "it asked anew, with what it keeps");
 
     let mut login = run("-");
@@ -72,7 +72,7 @@ async fn a_program_logs_in_with_its_own_key() {
     let login = ["login", "--client-credentials", "--client-id", "nightly", "--private-key"];
     let found = place.run(&[&login[..], &[&*file, url]].concat()).await;
     assert_eq!(found.code, 0, "{}", found.stderr);
-    assert_eq!(place.run(&["call", "whoami", url]).await.stdout, "nightly\n");
+    assert_eq!(place.run(&["call", "whoami", url]).await.stdout, "client:nightly\n");
 
     let found = place.run(&[&login[..], &[&*file, "--alg", "RS256", url]].concat()).await;
     assert_eq!(found.code, 2, "{}", found.stderr);

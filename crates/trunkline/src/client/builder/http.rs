@@ -268,3 +268,22 @@ impl<H: Responder> ClientBuilder<H> {
         Ok(client)
     }
 }
+
+#[cfg(all(test, feature = "auth"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_goes_where_the_url_leads_or_as_far_as_it_is_allowed() {
+        for (url, reach, expected) in [
+            ("https://mcp.corp.example/mcp", None, "Public"),
+            ("https://mcp.corp.example/mcp", Some(Reach::Private), "Private"),
+            ("https://10.0.0.7/mcp", None, "Private"),
+            ("http://localhost:3000/mcp", Some(Reach::Private), "Local"),
+        ] {
+            let http = Http { reach, ..Http::default() };
+            let guard = format!("{:?}", http.fetch(url));
+            assert!(guard.contains(expected), "{url} {reach:?}: {guard}");
+        }
+    }
+}
