@@ -299,7 +299,13 @@ impl OAuth {
                     store.forget_client(&order.place.issuer).await?;
                     is_second = true;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // Perhaps the page did not know us, and could tell nobody but the person.
+                    if was_known && error.is(NOT_ANSWERED) {
+                        store.forget_client(&order.place.issuer).await?;
+                    }
+                    return Err(error);
+                }
             }
         }
     }
@@ -320,7 +326,7 @@ impl OAuth {
         let answer = self.unless_abandoned(visit.go(attempt.url.clone())).await;
         let answer = answer.ok_or_else(|| self.abandoned())?;
         let query = answer.map_err(|why| AuthError::Rejected {
-            code: "not_answered".to_owned(),
+            code: NOT_ANSWERED.to_owned(),
             why: format!("Nobody logged in at `{issuer}`: {why}"),
         })?;
         let code = attempt.code(&query)?;
@@ -519,3 +525,6 @@ fn is_unknown(error: &AuthError) -> bool {
 fn denied(error: AuthError) -> Denied {
     Denied(error.to_string())
 }
+
+/// The code of a login to which no answer came.
+const NOT_ANSWERED: &str = "not_answered";

@@ -48,11 +48,15 @@ impl OAuth {
             fields,
             key: current.key.as_deref(),
         };
+        // Where nothing can be kept, nothing is spent.
+        store.put_token(&kept).await?;
         match self.tokens(&ask).await {
             Ok(tokens) => {
                 let kept = renewed(kept.clone(), tokens);
-                store.put_token(&kept).await?;
-                Ok(self.hold(Held::new(kept, Came::Renewed)))
+                let was_kept = store.put_token(&kept).await;
+                // What was spent is used, at least by this process.
+                let held = self.hold(Held::new(kept, Came::Renewed));
+                was_kept.map(|()| held)
             }
             Err(error) => {
                 if error.is("invalid_grant") {

@@ -64,6 +64,10 @@ fn play(world: &World, set_up: impl Fn(OAuth) -> OAuth) {
             "background" => run(call(&oauth, world, false)),
             "login" => run(oauth.login()).map(|it| format!("login {}", it.issuer)).map_err(words),
             "logout" => run(oauth.logout()).map(|()| "logout".to_owned()).map_err(words),
+            "full" | "room" => {
+                world.0.lock().unwrap().is_full = line == "full";
+                continue;
+            }
             "process" => {
                 oauth = set_up(world.process());
                 continue;
@@ -168,6 +172,8 @@ struct Scene {
     state: String,
     /// Proofs are used once.
     proofs: HashSet<String>,
+    /// Whether the vault keeps nothing more.
+    is_full: bool,
     /// The port of the next visit that may choose.
     port: u16,
     /// Redirect URIs that are taken.
@@ -185,6 +191,7 @@ impl World {
             challenge: String::new(),
             state: String::new(),
             proofs: HashSet::new(),
+            is_full: false,
             port: 9000,
             taken: HashSet::new(),
         })))
@@ -298,7 +305,11 @@ impl Vault for World {
 
     fn put<'a>(&'a self, name: &'a str, text: &'a str) -> Pending<'a, Result<(), VaultError>> {
         assert!(name.bytes().all(|it| it == b' ' || it.is_ascii_graphic()), "{name}");
-        self.0.lock().unwrap().vault.insert(name.to_owned(), text.to_owned());
+        let mut scene = self.0.lock().unwrap();
+        if scene.is_full {
+            return Box::pin(async { Err(VaultError("The disk is full.".to_owned())) });
+        }
+        scene.vault.insert(name.to_owned(), text.to_owned());
         Box::pin(async { Ok(()) })
     }
 

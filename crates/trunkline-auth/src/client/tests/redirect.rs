@@ -126,3 +126,28 @@ fn what_a_token_endpoint_says_is_told() {
         check(|it| it, &[&*visit("", "code=k-1&state={state}"), exchange, &end].concat());
     }
 }
+
+#[test]
+fn a_registration_that_led_nowhere_is_not_used_again() {
+    let no = VISIT.replace("code=k-1&state={state}", "failed The window was closed.");
+    let ended = "! Nobody logged in at `https://id.example`: The window was closed.\n";
+    check(
+        |it| it,
+        &[
+            &first_login(),
+            "login\n",
+            &resource(""),
+            &issuer(""),
+            &no,
+            ended,
+            "login\n",
+            &resource(""),
+            &issuer(""),
+            REGISTER,
+            VISIT,
+            EXCHANGE,
+            "= login https://id.example",
+        ]
+        .concat(),
+    );
+}

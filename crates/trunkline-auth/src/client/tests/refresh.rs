@@ -260,3 +260,17 @@ fn logins_can_be_listed() {
     assert_eq!(run(OAuth::kept(&world)).unwrap(), []);
     assert_eq!(run(world.process().status()).unwrap(), None);
 }
+
+#[test]
+fn what_cannot_be_kept_is_not_spent() {
+    check(
+        |it| it,
+        &[
+            &first_login(),
+            "wait 3600\nfull\ncall\n! The disk is full.\nroom\ncall\n",
+            &renews("r-1", &gives("t-2", r#","refresh_token":"r-2""#)),
+            "> MCP Bearer t-2\n< 200\n= 200",
+        ]
+        .concat(),
+    );
+}
