@@ -6,11 +6,12 @@ use std::io;
 
 use serde_json::{Map, Value, json};
 use trunkline::ErrorObject;
-use trunkline::auth::AuthError;
 use trunkline::auth::vault::VaultError;
+use trunkline::auth::{AuthError, Login};
 use trunkline::client::{CallError, Client, ConnectCause, ConnectError, Exit, OpenError};
 
 use crate::logins::Way;
+use crate::target::{as_word, shown};
 use crate::usage::word;
 
 /// The command line makes no sense.
@@ -34,6 +35,8 @@ pub(crate) struct Failure {
     pub(crate) stderr: Vec<String>,
     /// Whether the server went away in the middle of it.
     pub(crate) is_hung_up: bool,
+    /// Whether it is what we keep that cannot be understood.
+    pub(crate) is_damaged: bool,
     /// The HTTP status that the server refused it with.
     status: Option<u16>,
     /// The error the server answered with.
@@ -51,6 +54,7 @@ impl Failure {
             advice: None,
             stderr: Vec::new(),
             is_hung_up: false,
+            is_damaged: false,
             status: None,
             peer: None,
             exit: None,
@@ -139,15 +143,27 @@ impl Failure {
         Self::new(CONNECT, "login", error.to_string())
     }
 
+    /// A login that somebody else keeps busy.
+    pub(crate) fn late(error: &AuthError) -> Self {
+        Self::new(TIMEOUT, "login", error.to_string())
+    }
+
+    /// Whether somebody else kept us waiting too long.
+    pub(crate) fn is_late(&self) -> bool {
+        self.code == TIMEOUT
+    }
+
     /// Nobody is logged in to this server.
     pub(crate) fn logged_out(url: &str) -> Self {
-        Self::new(PEER, "whoami", format!("Nobody is logged in to `{url}`."))
-            .advice(format!("`trunkline login {}`", word(url)))
+        Self::new(PEER, "whoami", format!("Nobody is logged in to `{}`.", shown(url)))
+            .advice(format!("`trunkline login {}`", as_word(url)))
     }
 
     /// Says what to do if the server at this URL wants a login, another one, or more of it.
     pub(crate) fn explain(&mut self, url: &str, way: Option<&Way>, has_header: bool) {
-        let login = format!("`trunkline login {}`", word(url));
+        let login = format!("`trunkline login {}`", as_word(url));
+        self.hide(url);
+        let (whole, url) = (url, shown(url));
         match (self.status, way) {
             (Some(401), None) if has_header => {
                 self.advice =
@@ -166,12 +182,45 @@ impl Failure {
             (Some(403), Some(way)) => {
                 if let Some(scopes) = way.lacks() {
                     self.cause = format!("The login to `{url}` lacks a scope that this takes.");
-                    self.advice =
-                        Some(format!("`trunkline login --scope {} {}`", word(&scopes), word(url)));
+                    self.advice = Some(format!(
+                        "`trunkline login --scope {} {}`",
+                        word(&scopes),
+                        as_word(whole)
+                    ));
                 }
             }
             _ => {}
         }
+    }
+
+    /// Shows nothing of a server's URL that may be secret.
+    pub(crate) fn hide(&mut self, url: &str) {
+        let safe = shown(url);
+        if safe != url {
+            self.cause = self.cause.replace(url, &safe);
+            self.advice = self.advice.take().map(|it| it.replace(url, &safe));
+        }
+    }
+
+    /// Whether the server let nobody in who came with this login.
+    pub(crate) fn is_unwelcome(&self) -> bool {
+        self.status == Some(401)
+    }
+
+    /// A login that worked, and that the server takes nothing for.
+    pub(crate) fn unwelcome(url: &str, login: &Login) -> Self {
+        let bound = if login.is_bound { ", which is bound to a key (DPoP)" } else { "" };
+        let cause = format!(
+            "The login at `{}` worked, but `{}` refuses its token{bound}. It was given back, and \
+             nothing of it is kept.",
+            shown(&login.issuer),
+            shown(url)
+        );
+        let advice = match login.is_bound {
+            true => format!("Log in without a key: `trunkline login --no-dpop {}`", as_word(url)),
+            false => "Tell whoever runs the server; its log may say why.".to_owned(),
+        };
+        Self::new(PEER, "login", cause).advice(advice)
     }
 
     /// Adds how the server ended.

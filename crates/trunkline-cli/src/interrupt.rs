@@ -3,6 +3,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use trunkline::auth::Pending;
 
 /// Runs `work` until it is done or a signal comes. What `work` holds is dropped then, which kills
 /// the server and everything it started.
@@ -39,7 +42,17 @@ where
             outcome = &mut outcome => outcome.unwrap_or_else(|_| Ok(ExitCode::from(PANICKED))),
             number = signals.next() => {
                 drop(stop);
-                let _ = timeout(PATIENCE, outcome).await;
+                let ended = async {
+                    // What does not block is about to end; what it has begun may take longer.
+                    if timeout(PATIENCE, &mut outcome).await.is_err() && is_settling() {
+                        let _ = timeout(LAST_WORK, outcome).await;
+                    }
+                };
+                // Whoever sends another one has waited enough.
+                tokio::select! {
+                    () = ended => {}
+                    _ = signals.next() => {}
+                }
                 Ok(ExitCode::from(128 + number))
             }
         }
@@ -58,10 +71,36 @@ where
             _ = stopped => Ok(ExitCode::SUCCESS),
         }
     });
+    runtime.block_on(settle());
     // A thread may still wait for someone to type; nobody needs what they type now.
     runtime.shutdown_background();
     outcome
 }
+
+/// Does not let the program end before this has, or for a while: a login is being renewed, and what
+/// it is renewed with may be good for one use.
+pub(crate) fn outlast(work: Pending<'static, ()>) {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner).push(work);
+}
+
+/// Waits for what has to be done before the end.
+async fn settle() {
+    let all = std::mem::take(&mut *LAST.lock().unwrap_or_else(PoisonError::into_inner));
+    IS_SETTLING.store(true, Ordering::Release);
+    let all = async {
+        for work in all {
+            work.await;
+        }
+    };
+    let _ = timeout(LAST_WORK, all).await;
+}
+
+fn is_settling() -> bool {
+    IS_SETTLING.load(Ordering::Acquire)
+}
+
+static LAST: Mutex<Vec<Pending<'static, ()>>> = Mutex::new(Vec::new());
+static IS_SETTLING: AtomicBool = AtomicBool::new(false);
 
 /// The signals that ask a program to end.
 struct Signals(Vec<(u8, Signal)>);
@@ -108,6 +147,9 @@ fn ignored() -> u64 {
 
 /// How long the work may take to let go of what it holds. Only one that blocks needs so long.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the last work may take.
+const LAST_WORK: Duration = Duration::from_secs(5);
 
 /// What Rust programs exit with after a panic.
 const PANICKED: u8 = 101;

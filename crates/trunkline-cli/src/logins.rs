@@ -6,10 +6,13 @@
 //! login …      what the rules of authorization keep                in the folder or the keyring
 //! ```
 
+mod damaged;
+mod patient;
 mod person;
 mod profile;
 mod way;
 
+pub(crate) use damaged::Damaged;
 pub(crate) use person::Person;
 pub(crate) use profile::{Profile, certificate};
 pub(crate) use way::{Probe, Way};
@@ -20,7 +23,9 @@ use std::sync::{Arc, OnceLock};
 use trunkline::auth::vault::{Vault, VaultError};
 use trunkline::auth::{FileVault, KeyringVault, Login, OAuth};
 
+use self::patient::Patient;
 use crate::failure::Failure;
+use crate::target::as_word;
 
 /// The logins of this user.
 pub(crate) struct Logins {
@@ -54,22 +59,29 @@ impl Logins {
         Ok(is_there.then_some(profile))
     }
 
-    /// Every server that somebody logged in to, in order.
-    pub(crate) async fn all(&self) -> Result<Vec<Profile>, Failure> {
-        let mut profiles = Vec::new();
+    /// Every server that somebody logged in to, in order; and what cannot be read any more.
+    pub(crate) async fn all(&self) -> Result<(Vec<Profile>, Vec<Damaged>), Failure> {
+        let (mut profiles, mut damaged) = (Vec::new(), Vec::new());
         for name in self.files.names().await.map_err(broken)? {
             if let Some(url) = name.strip_prefix(PROFILE) {
-                profiles.extend(self.find(url).await?);
+                match self.find(url).await {
+                    Err(failure) if failure.is_damaged => {
+                        damaged.push(Damaged::Login(url.to_owned()));
+                    }
+                    found => profiles.extend(found?),
+                }
             }
         }
         for login in OAuth::kept(&*self.files).await.map_err(Failure::login)? {
             let is_known = |it: &Profile| key(it.server()) == key(&login.server);
-            if !profiles.iter().any(is_known) {
+            let is_damaged = |it: &Damaged| it.is_about(&key(&login.server));
+            if !profiles.iter().any(is_known) && !damaged.iter().any(is_damaged) {
                 profiles.extend(self.find(&login.server).await?);
             }
         }
         profiles.sort_by(|one, other| one.server().cmp(other.server()));
-        Ok(profiles)
+        damaged.extend(damaged::files(self.files.folder()).into_iter().map(Damaged::File));
+        Ok((profiles, damaged))
     }
 
     /// What is kept of a login, to be shown.
@@ -80,9 +92,7 @@ impl Logins {
 
     /// The way in that a profile describes.
     pub(crate) async fn way_in(&self, profile: &Profile) -> Result<OAuth, Failure> {
-        let vault = self.vault(profile);
-        let secret = vault.get(&secret(profile.server())).await.map_err(broken)?;
-        profile.way_in(vault, secret)
+        profile.way_in(self.vault(profile), self.secret(profile).await?)
     }
 
     /// Keeps how to log in, and the client's secret if there is one.
@@ -101,19 +111,55 @@ impl Logins {
 
     /// The client's secret of an earlier login.
     pub(crate) async fn secret(&self, profile: &Profile) -> Result<Option<String>, Failure> {
-        self.vault(profile).get(&secret(profile.server())).await.map_err(broken)
+        let kept = self.vault(profile).get(&secret(profile.server())).await.map_err(broken)?;
+        // What is damaged reads as nothing.
+        Ok(kept.filter(|it| !it.is_empty()))
     }
 
     /// Gives a login back and forgets all about it.
     pub(crate) async fn leave(&self, profile: &Profile) -> Result<(), Failure> {
         // The key may have gone; what can be forgotten is.
-        let left = match self.way_in(profile).await {
-            Ok(oauth) => oauth.logout().await.map_err(Failure::login),
+        let left = match self.secret(profile).await {
+            Ok(secret) => self.give_back(profile, secret).await,
             Err(failure) => Err(failure),
         };
+        if left.as_ref().is_err_and(Failure::is_late) {
+            return left;
+        }
         self.vault(profile).remove(&secret(profile.server())).await.map_err(broken)?;
         self.files.remove(&name(profile.server())).await.map_err(broken)?;
         left
+    }
+
+    /// Gives the tokens of a login back, and forgets them.
+    pub(crate) async fn give_back(
+        &self,
+        profile: &Profile,
+        secret: Option<String>,
+    ) -> Result<(), Failure> {
+        let vault = Patient::new(self.vault(profile), self.files.folder());
+        let oauth = profile.way_in(Arc::clone(&vault) as _, secret)?;
+        oauth.logout().await.map_err(|error| match vault.is_late() {
+            true => Failure::late(&error),
+            false => Failure::login(error),
+        })
+    }
+
+    /// Forgets tokens that no login leads to any more.
+    pub(crate) async fn forget_rest(&self) -> Result<(), Failure> {
+        for name in self.files.names().await.map_err(broken)? {
+            if name.starts_with("token ") {
+                self.files.remove(&name).await.map_err(broken)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a file that says nothing any more.
+    pub(crate) fn discard(&self, file: &Path) -> Result<(), Failure> {
+        std::fs::remove_file(file).map_err(|error| {
+            broken(VaultError(format!("`{}` cannot be removed: {error}.", file.display())))
+        })
     }
 
     /// Where a login lies, in words.
@@ -165,9 +211,11 @@ fn broken(error: VaultError) -> Failure {
 }
 
 fn unreadable(url: &str) -> Failure {
-    let why = format!("What is kept of the login to `{url}` cannot be understood.");
-    Failure::vault(&VaultError(why))
-        .advice(format!("Forget it with `trunkline logout {url}`, then log in again."))
+    let why = Damaged::Login(url.to_owned()).to_string();
+    let mut failure = Failure::vault(&VaultError(why))
+        .advice(format!("Forget it with `trunkline logout {}`, then log in again.", as_word(url)));
+    failure.is_damaged = true;
+    failure
 }
 
 const PROFILE: &str = "cli ";

@@ -14,6 +14,7 @@ use crate::answer::{Answering, Host};
 use crate::failure::Failure;
 use crate::logins::{Logins, Profile, Way, certificate};
 use crate::output::Screen;
+use crate::usage::word;
 
 /// Which server to talk to, and how.
 #[derive(clap::Args)]
@@ -95,6 +96,7 @@ impl Target {
                 Ok(client) => Ok((client, way)),
                 Err(error) => {
                     let mut failure = Failure::from(error);
+                    failure.hide(url);
                     self.explain(&mut failure, way.as_deref());
                     Err(failure)
                 }
@@ -192,7 +194,22 @@ pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
     line
 }
 
-fn is_url(word: &str) -> bool {
+/// A URL as it can be shown: without a user, a password, a query or a fragment, which may be secret.
+pub(crate) fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{separator}{host}{path}")
+}
+
+/// A URL as a shell takes it; where it cannot be shown, a word that stands for it.
+pub(crate) fn as_word(url: &str) -> String {
+    if shown(url) == url { word(url) } else { "URL".to_owned() }
+}
+
+pub(crate) fn is_url(word: &str) -> bool {
     let begins =
         |scheme: &str| word.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
     begins("http://") || begins("https://")
@@ -250,6 +267,20 @@ mod tests {
         let found: Vec<_> =
             with_url(line).into_iter().map(|word| word.into_string().unwrap()).collect();
         assert_eq!(found.join(" "), expected);
+    }
+
+    #[test]
+    fn what_may_be_secret_in_a_url_is_not_shown() {
+        for (url, expected) in [
+            ("https://mcp.example/mcp?api_key=s3cret", "https://mcp.example/mcp"),
+            ("https://me:s3cret@mcp.example/a@b", "https://mcp.example/a@b"),
+            ("https://me:s3@cret@mcp.example#x", "https://mcp.example"),
+            ("https://mcp.example?access_token=s3cret", "https://mcp.example"),
+        ] {
+            assert_eq!((&*shown(url), &*as_word(url)), (expected, "URL"));
+        }
+        let plain = "https://mcp.example/mcp";
+        assert_eq!((&*shown(plain), &*as_word(plain)), (plain, plain));
     }
 
     #[test]

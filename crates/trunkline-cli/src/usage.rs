@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use crate::cmd::list::What;
 use crate::failure::{Failure, USAGE};
 use crate::output::{ColorWhen, Screen};
-use crate::target::with_url;
+use crate::target::{self, with_url};
 use crate::{Cli, Command};
 
 /// Says what is wrong with our own command line, or shows the help or version it asks for.
@@ -73,7 +73,12 @@ fn with_dashes(line: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> 
 /// A command line as it would be typed.
 fn shown(line: &[OsString]) -> String {
     let words = line.iter().enumerate().map(|(place, word)| {
-        if place == 0 { "trunkline".to_owned() } else { self::word(&word.to_string_lossy()) }
+        let word = word.to_string_lossy();
+        match place {
+            0 => "trunkline".to_owned(),
+            _ if target::is_url(&word) => target::as_word(&word),
+            _ => self::word(&word),
+        }
     });
     format!("`{}`", words.collect::<Vec<_>>().join(" "))
 }

@@ -12,7 +12,7 @@ use super::grant::Grant;
 use super::login::{Login, Step};
 use super::store::{Held, Store};
 use super::vault::Vault;
-use crate::fetch::Fetch;
+use crate::fetch::{Fetch, Pending};
 use crate::scope::Scopes;
 use crate::url::Origin;
 
@@ -49,7 +49,7 @@ pub struct OAuth {
     pub(super) grant: Grant,
     progress: Option<Arc<dyn Fn(Step) + Send + Sync>>,
     /// Shared with what goes on after its caller is gone.
-    state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<State>>,
 }
 
 #[derive(Clone, Default)]
@@ -72,6 +72,10 @@ pub(super) struct State {
     pub(super) waiting: usize,
     /// Who wants to know when nobody does any more.
     pub(super) watch: Option<Waker>,
+    /// How much goes on that outlives its caller.
+    pub(super) working: usize,
+    /// Who wants to know when nothing does any more.
+    pub(super) settling: Vec<Waker>,
 }
 
 impl OAuth {
@@ -391,6 +395,20 @@ impl OAuth {
     /// ```
     pub async fn logout(&self) -> Result<(), AuthError> {
         self.leave().await
+    }
+
+    /// Waits until every renewal that was begun has been kept, whether its call is still there or
+    /// not. To be awaited before a program ends: a refresh token may be good for one use. It waits
+    /// for what is under way when it is polled, so it can be made beforehand.
+    ///
+    /// ```
+    /// # use trunkline_auth::client::OAuth;
+    /// async fn before_the_end(oauth: &OAuth) {
+    ///     oauth.settled().await;
+    /// }
+    /// ```
+    pub fn settled(&self) -> Pending<'static, ()> {
+        super::outlive::settled(Arc::clone(&self.state))
     }
 
     /// The login that is kept for this server.

@@ -8,10 +8,10 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use super::error::AuthError;
-use super::oauth::OAuth;
+use super::oauth::{OAuth, State};
 use crate::fetch::Pending;
 
 impl OAuth {
@@ -25,7 +25,10 @@ impl OAuth {
         self.store()?;
         let slot = Arc::new(Mutex::new(None));
         let (result, work) = (Arc::clone(&slot), work(self.twin()));
+        let working = Working::begin(&self.state);
         let work = async move {
+            // Also if it is broken off.
+            let _working = working;
             let done = work.await;
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         };
@@ -68,6 +71,38 @@ impl OAuth {
         AuthError::NeedsLogin(format!(
             "Nobody waits for the login to `{server}` any more. Log in to it and try again."
         ))
+    }
+}
+
+/// Waits until nothing is under way.
+pub(super) fn settled(state: Arc<Mutex<State>>) -> Pending<'static, ()> {
+    Box::pin(poll_fn(move |context| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.working == 0 {
+            return Poll::Ready(());
+        }
+        state.settling.push(context.waker().clone());
+        Poll::Pending
+    }))
+}
+
+/// Something that outlives its caller.
+struct Working(Arc<Mutex<State>>);
+
+impl Working {
+    fn begin(state: &Arc<Mutex<State>>) -> Self {
+        state.lock().unwrap_or_else(PoisonError::into_inner).working += 1;
+        Self(Arc::clone(state))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.working -= 1;
+        let waiting = if state.working == 0 { std::mem::take(&mut state.settling) } else { vec![] };
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::logins::{Logins, Person, Probe, Profile, Way};
 use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
-use crate::target::url;
+use crate::target::{shown as safe, url};
 
 /// Logs in to a server, so that calls are let in.
 #[derive(clap::Args)]
@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// Bind the tokens to a key, so that nobody else can use them.
     #[arg(long)]
     dpop: bool,
+    /// Never bind them, also where the server offers it.
+    #[arg(long, conflicts_with = "dpop")]
+    no_dpop: bool,
     /// Log in as the client itself, without a person.
     #[arg(long, requires = "client_id", conflicts_with_all = PERSONAL)]
     client_credentials: bool,
@@ -87,9 +90,19 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
+    if has_user(&args.url) {
+        let why = "The URL names a user or a password, which is no way to log in to MCP servers.";
+        return Err(Failure::usage(why).advice("Leave out what stands before the `@`.").into());
+    }
     let logins = Logins::open()?;
     // What is not said is as it was the last time.
-    let before = logins.find(&args.url).await?;
+    let before = match logins.find(&args.url).await {
+        Err(failure) if failure.is_damaged => {
+            screen.aside("login", &format!("{} It is replaced.", failure.cause));
+            None
+        }
+        found => found?,
+    };
     let profile = args.profile(before.clone());
     let secret = match &args.client_secret {
         Some(source) => Some(source.read()?),
@@ -100,7 +113,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     };
     let oauth = profile.way_in(logins.vault(&profile), secret.clone())?;
 
-    tell(screen, "connect", &format!("asking `{}` what it wants to see", args.url));
+    tell(screen, "connect", &format!("asking `{}` what it wants to see", safe(&args.url)));
     let wanted = args.probe(&profile).await?;
     let (watching, port) = (screen.clone(), args.port);
     let oauth = oauth
@@ -108,14 +121,21 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         .progress(move |step| shown(&watching, &step));
     let entered = oauth.login_after(wanted.as_deref().unwrap_or_default()).await;
     let login = entered.map_err(|error| refused(error, wanted.is_some(), &args.url))?;
+
+    tell(screen, "check", "connecting with the login");
+    let way = Arc::new(Way::new(oauth));
+    let checked = args.check(&profile, &way).await;
+    if checked.as_ref().is_err_and(Failure::is_unwelcome) {
+        // What lets nobody in is no login, and what was said for it is not worth keeping.
+        let _ = logins.give_back(&profile, secret).await;
+        return Err(Failure::unwelcome(&args.url, &login).into());
+    }
     if let Some(before) = before.filter(|it| it.is_apart_from(&profile)) {
         // Nobody would find it again.
         let _ = logins.leave(&before).await;
     }
     logins.keep(&profile, secret.as_deref()).await?;
-
-    tell(screen, "check", "connecting with the login");
-    let name = args.check(&profile, Way::new(oauth)).await?;
+    let name = checked?;
     args.report(screen, &logins, &profile, &login, &name)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -153,7 +173,9 @@ impl Args {
                 profile.cacert.push(file);
             }
         }
-        profile.dpop |= self.dpop;
+        if self.dpop || self.no_dpop {
+            (profile.dpop, profile.no_dpop) = (self.dpop, self.no_dpop);
+        }
         profile.allow_private_network |= self.allow_private_network;
         profile.keyring |= self.keyring || is_set("TRUNKLINE_KEYRING");
         profile
@@ -164,20 +186,23 @@ impl Args {
         let probe = Arc::new(Probe::default());
         match self.connect(profile, Arc::clone(&probe) as _).await? {
             Ok(client) => drop(client.close().await),
-            Err(error) if probe.heard().is_none() => return Err(error.into()),
+            Err(error) if probe.heard().is_none() => {
+                let mut failure = Failure::from(error);
+                failure.hide(&self.url);
+                return Err(failure);
+            }
             Err(_) => {}
         }
         Ok(probe.heard())
     }
 
     /// Connects as calls will, and says who is there.
-    async fn check(&self, profile: &Profile, way: Way) -> Result<String, Failure> {
-        let way = Arc::new(way);
-        let client = match self.connect(profile, Arc::clone(&way) as _).await? {
+    async fn check(&self, profile: &Profile, way: &Arc<Way>) -> Result<String, Failure> {
+        let client = match self.connect(profile, Arc::clone(way) as _).await? {
             Ok(client) => client,
             Err(error) => {
                 let mut failure = Failure::from(error);
-                failure.explain(&self.url, Some(&way), false);
+                failure.explain(&self.url, Some(way), false);
                 failure.cause = format!("The login is kept, but {}", lower(&failure.cause));
                 return Err(failure);
             }
@@ -255,13 +280,21 @@ fn is_set(variable: &str) -> bool {
 /// A login that came to nothing.
 fn refused(error: AuthError, is_wanted: bool, url: &str) -> Failure {
     let mut failure = Failure::login(error);
+    failure.hide(url);
     if !is_wanted {
+        let url = safe(url);
         failure.cause = format!(
             "`{url}` lets clients in without a login. Asked for one, {}",
             lower(&failure.cause)
         );
     }
     failure
+}
+
+/// Whether somebody's name stands before the host.
+fn has_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|it| it.contains('@'))
 }
 
 /// A sentence in the middle of another.

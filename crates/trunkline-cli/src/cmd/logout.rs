@@ -7,9 +7,9 @@ use clap::ArgGroup;
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::logins::{Logins, Profile};
+use crate::logins::{Damaged, Logins, Profile};
 use crate::output::{Screen, one_line};
-use crate::target::url;
+use crate::target::{shown, url};
 
 /// Gives a login back and forgets it.
 #[derive(clap::Args)]
@@ -28,21 +28,40 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let logins = Logins::open()?;
-    let profiles = match &args.url {
-        // Also what cannot be understood any more is forgotten.
-        Some(url) => match logins.find(url).await {
-            Ok(found) => found.into_iter().collect(),
-            Err(_) => vec![Profile::new(url)],
-        },
-        None => logins.all().await?,
-    };
-    let mut left = Vec::new();
     let mut failed = None;
+    let mut profiles = Vec::new();
+    match &args.url {
+        Some(url) => match logins.find(url).await {
+            Ok(Some(found)) => profiles.push(found),
+            // Something may be left that nobody finds any more.
+            Ok(None) => failed = logins.leave(&Profile::new(url)).await.err(),
+            // Also what cannot be understood any more is forgotten.
+            Err(failure) => {
+                screen.aside("logout", &failure.cause);
+                profiles.push(Profile::new(url));
+            }
+        },
+        None => {
+            let (found, damaged) = logins.all().await?;
+            profiles = found;
+            for it in damaged {
+                screen.aside("logout", &it.to_string());
+                match it {
+                    Damaged::Login(url) => profiles.push(Profile::new(&url)),
+                    Damaged::File(file) => logins.discard(&file)?,
+                }
+            }
+        }
+    }
+    let mut left = Vec::new();
     for profile in &profiles {
         match logins.leave(profile).await {
-            Ok(()) => left.push(profile.server()),
+            Ok(()) => left.push(shown(profile.server())),
             Err(failure) => failed = Some(failure),
         }
+    }
+    if args.all && failed.is_none() {
+        logins.forget_rest().await?;
     }
     if args.json {
         screen.json(&json!({ "forgotten": left }))?;
@@ -52,7 +71,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         }
         if profiles.is_empty() {
             screen.print(&match &args.url {
-                Some(url) => format!("Nobody was logged in to {}.", one_line(url)),
+                Some(url) => format!("Nobody was logged in to {}.", one_line(&shown(url))),
                 None => "Nobody was logged in anywhere.".to_owned(),
             })?;
         }

@@ -11,7 +11,7 @@ use trunkline::auth::Login;
 use crate::failure::Failure;
 use crate::logins::{Logins, Profile};
 use crate::output::{Screen, Tone, one_line};
-use crate::target::url;
+use crate::target::{shown, url};
 
 /// Shows who is logged in where. Nobody is asked: it shows what is kept here.
 #[derive(clap::Args)]
@@ -31,7 +31,13 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             Some(profile) => vec![profile],
             None => return Err(Failure::logged_out(url).into()),
         },
-        None => logins.all().await?,
+        None => {
+            let (profiles, damaged) = logins.all().await?;
+            for it in damaged {
+                screen.aside("whoami", &it.to_string());
+            }
+            profiles
+        }
     };
     let mut found = Vec::new();
     for profile in profiles {
@@ -63,7 +69,7 @@ pub(crate) fn describe(
     profile: &Profile,
     login: Option<&Login>,
 ) -> String {
-    let mut out = format!("{}\n", screen.tone(Tone::Bold, &one_line(shown(profile.server()))));
+    let mut out = format!("{}\n", screen.tone(Tone::Bold, &one_line(&shown(profile.server()))));
     let mut line = |name: &str, value: &str| {
         let name = screen.tone(Tone::Dim, &format!("{name:<9}"));
         let _ = writeln!(out, "  {name} {}", one_line(value));
@@ -78,8 +84,8 @@ pub(crate) fn describe(
         (None, false) => "somebody whom the token does not name".to_owned(),
     };
     line("as", &who);
-    line("by", &login.issuer);
-    line("for", &login.resource);
+    line("by", &shown(&login.issuer));
+    line("for", &shown(&login.resource));
     line("client", &login.client_id);
     let scopes = if login.scopes.is_empty() { "none".to_owned() } else { login.scopes.join(" ") };
     line("scopes", &scopes);
@@ -91,11 +97,6 @@ pub(crate) fn describe(
     out
 }
 
-/// A server's URL without its query, in which some keep a key.
-fn shown(url: &str) -> &str {
-    url.split('?').next().unwrap_or_default()
-}
-
 /// A login for programs.
 pub(crate) fn to_json(profile: &Profile, login: Option<&Login>) -> Value {
     let Some(login) = login else {
@@ -105,8 +106,8 @@ pub(crate) fn to_json(profile: &Profile, login: Option<&Login>) -> Value {
     json!({
         "server": shown(profile.server()),
         "loggedIn": true,
-        "issuer": login.issuer,
-        "resource": login.resource,
+        "issuer": shown(&login.issuer),
+        "resource": shown(&login.resource),
         "clientId": login.client_id,
         "subject": login.subject,
         "scopes": login.scopes,
@@ -151,12 +152,6 @@ fn span(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_in_a_query_are_not_shown() {
-        assert_eq!(shown("https://mcp.example/mcp?api_key=s3cret"), "https://mcp.example/mcp");
-        assert_eq!(shown("https://mcp.example/mcp"), "https://mcp.example/mcp");
-    }
 
     #[test]
     fn times_are_told_as_people_tell_them() {

@@ -11,6 +11,7 @@ use trunkline::auth::vault::Vault;
 use trunkline::auth::{ClientAuth, Grant, HttpFetch, OAuth};
 
 use crate::failure::Failure;
+use crate::interrupt::outlast;
 
 /// What was said at the last login, and is not secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub(crate) struct Profile {
     pub(crate) client_metadata_url: Option<String>,
     pub(crate) redirect_uri: Option<String>,
     pub(crate) dpop: bool,
+    /// Whether tokens are never bound, whatever the server offers.
+    pub(crate) no_dpop: bool,
     /// Whether the client acts for itself.
     pub(crate) is_machine: bool,
     /// The client's own key. It stays where it is.
@@ -65,14 +68,16 @@ impl Profile {
         for pem in self.certificates()? {
             fetch = fetch.root_certificate(pem);
         }
-        let mut oauth = OAuth::new(&self.server)
+        let oauth = OAuth::new(&self.server);
+        outlast(oauth.settled());
+        let mut oauth = oauth
             .fetch(Arc::new(fetch))
             .vault(vault)
             .client_name("trunkline")
             .scopes(&self.scopes)
             .redirect_uris(&self.redirect_uri);
-        if self.dpop {
-            oauth = oauth.dpop(true);
+        if self.dpop || self.no_dpop {
+            oauth = oauth.dpop(self.dpop);
         }
         if let Some(issuer) = &self.issuer {
             oauth = oauth.for_issuer(issuer);

@@ -1,9 +1,12 @@
 //! `login`, `logout` and `whoami`, and calls that use what they keep.
 
 mod broken;
+mod damaged;
+mod ends;
 mod machine;
 mod place;
 mod programs;
+mod refused;
 
 use serde_json::Value;
 use trunkline_authority::Settings;

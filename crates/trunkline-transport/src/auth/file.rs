@@ -14,7 +14,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
@@ -121,8 +122,10 @@ impl Vault for FileVault {
         Box::pin(self.run(name, |place| {
             place.check()?;
             let Some(whole) = place.read(&place.file("login"))? else { return Ok(None) };
-            let text = whole.strip_prefix(&*place.name).and_then(|it| it.strip_prefix('\n'));
-            Ok(text.map(str::to_owned))
+            let text = whole.strip_prefix(place.name.as_bytes());
+            let text = text.and_then(|it| it.strip_prefix(b"\n"));
+            // What is no text any more reads as an empty one, which nobody takes for a login.
+            Ok(text.map(|it| str::from_utf8(it).unwrap_or_default().to_owned()))
         }))
     }
 
@@ -169,7 +172,8 @@ impl Vault for FileVault {
                 let path = entry.map_err(unread)?.path();
                 if path.extension().is_some_and(|it| it == "login")
                     && let Some(whole) = place.read(&path)?
-                    && let Some((name, _)) = whole.split_once('\n')
+                    && let Some(end) = whole.iter().position(|it| *it == b'\n')
+                    && let Ok(name) = str::from_utf8(&whole[..end])
                 {
                     names.push(name.to_owned());
                 }
@@ -185,8 +189,7 @@ impl Vault for FileVault {
             let open = |place: &Place| {
                 place.prepare()?;
                 let path = place.file("lock");
-                let opened = options().create(true).truncate(false).open(&path);
-                Ok((opened.map_err(|error| broken("opened", &path, &error))?, path))
+                Ok((open_lock(&path)?, path))
             };
             let (file, path) = self.run(name, open).await?;
             // Asking again and again can be given up at any time, which waiting in a thread cannot.
@@ -208,11 +211,13 @@ struct Place {
     folder: Arc<Path>,
     name: Box<str>,
     user: u32,
+    /// How long to wait for those who replace a file.
+    patience: Duration,
 }
 
 impl Place {
     fn new(folder: Arc<Path>, name: &str, user: u32) -> Self {
-        Self { folder, name: name.into(), user }
+        Self { folder, name: name.into(), user, patience: PATIENCE }
     }
 
     /// Names may be long and hold anything, so files are called after their digest.
@@ -237,24 +242,42 @@ impl Place {
         }
     }
 
-    /// Waits until nobody else replaces a file.
+    /// Waits until nobody else replaces a file. That takes milliseconds, unless somebody was
+    /// stopped while doing it.
     fn begin(&self) -> Result<File, VaultError> {
         let path = self.folder.join("folder.lock");
-        let locked = options().create(true).truncate(false).open(&path);
-        let locked = locked.and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|error| broken("locked", &path, &error))
+        let file = open_lock(&path)?;
+        let until = Instant::now() + self.patience;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) => return Err(broken("locked", &path, &error)),
+                Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                    let path = path.display();
+                    return Err(VaultError(format!(
+                        "Another program has held the lock `{path}` for too long. See what holds \
+                         it, end that, and try again."
+                    )));
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(5)),
+            }
+        }
     }
 
     /// The whole of a file; `None` if there is none.
-    fn read(&self, path: &Path) -> Result<Option<String>, VaultError> {
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, VaultError> {
         let unread = |error: io::Error| broken("read", path, &error);
-        let file = match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path) {
+        let file = match OpenOptions::new().read(true).custom_flags(CAREFUL).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(unread)?,
         };
-        self.guard(path, &file.metadata().map_err(unread)?, "600")?;
-        let mut whole = String::new();
-        file.take(LONGEST).read_to_string(&mut whole).map_err(unread)?;
+        let known = file.metadata().map_err(unread)?;
+        if !known.is_file() {
+            return Err(no_file(path));
+        }
+        self.guard(path, &known, "600")?;
+        let mut whole = Vec::new();
+        file.take(LONGEST).read_to_end(&mut whole).map_err(unread)?;
         Ok(Some(whole))
     }
 
@@ -309,8 +332,17 @@ fn usual(
 
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.write(true).mode(0o600).custom_flags(CAREFUL);
     options
+}
+
+fn open_lock(path: &Path) -> Result<File, VaultError> {
+    let opened = options().create(true).truncate(false).open(path);
+    let known = opened.and_then(|it| it.metadata().map(|known| (it, known)));
+    match known.map_err(|error| broken("opened", path, &error))? {
+        (file, known) if known.is_file() => Ok(file),
+        _ => Err(no_file(path)),
+    }
 }
 
 fn forget(path: &Path) -> Result<(), VaultError> {
@@ -322,7 +354,18 @@ fn forget(path: &Path) -> Result<(), VaultError> {
     }
 }
 
+fn no_file(path: &Path) -> VaultError {
+    let path = path.display();
+    VaultError(format!(
+        "`{path}` is where logins are kept, and is no ordinary file. Remove it, and log in anew."
+    ))
+}
+
 fn broken(verb: &str, path: &Path, error: &io::Error) -> VaultError {
+    // A pipe without a reader, or a folder.
+    if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::EISDIR)) {
+        return no_file(path);
+    }
     if error.raw_os_error() == Some(libc::ELOOP) {
         let path = path.display();
         let why = "and is a link to somewhere else. Remove it, and log in anew.";
@@ -331,6 +374,10 @@ fn broken(verb: &str, path: &Path, error: &io::Error) -> VaultError {
     VaultError(format!("`{}`, which keeps logins, cannot be {verb}: {error}.", path.display()))
 }
 
+/// Follows no links, and waits for nobody at the other end of a pipe.
+const CAREFUL: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+/// How long somebody else may replace a file.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a file may be.
 const LONGEST: u64 = 1 << 20;
 /// Files of a folder that are looked at.

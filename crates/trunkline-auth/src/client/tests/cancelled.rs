@@ -82,11 +82,14 @@ fn a_renewal_outlives_the_call_it_was_begun_for() {
     assert!(poll(&mut cancelled).is_pending());
     street.step();
     // The refresh token is on its way, and with this authorization server it is good for one use.
+    let mut settled = oauth.settled();
     drop(cancelled);
     assert_eq!(world.kept("token")["refresh"], "r-1");
+    assert!(poll(&mut settled).is_pending(), "it is not kept yet");
     let headers = street.run(oauth.headers(TO));
     assert_eq!(headers, Ok(vec![("authorization", "Bearer t-2".to_owned())]));
     assert_eq!(world.kept("token")["refresh"], "r-2");
+    assert!(poll(&mut settled).is_ready());
     assert_eq!(world.take(), None);
     assert!(street.is_quiet() && world.0.lock().unwrap().locked.is_empty());
 }

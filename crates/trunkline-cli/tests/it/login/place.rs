@@ -28,6 +28,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) async fn open(name: &str, settings: Settings) -> Self {
+        Self::open_with(name, settings, Dpop::Accept).await
+    }
+
+    /// One that takes tokens bound to a key, or not.
+    pub(crate) async fn open_with(name: &str, settings: Settings, dpop: Dpop) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let at = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -37,7 +42,7 @@ impl Place {
         let protect = Protect::new(&*url)
             .jwt(JwtIssuer::new(authority.issuer()).jwks_url(keys))
             .api_key("build-robot", "pQ7-lVhCgW2kXr9bTz4n", ["mcp"])
-            .dpop(Dpop::Accept)
+            .dpop(dpop)
             .scopes_required(["mcp"]);
         let whoami = tool("whoami", async |who: Principal| who.subject);
         let server = Server::builder("place", "1.0.0").tool(whoami).build();
@@ -175,6 +180,11 @@ impl Running {
                 return format!("http{url}");
             }
         }
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().expect("it runs")
     }
 
     pub(crate) async fn type_line(&mut self, line: &str) {

@@ -180,6 +180,57 @@ async fn a_file_that_holds_something_else_is_no_login() {
 }
 
 #[tokio::test]
+async fn what_is_no_text_any_more_is_no_login_and_hides_no_other() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+    vault.put("a", "other").await.unwrap();
+    write(temp.file("login"), [NAME.as_bytes(), b"\n{\"access\":\"\xff\xfe\"}"].concat()).unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(Some(String::new())));
+    assert_eq!(vault.names().await, Ok(vec!["a".to_owned(), NAME.to_owned()]));
+    write(temp.file("login"), b"\xff\xfe\n\x80").unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(None));
+    assert_eq!(vault.names().await, Ok(vec!["a".to_owned()]));
+    vault.put(NAME, "anew").await.unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(Some("anew".to_owned())));
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_file_is_refused_in_words() {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+    let pipe = |ending: &str| {
+        let path = temp.file(ending);
+        let _ = fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status();
+        assert!(made.expect("`mkfifo` is there").success());
+        format!(
+            "`{}` is where logins are kept, and is no ordinary file. Remove it, and log in anew.",
+            path.display()
+        )
+    };
+    let why = pipe("login");
+    assert_eq!(vault.get(NAME).await, Err(VaultError(why.clone())));
+    assert_eq!(vault.names().await, Err(VaultError(why)));
+    vault.put(NAME, "anew").await.unwrap();
+    assert_eq!(vault.get(NAME).await, Ok(Some("anew".to_owned())), "it is replaced");
+    let why = pipe("lock");
+    assert_eq!(vault.lock(NAME).await.err(), Some(VaultError(why)));
+}
+
+#[test]
+fn who_is_stopped_while_replacing_a_file_is_not_waited_for_for_ever() {
+    let temp = Temp::new();
+    let mut place = Place::new(temp.vault().folder, NAME, 0);
+    fs::create_dir_all(&place.folder).unwrap();
+    let _held = place.begin().unwrap();
+    place.patience = Duration::from_millis(20);
+    let why = place.begin().unwrap_err().to_string();
+    assert!(why.contains("has held the lock `") && why.contains("folder.lock`"), "{why}");
+}
+
+#[tokio::test]
 async fn one_vault_at_a_time_holds_a_name() {
     let temp = Temp::new();
     let (one, two) = (temp.vault(), Arc::new(temp.vault()));

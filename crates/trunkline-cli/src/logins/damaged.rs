@@ -1,0 +1,61 @@
+//! What is left of logins that nobody can read any more.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::target::shown;
+
+/// Something that cannot be understood.
+pub(crate) enum Damaged {
+    /// How to log in to this server.
+    Login(String),
+    /// A file that does not say what it holds.
+    File(PathBuf),
+}
+
+impl Damaged {
+    /// Whether it is about the server with this key.
+    pub(super) fn is_about(&self, key: &str) -> bool {
+        matches!(self, Self::Login(url) if super::key(url) == key)
+    }
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Login(url) => {
+                write!(f, "What is kept of the login to `{}` cannot be understood.", shown(url))
+            }
+            Self::File(file) => {
+                let file = file.display();
+                write!(f, "`{file}` held something of a login, and cannot be understood.")
+            }
+        }
+    }
+}
+
+/// The files of a folder that begin with no name.
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let files = entries.filter_map(|it| Some(it.ok()?.path()));
+    let files = files.filter(|it| it.extension().is_some_and(|it| it == "login"));
+    let mut files: Vec<_> = files.filter(|it| !has_name(it)).collect();
+    files.sort();
+    files
+}
+
+/// What is no file, or cannot be read, is complained of elsewhere.
+fn has_name(path: &Path) -> bool {
+    if !fs::symlink_metadata(path).is_ok_and(|it| it.is_file()) {
+        return true;
+    }
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|it| it.take(LONGEST).read_to_end(&mut start));
+    let end = start.iter().position(|it| *it == b'\n');
+    read.is_err() || end.is_some_and(|end| str::from_utf8(&start[..end]).is_ok())
+}
+
+/// The longest name that is looked for.
+const LONGEST: u64 = 64 * 1024;
