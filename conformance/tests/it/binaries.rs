@@ -89,7 +89,7 @@ fn the_client_plays_its_scenarios_and_says_why_it_does_not() {
         }
     }
     for (scenario, revision, why) in [
-        ("auth/metadata-default", "2025-11-25", "`auth/metadata-default` needs authorization"),
+        ("auth/metadata-default", "2025-11-25", "There is no tool `test-tool`"),
         ("no-such-scenario", "2025-11-25", "There is no scenario `no-such-scenario` here"),
         ("initialize", "1999-01-01", "`1999-01-01` is no revision"),
         ("tools_call", "2025-11-25", "There is no tool `add_numbers`"),

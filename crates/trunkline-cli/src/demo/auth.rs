@@ -79,10 +79,14 @@ pub(crate) struct Protected {
 }
 
 impl Protected {
-    /// Starts an authorization server, and lets in only those it vouches for. `address` is where
-    /// the demo listens.
-    pub(crate) async fn start(http: Http, address: SocketAddr, options: &Login) -> Result<Self> {
-        let at = options.auth_address.unwrap_or_else(|| beside(address));
+    /// Starts an authorization server, and lets in only those it vouches for. `asked` is where the
+    /// demo was to listen, and `address` is where it does.
+    pub(crate) async fn start(
+        http: Http,
+        (asked, address): (SocketAddr, SocketAddr),
+        options: &Login,
+    ) -> Result<Self> {
+        let at = options.auth_address.unwrap_or_else(|| beside(asked));
         for address in [address, at] {
             if !address.ip().is_loopback() {
                 bail!(

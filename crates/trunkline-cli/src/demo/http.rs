@@ -62,10 +62,10 @@ pub(crate) fn run(
         let listener = trunkline::server::bind(address)
             .await
             .with_context(|| format!("Nothing can listen at `{address}`"))?;
-        let address = listener.local_addr()?;
+        let (asked, address) = (address, listener.local_addr()?);
         // The authorization server lasts as long as this.
         let protected = match login.is_on() {
-            true => Some(Protected::start(http.clone(), address, login).await?),
+            true => Some(Protected::start(http.clone(), (asked, address), login).await?),
             false => None,
         };
         let (mut term, mut int) =

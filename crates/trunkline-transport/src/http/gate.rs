@@ -80,7 +80,7 @@ impl<H: Handler> Endpoint<H> {
     ) -> Option<Result<Response<HttpBody>, Refusal>> {
         let text = self.settings.gate.as_deref()?.document(head.uri.path())?;
         let mut response = match head.method {
-            Method::GET => json(StatusCode::OK, text.as_bytes().to_vec()),
+            Method::GET | Method::HEAD => json(StatusCode::OK, text.as_bytes().to_vec()),
             Method::OPTIONS => {
                 let mut response = empty(StatusCode::NO_CONTENT);
                 let allowed = response.headers_mut();
