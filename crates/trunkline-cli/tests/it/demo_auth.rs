@@ -75,7 +75,7 @@ fn ask(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> (u16, S
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
-    write!(stream, "{text}\r\n{body}").unwrap();
+    stream.write_all(format!("{text}\r\n{body}").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -258,7 +258,10 @@ impl<H: Handler> Endpoint<H> {
             return self.preflight(&head.headers, place.methods());
         }
         #[cfg(feature = "auth")]
-        self.enter(head).await?;
+        if let Err(refusal) = self.enter(head).await {
+            super::body::let_arrive(body).await;
+            return Err(refusal);
+        }
         match (place, &head.method) {
             (Place::Streamable, &Method::POST) => self.post(head, body, memo).await,
             (Place::Streamable, &Method::GET) => self.get(head),

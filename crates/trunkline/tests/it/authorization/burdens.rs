@@ -1,11 +1,17 @@
 //! Tokens that an authorization server is asked about: what is told while it cannot be reached, and
 //! how many may wait for it.
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
@@ -119,3 +125,51 @@ async fn strangers_with_tokens_to_ask_about_are_bounded_and_take_no_place_of_a_c
 }
 
 const KEY: &str = "pQ7-lVhCgW2kXr9bTz4n";
+
+/// A body that notes whether it was read to its end.
+struct Watched {
+    left: usize,
+    is_read: Arc<AtomicBool>,
+}
+
+impl Body for Watched {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.left {
+            0 => {
+                self.is_read.store(true, Ordering::SeqCst);
+                Poll::Ready(None)
+            }
+            left => {
+                let piece = left.min(1024);
+                self.left -= piece;
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from(vec![b' '; piece])))))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left as u64)
+    }
+}
+
+/// A connection that is closed while a body is on its way takes the answer with it: so a short one
+/// arrives first, and a long one is not waited for.
+#[tokio::test]
+async fn a_refusal_waits_for_a_short_body() {
+    let protect = Protect::new("http://localhost/mcp").api_key("a", "pQ7-lVhCgW2kXr9bTz4n", ["b"]);
+    let http = Server::builder("empty", "1.0.0").build().http().protect(protect).unwrap();
+    let service = http.service();
+    for (length, expected) in [(0, true), (64 << 10, true), ((64 << 10) + 1, false)] {
+        let is_read = Arc::new(AtomicBool::new(false));
+        let body = Watched { left: length, is_read: Arc::clone(&is_read) };
+        let request = http::Request::post("http://localhost/mcp").body(body).unwrap();
+        assert_eq!(service.answer(request).await.status(), 401);
+        assert_eq!(is_read.load(Ordering::SeqCst), expected, "{length}");
+    }
+}
