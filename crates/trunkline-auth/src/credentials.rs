@@ -32,10 +32,26 @@ use crate::fetch::Pending;
 /// ```
 pub trait Credentials: Send + Sync + 'static {
     /// The headers of this request; none if nothing is known yet.
+    ///
+    /// ```
+    /// # use trunkline_auth::credentials::{Credentials, Denied, Headers, Target};
+    /// async fn before(who: &dyn Credentials) -> Result<Headers, Denied> {
+    ///     who.headers(Target { method: "POST", url: "https://mcp.example/mcp" }).await
+    /// }
+    /// ```
     fn headers<'a>(&'a self, to: Target<'a>) -> Pending<'a, Result<Headers, Denied>>;
 
     /// The request came back with 401 or 403. `Ok` if it is worth sending once more, with the
     /// [`headers`](Self::headers) of then.
+    ///
+    /// ```
+    /// # use trunkline_auth::credentials::{Credentials, Denied, Headers, Refused, Target};
+    /// /// Tries once more, without asking anybody to log in.
+    /// async fn after(who: &dyn Credentials, sent: &Headers) -> Result<(), Denied> {
+    ///     let to = Target { method: "POST", url: "https://mcp.example/mcp" };
+    ///     who.refused(to, Refused { status: 401, challenges: &[], sent, times: 1 }, None).await
+    /// }
+    /// ```
     fn refused<'a>(
         &'a self,
         to: Target<'a>,
@@ -44,6 +60,13 @@ pub trait Credentials: Send + Sync + 'static {
     ) -> Pending<'a, Result<(), Denied>>;
 
     /// The request came back with this value of `DPoP-Nonce`.
+    ///
+    /// ```
+    /// # use trunkline_auth::credentials::{Credentials, Target};
+    /// fn heard(who: &dyn Credentials) {
+    ///     who.nonce(Target { method: "POST", url: "https://mcp.example/mcp" }, "n-2");
+    /// }
+    /// ```
     fn nonce(&self, to: Target<'_>, nonce: &str);
 }
 

@@ -49,9 +49,23 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Fetch: Send + Sync + 'static {
     /// Makes one request and reads the whole answer, within bounds of its own. Redirects are
     /// followed for GET alone, and each hop is checked like the first.
+    ///
+    /// ```
+    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError};
+    /// async fn document(world: &dyn Fetch) -> Result<Answer, FetchError> {
+    ///     world.fetch(Ask::get("https://id.example/.well-known/openid-configuration")).await
+    /// }
+    /// ```
     fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>>;
 
     /// The time of day.
+    ///
+    /// ```
+    /// # use std::time::SystemTime; use trunkline_auth::fetch::Fetch;
+    /// fn has_ended(world: &dyn Fetch, expires: SystemTime) -> bool {
+    ///     expires <= world.now()
+    /// }
+    /// ```
     fn now(&self) -> SystemTime;
 
     /// Begins `work`, which goes on to its end even if what comes back is dropped: a token that

@@ -22,7 +22,7 @@
 //!   instead of a secret: [`ClientAuth::private_key`]. [`Grant::Assertion`] shows what the platform
 //!   gives a workload, [`Grant::Enterprise`] what a company's own login gives its people.
 //! - **Where logins are kept**: [`FileVault`], [`KeyringVault`], [`MemoryVault`], or a
-//!   [`Vault`](vault::Vault) of yours.
+//!   [`Vault`] of yours.
 //! - **How pages are shown**: [`Loopback`], or a [`Browser`](browser::Browser) of yours.
 //! - **Where requests may go**: a server names the URLs of its login. Those that lead to this machine
 //!   or to a private network are refused unless the server is there itself: [`address::Guard`].
