@@ -1,0 +1,3 @@
+//! A file → what runs.
+
+pub mod plan;

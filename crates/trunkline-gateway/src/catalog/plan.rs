@@ -1,0 +1,340 @@
+//! What runs: a catalog that was read, expanded and found good.
+//!
+//! Everything here is decided; nothing is looked up later. Two plans of one server that are equal
+//! in [`ServerPlan::fingerprint`] can share its processes and what is known of its lists.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trunkline_wire::revision::Revisions;
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The servers, by name; disabled ones are not here.
+    pub servers: BTreeMap<String, Arc<ServerPlan>>,
+    /// The gateway itself.
+    pub gateway: GatewayPlan,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerPlan {
+    /// Its name: `[A-Za-z0-9_-]{1,64}`.
+    pub name: String,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Lower case, sorted. Without tags it is visible to all.
+    pub tags: Vec<String>,
+    /// How its instances are shared.
+    pub strategy: Strategy,
+    /// How long an instance may be idle before it is stopped.
+    pub idle: Duration,
+    /// Calls at a time in one instance.
+    pub max_concurrent: usize,
+    /// Instances at a time.
+    pub max_instances: usize,
+    /// Instances that are ready whether anybody calls or not.
+    pub min_ready: usize,
+    /// How long a session keeps its instance after its last call; `None` for ever.
+    pub session_ttl: Option<Duration>,
+    /// By what a session is known to a stateful server.
+    pub affinity: Affinity,
+    /// When it runs.
+    pub activation: Activation,
+    /// How long calls may go on when an instance should stop.
+    pub drain: Duration,
+    /// What takes too long.
+    pub timeouts: Timeouts,
+    /// How its health is looked after.
+    pub probe: Probe,
+    /// What happens when it does not start.
+    pub retry: Retry,
+    /// Which revisions are spoken with it.
+    pub revisions: Revisions,
+    /// The only tools that are shown and can be called, by their own names; `None` for all.
+    pub expose: Option<Vec<String>>,
+    /// Tools under other names: its own name → the name it is shown by (before any prefix).
+    pub rename: BTreeMap<String, String>,
+    /// Tools that may be called twice, beside those that say so themselves.
+    pub idempotent: Vec<String>,
+    /// Whether changed tool definitions are held back until somebody approves.
+    pub pin: bool,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq)]
+pub enum Reach {
+    /// A program.
+    Stdio {
+        /// What to run.
+        command: String,
+        /// With which arguments.
+        args: Vec<String>,
+        /// Variables it gets, beside the six of `trunkline_transport::child::INHERITED`.
+        env: Vec<(String, String)>,
+        /// Variables of ours that it gets as they are.
+        inherit: Vec<String>,
+        /// Where it runs.
+        cwd: Option<PathBuf>,
+    },
+    /// A URL.
+    Http {
+        /// Where.
+        url: String,
+        /// Headers of every request. The values may be secrets.
+        headers: Vec<(String, String)>,
+        /// Files with certificates to believe, PEM.
+        roots: Vec<PathBuf>,
+        /// How we say who we are.
+        auth: Outward,
+    },
+}
+
+/// How we say who we are to a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Outward {
+    /// By the headers alone.
+    #[default]
+    Headers,
+    /// By a login that `trunkline login` has stored.
+    Login,
+    /// As a machine.
+    ClientCredentials {
+        /// Who.
+        client_id: String,
+        /// Its secret.
+        client_secret: String,
+        /// For which scopes.
+        scopes: Vec<String>,
+    },
+}
+
+/// How instances are shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// Any instance serves anybody, and goes when idle.
+    #[default]
+    Stateless,
+    /// A session keeps its instance.
+    Stateful,
+    /// Any instance serves anybody, and none goes when idle.
+    Persistent,
+    /// There is one, and it stays.
+    Singleton,
+}
+
+/// By what a session is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Affinity {
+    /// The client's session; from 2026-07-28 on, the principal.
+    #[default]
+    Session,
+    /// The principal.
+    Principal,
+    /// A member of `_meta` that the client sends.
+    Meta(String),
+}
+
+/// When a server runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activation {
+    /// From the first call until it is idle, or the last client is gone.
+    #[default]
+    OnDemand,
+    /// Always: at least one instance (or `min_ready`).
+    AlwaysOn,
+}
+
+/// What takes too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Spawning and shaking hands.
+    pub start: Duration,
+    /// Waiting for an instance.
+    pub acquire: Duration,
+    /// A call without a sign of life.
+    pub call: Duration,
+    /// A call altogether.
+    pub hard: Duration,
+}
+
+/// How health is looked after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// How often; zero for never.
+    pub every: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+}
+
+/// What happens when a server does not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The first pause; each is twice the one before.
+    pub base: Duration,
+    /// The longest pause.
+    pub max: Duration,
+    /// After so many failures in a row it is suspended until somebody says `retry`.
+    pub tries: u32,
+}
+
+/// The gateway itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayPlan {
+    /// Where it listens.
+    pub listen: String,
+    /// How names are put together.
+    pub naming: Naming,
+    /// Whether `/mcp` without a selector is refused.
+    pub selector_required: bool,
+    /// Hosts by which it may be called, beside loopback.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may call it.
+    pub origins: Vec<String>,
+    /// Who is let in.
+    pub auth: Inward,
+    /// Certificate and key, PEM files.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// The admin API.
+    pub admin: AdminPlan,
+    /// Who may do what; the first that fits decides, nothing that fits means allow.
+    pub rules: Vec<Rule>,
+    /// How often.
+    pub rates: Vec<Rate>,
+    /// Where calls are noted, JSON lines.
+    pub audit: Option<PathBuf>,
+    /// Programs that look at calls.
+    pub plugins: Vec<PluginPlan>,
+    /// Which clients get two tools to find and call the others with.
+    pub automatic: Option<Automatic>,
+    /// Servers whose lists are fetched at a time at the start.
+    pub bootstrap: usize,
+    /// How often the lists of running servers are fetched anew; zero for never.
+    pub refresh: Duration,
+}
+
+/// How names are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// `server.tool`.
+    #[default]
+    Prefix,
+    /// `tool`, or `tool_server` where several have it.
+    Flat,
+}
+
+/// Who is let in.
+#[derive(Clone, Default, PartialEq)]
+pub struct Inward {
+    /// Bearer tokens: the name of the principal → its token and tags.
+    pub tokens: Vec<TokenPlan>,
+    /// Issuers of JWTs that are believed.
+    pub issuers: Vec<String>,
+    /// Our name as a resource; the audience of tokens.
+    pub resource: Option<String>,
+    /// Scopes that every token must have.
+    pub scopes: Vec<String>,
+}
+
+/// A bearer token.
+#[derive(Clone, PartialEq)]
+pub struct TokenPlan {
+    /// Whose it is.
+    pub name: String,
+    /// The secret.
+    pub token: String,
+    /// What its bearer sees; empty for everything.
+    pub tags: Vec<String>,
+}
+
+/// The admin API.
+#[derive(Clone, Default, PartialEq)]
+pub struct AdminPlan {
+    /// `unix:PATH` or `HOST:PORT`; `None` for the socket in the state folder.
+    pub listen: Option<String>,
+    /// What callers must know. Over TCP there is always one: made up and kept if none is given.
+    pub token: Option<String>,
+    /// Certificate, key and the authority whose clients are let in, PEM files.
+    pub mtls: Option<(PathBuf, PathBuf, PathBuf)>,
+}
+
+/// Who may do what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// For whom: names with `*`; empty for all.
+    pub principals: Vec<String>,
+    /// On servers with one of these tags; empty for all.
+    pub tags: Vec<String>,
+    /// `server.tool` with `*`; empty for all.
+    pub tools: Vec<String>,
+    /// What then.
+    pub effect: Effect,
+}
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Go on.
+    Allow,
+    /// It is not there.
+    Deny,
+    /// The user is asked first.
+    Ask,
+}
+
+/// How often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// For which principals, with `*`; empty for all. Each has a bucket of its own.
+    pub principals: Vec<String>,
+    /// For which tools, `server.tool` with `*`; empty for all.
+    pub tools: Vec<String>,
+    /// Calls a minute.
+    pub per_minute: u32,
+    /// Calls at once.
+    pub burst: u32,
+}
+
+/// A program that looks at calls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginPlan {
+    /// Its name.
+    pub name: String,
+    /// What it does, and so when it is asked.
+    pub category: Category,
+    /// Whether calls fail without it.
+    pub required: bool,
+    /// What to run.
+    pub command: Vec<String>,
+    /// Its variables.
+    pub env: Vec<(String, String)>,
+    /// How long it may take over one call.
+    pub timeout: Duration,
+    /// What it is told at its start.
+    pub config: serde_json::Value,
+}
+
+/// What a plugin does. The order is the order in which they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Category {
+    Observability,
+    Authentication,
+    Authorization,
+    RateLimiting,
+    Validation,
+    Content,
+    Audit,
+}
+
+/// Two tools in place of many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Automatic {
+    /// Clients who select one of these tags get them; empty for all clients.
+    pub tags: Vec<String>,
+    /// How many tools one search finds at most.
+    pub limit: usize,
+}

@@ -1,0 +1,154 @@
+//! Why a call did not come through, told so that whoever reads it knows what to do.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::ErrorObject;
+
+/// How far a call came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// A rule, a rate or a plugin said no.
+    Policy,
+    /// There is nothing by that name.
+    Route,
+    /// No instance was free.
+    Acquire,
+    /// The program did not start.
+    Spawn,
+    /// It started, but did not shake hands.
+    Handshake,
+    /// The call was made.
+    Call,
+    /// What was said cannot be told in the caller's revision.
+    Bridge,
+}
+
+/// What is known of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Done {
+    /// It was not begun.
+    No,
+    /// Nobody knows. It must not be repeated without looking.
+    Unknown,
+}
+
+/// A failure of the gateway's own, as opposed to an error that a server answered with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// A word for programs: `no_instance`, `spawn_failed`, `outcome_unknown`, …
+    pub reason: &'static str,
+    /// How far it came.
+    pub stage: Stage,
+    /// Which server.
+    pub server: Option<String>,
+    /// Which of its instances.
+    pub instance: Option<u64>,
+    /// What happened, in a sentence.
+    pub message: String,
+    /// What is known of the work.
+    pub done: Done,
+    /// How the process ended: `exited with code 1`.
+    pub exit: Option<String>,
+    /// Its last words, redacted.
+    pub stderr: Vec<String>,
+    /// When it makes sense to try again; `None` if it does not.
+    pub retry_after: Option<Duration>,
+    /// What to do, in a sentence.
+    pub advice: Option<String>,
+}
+
+impl Failure {
+    /// A failure at a stage, with nothing done.
+    pub fn new(reason: &'static str, stage: Stage, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            stage,
+            server: None,
+            instance: None,
+            message: message.into(),
+            done: Done::No,
+            exit: None,
+            stderr: Vec::new(),
+            retry_after: None,
+            advice: None,
+        }
+    }
+
+    /// The same of a server.
+    #[must_use]
+    pub fn of(mut self, server: &str) -> Self {
+        self.server = Some(server.to_owned());
+        self
+    }
+
+    /// The same with something to do about it.
+    #[must_use]
+    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// As the caller is told; `trace` names the call in logs and in the audit.
+    pub fn to_error(&self, trace: &str) -> ErrorObject {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Data<'a> {
+            reason: &'a str,
+            stage: Stage,
+            done: Done,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            server: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            instance: Option<u64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            exit: Option<&'a str>,
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            stderr: &'a [String],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            retry_after_ms: Option<u64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            advice: Option<&'a str>,
+            trace_id: &'a str,
+        }
+        let data = Data {
+            reason: self.reason,
+            stage: self.stage,
+            done: self.done,
+            server: self.server.as_deref(),
+            instance: self.instance,
+            exit: self.exit.as_deref(),
+            stderr: &self.stderr,
+            retry_after_ms: self.retry_after.map(|it| it.as_millis() as u64),
+            advice: self.advice.as_deref(),
+            trace_id: trace,
+        };
+        let code = match self.stage {
+            Stage::Route => trunkline_wire::code::INVALID_PARAMS,
+            _ => trunkline_wire::code::INTERNAL_ERROR,
+        };
+        ErrorObject::new(code, self.to_string()).with_data(Json::of(&data))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(exit) = &self.exit {
+            write!(f, " It {exit}.")?;
+        }
+        if let Some(last) = self.stderr.last() {
+            write!(f, " Its last words: {last}")?;
+        }
+        if let Some(advice) = &self.advice {
+            write!(f, " {advice}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}
