@@ -23,7 +23,7 @@ use crate::fetch::Pending;
 ///         _: Refused<'a>,
 ///         _: Option<&'a People<'a>>,
 ///     ) -> Pending<'a, Result<(), Denied>> {
-///         Box::pin(async { Err(Denied("The badge is no good.".to_owned())) })
+///         Box::pin(async { Err(Denied::new("The badge is no good.")) })
 ///     }
 ///     fn nonce(&self, _: Target<'_>, _: &str) {}
 /// }
@@ -124,18 +124,48 @@ pub struct Refused<'a> {
     pub times: u32,
 }
 
-/// Nothing lets the request in. In words, safe to show.
+/// Nothing lets the request in.
 ///
 /// ```
 /// # use trunkline_auth::credentials::Denied;
-/// assert_eq!(Denied("Log in first.".to_owned()).to_string(), "Log in first.");
+/// let denied = Denied::login("`https://mcp.example/mcp` wants a login.");
+/// assert!(denied.needs_login);
+/// assert_eq!(denied.to_string(), "`https://mcp.example/mcp` wants a login.");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied(pub String);
+#[non_exhaustive]
+pub struct Denied {
+    /// In words, safe to show.
+    pub why: String,
+    /// Whether a person who logs in would help.
+    pub needs_login: bool,
+}
+
+impl Denied {
+    /// No login would help.
+    ///
+    /// ```
+    /// # use trunkline_auth::credentials::Denied;
+    /// assert!(!Denied::new("The badge is no good.").needs_login);
+    /// ```
+    pub fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), needs_login: false }
+    }
+
+    /// A person has to log in.
+    ///
+    /// ```
+    /// # use trunkline_auth::credentials::Denied;
+    /// assert!(Denied::login("Log in first.").needs_login);
+    /// ```
+    pub fn login(why: impl Into<String>) -> Self {
+        Self { why: why.into(), needs_login: true }
+    }
+}
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 

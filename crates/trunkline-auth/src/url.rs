@@ -42,9 +42,14 @@ pub fn shown(url: &str) -> String {
     parts.filter(|it| !it.is_control()).take(200).collect()
 }
 
-/// The fields of a query or a form body, in their order.
+/// The fields of a query or a form body, in their order; what is wrongly encoded stays as it is.
+///
+/// ```
+/// # use trunkline_auth::url::fields;
+/// assert_eq!(fields("state=a%2Db"), [("state".to_owned(), "a-b".to_owned())]);
+/// ```
 #[cfg(feature = "oauth")]
-pub(crate) fn fields(query: &str) -> Vec<(String, String)> {
+pub fn fields(query: &str) -> Vec<(String, String)> {
     let pairs = query.split('&').filter(|it| !it.is_empty());
     pairs
         .map(|it| it.split_once('=').unwrap_or((it, "")))

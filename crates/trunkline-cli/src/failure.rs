@@ -9,9 +9,10 @@ use trunkline::ErrorObject;
 use trunkline::auth::vault::VaultError;
 use trunkline::auth::{AuthError, Login};
 use trunkline::client::{CallError, Client, ConnectCause, ConnectError, Exit, OpenError};
+use trunkline_auth::url::shown;
 
 use crate::logins::Way;
-use crate::target::{as_word, shown};
+use crate::target::as_word;
 use crate::usage::word;
 
 /// The command line makes no sense.
@@ -37,6 +38,8 @@ pub(crate) struct Failure {
     pub(crate) is_hung_up: bool,
     /// Whether it is what we keep that cannot be understood.
     pub(crate) is_damaged: bool,
+    /// Whether nothing was found that lets the call in.
+    is_denied: bool,
     /// The HTTP status that the server refused it with.
     status: Option<u16>,
     /// The error the server answered with.
@@ -55,6 +58,7 @@ impl Failure {
             stderr: Vec::new(),
             is_hung_up: false,
             is_damaged: false,
+            is_denied: false,
             status: None,
             peer: None,
             exit: None,
@@ -114,6 +118,7 @@ impl Failure {
             advice: advice.map(str::to_owned),
             stderr: lines(client.stderr()),
             is_hung_up: *error == CallError::Closed,
+            is_denied: matches!(error, CallError::Credentials(_)),
             status: if let CallError::Http(it) = error { Some(it.status) } else { None },
             peer: if let CallError::Peer(it) = error { Some(it.clone().into()) } else { None },
             ..Self::new(code, stage, error.to_string())
@@ -173,20 +178,18 @@ impl Failure {
                 self.cause = format!("`{url}` wants a login, and there is none.");
                 self.advice = Some(login);
             }
-            // Where nobody has to be there, what went wrong has been said.
-            (Some(401), Some(way)) if !way.is_machine() && self.cause.contains(WANTS_LOGIN) => {
-                self.cause = format!("The login to `{url}` has ended.");
-                self.advice = Some(login);
-            }
-            (Some(401), Some(_)) => self.advice = None,
-            (Some(403), Some(way)) => {
-                if let Some(scopes) = way.lacks() {
+            (None, Some(way)) if self.is_denied => {
+                let met = way.met();
+                if let Some(scopes) = met.lack {
                     self.cause = format!("The login to `{url}` lacks a scope that this takes.");
                     self.advice = Some(format!(
                         "`trunkline login --scope {} {}`",
                         word(&scopes),
                         as_word(whole)
                     ));
+                } else if met.needs_login && !way.is_machine() {
+                    self.cause = format!("The login to `{url}` has ended.");
+                    self.advice = Some(login);
                 }
             }
             _ => {}
@@ -200,11 +203,6 @@ impl Failure {
             self.cause = self.cause.replace(url, &safe);
             self.advice = self.advice.take().map(|it| it.replace(url, &safe));
         }
-    }
-
-    /// Whether the server let nobody in who came with this login.
-    pub(crate) fn is_unwelcome(&self) -> bool {
-        self.status == Some(401)
     }
 
     /// A login that worked, and that the server takes nothing for.
@@ -274,6 +272,7 @@ impl From<ConnectError> for Failure {
         Self {
             advice: error.advice().map(str::to_owned),
             peer,
+            is_denied: matches!(&error.cause, ConnectCause::Handshake(OpenError::Credentials(_))),
             status: match &error.cause {
                 ConnectCause::Handshake(OpenError::Http(it)) => Some(it.status),
                 _ => None,
@@ -284,9 +283,6 @@ impl From<ConnectError> for Failure {
         }
     }
 }
-
-/// What the rules of authorization say when only a person can help.
-const WANTS_LOGIN: &str = "wants a login";
 
 fn lines(mut stderr: Vec<String>) -> Vec<String> {
     stderr.retain(|line| !line.trim().is_empty());

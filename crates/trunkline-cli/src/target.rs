@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use trunkline::client::{Client, Command, Framing};
 use trunkline::model::LogLevel;
 use trunkline::{Limits, Revision};
+use trunkline_auth::url::shown;
 
 use crate::answer::{Answering, Host};
 use crate::failure::Failure;
@@ -192,16 +193,6 @@ pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
         line.extend(["--".into(), url]);
     }
     line
-}
-
-/// A URL as it can be shown: without a user, a password, a query or a fragment, which may be secret.
-pub(crate) fn shown(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let separator = if scheme.is_empty() { "" } else { "://" };
-    format!("{scheme}{separator}{host}{path}")
 }
 
 /// A URL as a shell takes it; where it cannot be shown, a word that stands for it.

@@ -547,6 +547,8 @@ pub enum CallError {
     Closed,
     /// The server refused it with an HTTP status.
     Http(client::HttpError),
+    /// Nothing was found that lets the call in: it was not carried out. In words.
+    Credentials(String),
     /// The server could not be reached: the call was not made. In words.
     Unreachable(String),
     /// The answer was lost on its way: whether the call was carried out is not known. In words.
@@ -563,6 +565,7 @@ impl std::fmt::Display for CallError {
             Self::Cancelled => f.write_str("The call was cancelled."),
             Self::Closed => f.write_str("The connection ended before the answer came."),
             Self::Http(error) => error.fmt(f),
+            Self::Credentials(why) => f.write_str(why),
             Self::Unreachable(why) => {
                 write!(f, "The server cannot be reached, the call was not made: {why}")
             }

@@ -203,6 +203,8 @@ pub enum ErrorType {
     Closed,
     /// Refused with this HTTP status.
     Http(u16),
+    /// Nothing was found that lets the call in.
+    Credentials,
     /// The server could not be reached.
     Unreachable,
     /// The answer was lost on its way.
@@ -234,6 +236,7 @@ impl fmt::Display for ErrorType {
             Self::Invalid => "invalid_answer",
             Self::Closed => "closed",
             Self::Http(status) => return status.fmt(f),
+            Self::Credentials => "credentials",
             Self::Unreachable => "unreachable",
             Self::Lost => "lost",
             Self::Other => "_OTHER",

@@ -34,7 +34,7 @@ impl Credentials for OAuth {
     ) -> Pending<'a, Result<(), Denied>> {
         Box::pin(async move {
             if !self.is_home(to.url) {
-                return Err(Denied(format!(
+                return Err(Denied::new(format!(
                     "`{}` is not the server of this login.",
                     shown(to.url)
                 )));
@@ -523,7 +523,10 @@ fn is_unknown(error: &AuthError) -> bool {
 }
 
 fn denied(error: AuthError) -> Denied {
-    Denied(error.to_string())
+    match &error {
+        AuthError::NeedsLogin(why) => Denied::login(why),
+        other => Denied::new(other.to_string()),
+    }
 }
 
 /// The code of a login to which no answer came.

@@ -95,7 +95,7 @@ async fn call(oauth: &OAuth, world: &World, may_ask: bool) -> Result<String, Str
     let people = |is_waiting: bool| waiting.lock().unwrap().push(is_waiting);
     let mut times = 0;
     loop {
-        let sent = oauth.headers(to).await.map_err(|Denied(why)| why)?;
+        let sent = oauth.headers(to).await.map_err(|it| it.why)?;
         let find = |name: &str| sent.iter().find(|(it, _)| *it == name).map(|(_, value)| &**value);
         let line = world.with_proof(find("authorization").unwrap_or("-"), find("dpop"));
         world.expect(&format!("> MCP {line}"));
@@ -119,7 +119,7 @@ async fn call(oauth: &OAuth, world: &World, may_ask: bool) -> Result<String, Str
             Some(challenge.to_owned()).filter(|it| !it.is_empty()).into_iter().collect();
         let refusal = Refused { status, challenges: &challenges, sent: &sent, times };
         let people: Option<&crate::credentials::People<'_>> = may_ask.then_some(&people);
-        oauth.refused(to, refusal, people).await.map_err(|Denied(why)| why)?;
+        oauth.refused(to, refusal, people).await.map_err(|it| it.why)?;
     }
 }
 

@@ -10,13 +10,14 @@ use trunkline::auth::credentials::Credentials;
 use trunkline::auth::jose::Algorithm;
 use trunkline::auth::{AuthError, Login, Step};
 use trunkline::client::{Client, ClientBuilder, ConnectError};
+use trunkline_auth::url::shown as safe;
 
 use super::whoami::{describe, to_json};
 use crate::failure::Failure;
 use crate::logins::{Logins, Person, Probe, Profile, Way};
 use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
-use crate::target::{shown as safe, url};
+use crate::target::url;
 
 /// Logs in to a server, so that calls are let in.
 #[derive(clap::Args)]
@@ -125,7 +126,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     tell(screen, "check", "connecting with the login");
     let way = Arc::new(Way::new(oauth));
     let checked = args.check(&profile, &way).await;
-    if checked.as_ref().is_err_and(Failure::is_unwelcome) {
+    if checked.is_err() && way.met().is_unwelcome {
         // What lets nobody in is no login, and what was said for it is not worth keeping.
         let _ = logins.give_back(&profile, secret).await;
         return Err(Failure::unwelcome(&args.url, &login).into());

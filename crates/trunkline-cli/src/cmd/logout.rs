@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::ArgGroup;
 use serde_json::json;
+use trunkline_auth::url::shown;
 
 use crate::failure::Failure;
 use crate::logins::{Damaged, Logins, Profile};
 use crate::output::{Screen, one_line};
-use crate::target::{shown, url};
+use crate::target::url;
 
 /// Gives a login back and forgets it.
 #[derive(clap::Args)]

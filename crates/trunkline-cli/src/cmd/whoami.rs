@@ -7,11 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::auth::Login;
+use trunkline_auth::url::shown;
 
 use crate::failure::Failure;
 use crate::logins::{Logins, Profile};
 use crate::output::{Screen, Tone, one_line};
-use crate::target::{shown, url};
+use crate::target::url;
 
 /// Shows who is logged in where. Nobody is asked: it shows what is kept here.
 #[derive(clap::Args)]

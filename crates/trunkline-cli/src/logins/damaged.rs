@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::target::shown;
+use trunkline_auth::url::shown;
 
 /// Something that cannot be understood.
 pub(crate) enum Damaged {

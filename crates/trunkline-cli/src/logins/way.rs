@@ -1,25 +1,38 @@
 //! Logins as the transport asks for them: by a call, which never asks a person, and by a probe.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trunkline::auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
 use trunkline::auth::{OAuth, Pending};
+use trunkline_auth::challenge;
+use trunkline_auth::scope::Scopes;
 
 /// Lets calls in with a login that was made before. What only a person could do, it leaves to the
 /// person.
 pub(crate) struct Way {
     oauth: OAuth,
-    lack: Mutex<Option<String>>,
+    met: Mutex<Met>,
+}
+
+/// What came in the way of a call.
+#[derive(Clone, Default)]
+pub(crate) struct Met {
+    /// The scopes to log in with, if those of this login did not suffice.
+    pub(crate) lack: Option<String>,
+    /// Whether a person has to log in.
+    pub(crate) needs_login: bool,
+    /// Whether the server takes nothing that this login gives.
+    pub(crate) is_unwelcome: bool,
 }
 
 impl Way {
     pub(crate) fn new(oauth: OAuth) -> Self {
-        Self { oauth, lack: Mutex::default() }
+        Self { oauth, met: Mutex::default() }
     }
 
-    /// The scopes to log in with, if those of this login did not suffice.
-    pub(crate) fn lacks(&self) -> Option<String> {
-        self.lack.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What came in the way, last.
+    pub(crate) fn met(&self) -> Met {
+        self.lock().clone()
     }
 
     /// Whether a login needs nobody.
@@ -27,26 +40,28 @@ impl Way {
         !self.oauth.needs_person()
     }
 
-    async fn note(&self, refusal: Refused<'_>) {
-        let Some(needed) = needed(refusal.challenges) else { return };
+    async fn lack(&self, refusal: Refused<'_>) -> Option<String> {
+        let needed = needed(refusal.challenges)?;
         let login = self.oauth.status().await.ok().flatten();
-        let mut scopes = login.map(|it| it.scopes).unwrap_or_default();
-        let had = scopes.len();
-        for scope in needed.split_whitespace() {
-            if !scopes.iter().any(|it| it == scope) {
-                scopes.push(scope.to_owned());
-            }
-        }
-        if scopes.len() > had {
-            let mut lack = self.lack.lock().unwrap_or_else(PoisonError::into_inner);
-            *lack = Some(scopes.join(" "));
-        }
+        let had: Scopes = login.map(|it| it.scopes).unwrap_or_default().into_iter().collect();
+        let all = had.union(&needed);
+        (all != had).then(|| all.to_string())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Met> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Credentials for Way {
     fn headers<'a>(&'a self, to: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
-        self.oauth.headers(to)
+        Box::pin(async move {
+            let headers = self.oauth.headers(to).await;
+            if let Err(denied) = &headers {
+                *self.lock() = Met { needs_login: denied.needs_login, ..Met::default() };
+            }
+            headers
+        })
     }
 
     fn refused<'a>(
@@ -57,8 +72,10 @@ impl Credentials for Way {
     ) -> Pending<'a, Result<(), Denied>> {
         Box::pin(async move {
             let done = self.oauth.refused(to, refusal, None).await;
-            if done.is_err() {
-                self.note(refusal).await;
+            if let Err(denied) = &done {
+                let lack = self.lack(refusal).await;
+                let (needs_login, is_unwelcome) = (denied.needs_login, refusal.status == 401);
+                *self.lock() = Met { lack, needs_login, is_unwelcome };
             }
             done
         })
@@ -71,10 +88,10 @@ impl Credentials for Way {
 
 /// The scopes that a refused request needs. For advice alone: what is done about a challenge, the
 /// rules of authorization decide.
-fn needed(challenges: &[String]) -> Option<&str> {
-    let told = challenges.iter().find(|it| it.contains("insufficient_scope"))?;
-    let (_, rest) = told.split_once("scope=\"")?;
-    rest.split_once('"').map(|(scopes, _)| scopes)
+fn needed(challenges: &[String]) -> Option<Scopes> {
+    let challenges = challenge::parse(challenges);
+    let told = challenges.iter().find(|it| it.param("error") == Some("insufficient_scope"))?;
+    told.param("scope").map(Scopes::parse)
 }
 
 /// Knocks without a login and remembers what is asked for.
@@ -104,7 +121,7 @@ impl Credentials for Probe {
             let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             *heard = Some(refusal.challenges.to_vec());
         }
-        Box::pin(async { Err(Denied("A login is needed.".to_owned())) })
+        Box::pin(async { Err(Denied::login("A login is needed.")) })
     }
 
     fn nonce(&self, _: Target<'_>, _: &str) {}
@@ -122,10 +139,12 @@ mod tests {
                 Some("a b"),
             ),
             (r#"Bearer scope="a", error="insufficient_scope""#, Some("a")),
+            (r#"Bearer error=insufficient_scope, scope=a"#, Some("a")),
             (r#"Bearer error="insufficient_scope""#, None),
             (r#"Bearer error="invalid_token", scope="a""#, None),
         ] {
-            assert_eq!(needed(&[challenge.to_owned()]), expected, "{challenge}");
+            let found = needed(&[challenge.to_owned()]).map(|it| it.to_string());
+            assert_eq!(found.as_deref(), expected, "{challenge}");
         }
     }
 }

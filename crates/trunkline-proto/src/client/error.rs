@@ -32,6 +32,8 @@ pub enum OpenError {
     Invalid(String),
     /// The server refused it with an HTTP status.
     Http(HttpError),
+    /// Nothing was found that lets us in; in words.
+    Credentials(String),
     /// The server could not be reached, or was lost on the way; in words.
     Unreachable(String),
     /// The connection ended.
@@ -56,6 +58,7 @@ impl std::fmt::Display for OpenError {
             Self::TimedOut => f.write_str("The server did not answer the handshake in time."),
             Self::Invalid(why) => write!(f, "The server's handshake breaks the protocol: {why}"),
             Self::Http(error) => error.fmt(f),
+            Self::Credentials(why) => f.write_str(why),
             Self::Unreachable(why) => write!(f, "The server cannot be reached: {why}"),
             Self::Closed { .. } => f.write_str("The server hung up during the handshake."),
         }
@@ -71,6 +74,7 @@ impl From<CallError> for OpenError {
             CallError::Peer(error) | CallError::Refused(error) => Self::Refused(error),
             CallError::Invalid(why) => Self::Invalid(why),
             CallError::Http(error) => Self::Http(error),
+            CallError::Credentials(why) => Self::Credentials(why),
             CallError::Unreachable(why) | CallError::Lost(why) => Self::Unreachable(why),
             CallError::TimedOut => Self::TimedOut,
             CallError::Cancelled | CallError::Closed => Self::Closed { probing: false },

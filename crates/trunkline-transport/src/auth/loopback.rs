@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_auth::client::browser::{Browser, Visit};
 use trunkline_auth::fetch::Pending;
+use trunkline_auth::url::fields;
 
 use super::open::{Opener, check};
 
@@ -326,23 +327,10 @@ impl Wanted {
 
 /// The state that a query names, if it names exactly one.
 fn state(query: &str) -> Option<String> {
-    let query = query.split('#').next().unwrap_or_default();
-    let mut states = query.split('&').filter_map(|it| it.strip_prefix("state="));
-    let state = states.next().and_then(decoded)?;
+    let fields = fields(query.split('#').next().unwrap_or_default());
+    let mut states = fields.into_iter().filter(|(name, _)| name == "state").map(|(_, it)| it);
+    let state = states.next()?;
     (states.next().is_none() && !state.is_empty()).then_some(state)
-}
-
-/// A value of a query as it was before it was written there.
-fn decoded(value: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut pieces = value.split('%');
-    bytes.extend(pieces.next()?.bytes());
-    for piece in pieces {
-        let code = piece.get(..2).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?;
-        bytes.push(u8::from_str_radix(code, 16).ok()?);
-        bytes.extend(piece[2..].bytes());
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn page(status: &str, text: &str) -> String {

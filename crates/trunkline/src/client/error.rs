@@ -109,6 +109,8 @@ pub enum CallError {
     Closed,
     /// The server refused the call with an HTTP status.
     Http(HttpError),
+    /// Nothing was found that lets the call in, such as a login: it was not carried out. In words.
+    Credentials(String),
     /// The server could not be reached: the call was not made. In words.
     Unreachable(String),
     /// The answer was lost on its way: whether the call was carried out is not known. In words.
@@ -244,9 +246,9 @@ impl std::error::Error for ConnectError {
 
 fn advice_over_http(error: &OpenError, url: &str) -> Option<&'static str> {
     match error {
+        // What would help has been said already.
+        OpenError::Credentials(_) => None,
         OpenError::Http(error) => match error.status {
-            // Then it was our own credentials that gave up, and they have said why.
-            401 | 403 if error.challenge.is_none() && !error.message.is_empty() => None,
             401 => Some("Give credentials, such as a header `Authorization: Bearer …`."),
             403 => Some("The credentials do not suffice, or the server lets no such client in."),
             404 | 405 => Some("Check the path of the address: often it is `/mcp` or `/sse`."),
@@ -285,6 +287,7 @@ impl From<trunkline_proto::CallError> for CallError {
             Core::Cancelled => Self::Cancelled,
             Core::Closed => Self::Closed,
             Core::Http(error) => Self::Http(error),
+            Core::Credentials(why) => Self::Credentials(why),
             Core::Unreachable(why) => Self::Unreachable(why),
             Core::Lost(why) => Self::Lost(why),
             other => Self::Invalid(other.to_string()),
@@ -320,6 +323,7 @@ impl fmt::Display for CallError {
             Self::Cancelled => f.write_str("The call was cancelled."),
             Self::Closed => f.write_str("The connection ended before the answer came."),
             Self::Http(error) => error.fmt(f),
+            Self::Credentials(why) => f.write_str(why),
             Self::Unreachable(why) => {
                 write!(f, "The server cannot be reached, so the call was not made: {why}")
             }

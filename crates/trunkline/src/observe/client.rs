@@ -159,6 +159,7 @@ impl From<&CallError> for ErrorType {
             CallError::Cancelled => Self::Cancelled,
             CallError::Closed => Self::Closed,
             CallError::Http(error) => Self::Http(error.status),
+            CallError::Credentials(_) => Self::Credentials,
             CallError::Unreachable(_) => Self::Unreachable,
             CallError::Lost(_) => Self::Lost,
             _ => Self::Other,

@@ -374,7 +374,7 @@ fn a_token_goes_to_its_server_alone() {
     let elsewhere = Target { method: "GET", url: "https://evil.example/" };
     let none = Vec::new();
     let refusal = Refused { status: 401, challenges: &[], sent: &none, times: 1 };
-    let Denied(why) = run(oauth.refused(elsewhere, refusal, None)).unwrap_err();
+    let why = run(oauth.refused(elsewhere, refusal, None)).unwrap_err().why;
     assert_eq!(why, "`https://evil.example/` is not the server of this login.");
 }
 

@@ -125,7 +125,7 @@ fn who_leaves_while_tokens_are_renewed_gives_the_new_ones_back() {
     );
     let (one, two) = (world.process(), world.process());
     let to = Target { method: "POST", url: SERVER };
-    let renews = async { one.headers(to).await.map(drop).map_err(|Denied(why)| why) };
+    let renews = async { one.headers(to).await.map(drop).map_err(|it| it.why) };
     let leaves = async { two.logout().await.map_err(words) };
     assert_eq!(run_all(vec![Box::pin(renews), Box::pin(leaves)]), [Ok(()), Ok(())]);
     assert_eq!(world.take(), None);
@@ -170,7 +170,7 @@ fn tokens_are_not_sent_where_others_can_listen() {
     assert_eq!(run(at(url).login()).unwrap_err(), AuthError::Untrusted(why.to_owned()));
     let (to, sent) = (Target { method: "POST", url }, Vec::new());
     let refusal = Refused { status: 401, challenges: &[], sent: &sent, times: 1 };
-    assert_eq!(run(at(url).refused(to, refusal, None)), Err(Denied(why.to_owned())));
+    assert_eq!(run(at(url).refused(to, refusal, None)), Err(Denied::new(why)));
     // A login that is there already is not sent either.
     let kept = check(|it| it, &first_login());
     let moved =

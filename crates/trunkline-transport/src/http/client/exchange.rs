@@ -66,10 +66,10 @@ impl Pool {
         };
         let url = address.to_string();
         let to = Target { method: asking.method.as_str(), url: &url };
-        let denied = |status| move |Denied(why)| CallError::Http(HttpError::new(status, why));
+        let denied = |it: Denied| CallError::Credentials(it.why);
         let mut times = 0;
         loop {
-            let sent = credentials.headers(to).await.map_err(denied(401))?;
+            let sent = credentials.headers(to).await.map_err(denied)?;
             for (name, value) in &sent {
                 let value = HeaderValue::from_str(value);
                 let mut value = value.map_err(|_| unspeakable(name))?;
@@ -88,15 +88,15 @@ impl Pool {
             }
             times += 1;
             if times > TRIES {
-                let why = format!("it refused the same request {TRIES} times.");
-                return Err(CallError::Http(HttpError::new(status, why)));
+                let why = format!("The server refused the same call {TRIES} times.");
+                return Err(CallError::Credentials(why));
             }
             let challenges: Vec<_> = challenges
                 .into_iter()
                 .filter_map(|it| it.to_str().ok().map(str::to_owned))
                 .collect();
             let refusal = Refused { status, challenges: &challenges, sent: &sent, times };
-            credentials.refused(to, refusal, asking.people).await.map_err(denied(status))?;
+            credentials.refused(to, refusal, asking.people).await.map_err(denied)?;
             request = self::request(route, asking, address);
         }
     }
@@ -221,8 +221,8 @@ fn is_upgrade(from: &Origin, to: &Origin) -> bool {
 }
 
 fn unspeakable(name: &str) -> CallError {
-    let why = format!("the value of `{name}` that would let the call in cannot stand in a header.");
-    CallError::Http(HttpError::new(401, why))
+    let why = format!("The value of `{name}` that would let the call in cannot stand in a header.");
+    CallError::Credentials(why)
 }
 
 fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {

@@ -7,6 +7,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use trunkline_auth::credentials::Credentials;
+use trunkline_auth::url::shown;
 
 use super::verdicts::Verdicts;
 
@@ -99,7 +100,7 @@ impl HttpTarget {
     ///         _: Refused<'a>,
     ///         _: Option<&'a People<'a>>,
     ///     ) -> Pending<'a, Result<(), Denied>> {
-    ///         Box::pin(async { Err(Denied("The badge is no good.".to_owned())) })
+    ///         Box::pin(async { Err(Denied::new("The badge is no good.")) })
     ///     }
     ///     fn nonce(&self, _: Target<'_>, _: &str) {}
     /// }
@@ -301,17 +302,6 @@ fn without_dots(path: &str) -> String {
         }
     }
     format!("/{}{query}", kept.join("/"))
-}
-
-/// A URL in a length and a shape that can be shown: queries and passwords are secrets.
-fn shown(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let separator = if scheme.is_empty() { "" } else { "://" };
-    let parts = [scheme, separator, host, path].into_iter().flat_map(str::chars);
-    parts.filter(|it| !it.is_control()).take(200).collect()
 }
 
 #[cfg(test)]

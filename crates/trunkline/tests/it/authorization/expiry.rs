@@ -39,7 +39,7 @@ impl Credentials for Fresh {
         _: Refused<'a>,
         _: Option<&'a People<'a>>,
     ) -> Pending<'a, Result<(), Denied>> {
-        Box::pin(async { Err(Denied("The token is no good.".to_owned())) })
+        Box::pin(async { Err(Denied::new("The token is no good.")) })
     }
 
     fn nonce(&self, _: Target<'_>, _: &str) {}

@@ -32,7 +32,7 @@ impl Credentials for Eager {
             people(true);
             people(false);
         }
-        Box::pin(async { Err(Denied("Nobody logs in.".to_owned())) })
+        Box::pin(async { Err(Denied::new("Nobody logs in.")) })
     }
 
     fn nonce(&self, _: Target<'_>, _: &str) {}
@@ -92,7 +92,7 @@ async fn nobody_is_asked_to_log_in_for_what_nobody_waits_for() {
     let mut office = Office::new().await;
     for (id, expected) in [(None, false), (Some(1), true)] {
         let news = office.carry(id).await.expect("it reports its end");
-        assert!(matches!(news.what, What::End(End::Failed(CallError::Http(_)))), "{news:?}");
+        assert!(matches!(news.what, What::End(End::Failed(CallError::Credentials(_)))), "{news:?}");
         assert_eq!(office.eager.0.lock().expect("nobody panics").pop(), Some(expected));
     }
 }
