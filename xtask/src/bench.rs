@@ -2,6 +2,7 @@
 
 mod build;
 mod chart;
+mod gateway;
 mod http;
 mod programs;
 mod sessions;
@@ -17,12 +18,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
         Some((name, rest)) if name == "http" => http::run(rest),
         Some((name, rest)) if name == "sessions" => sessions::run(rest),
         Some((name, rest)) if name == "build" => build::run(rest),
+        Some((name, rest)) if name == "gateway" => gateway::run(rest),
         _ => Err(format!(
-            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}",
+            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
             stdio::USAGE,
             http::USAGE,
             sessions::USAGE,
-            build::USAGE
+            build::USAGE,
+            gateway::USAGE
         )),
     }
 }

@@ -29,6 +29,7 @@ impl Revision {
 /// One `tools/call` whose id is patched in place for each use.
 pub struct Calls {
     pub revision: Revision,
+    pub tool: String,
     text: String,
     /// The text as JSON, quotes included.
     encoded: Vec<u8>,
@@ -63,7 +64,8 @@ impl Calls {
         ) + "\n";
         let line = line.into_bytes();
         let ids_at = memmem::find_iter(&line, &FIRST_ID.to_string()).collect();
-        Calls { revision, text, encoded: encoded.into(), line, ids_at, next_id: FIRST_ID }
+        let tool = tool.to_owned();
+        Calls { revision, tool, text, encoded: encoded.into(), line, ids_at, next_id: FIRST_ID }
     }
 
     /// The next call's id and line.

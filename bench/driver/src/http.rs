@@ -8,7 +8,7 @@ mod response;
 use serde_json::{Value, json};
 
 pub use self::exchange::Endpoint;
-use self::measure::{Load, Measured};
+pub use self::measure::{Load, Measured, Shape};
 use self::options::Options;
 pub use self::options::USAGE;
 use crate::amount::Amount;
@@ -27,24 +27,20 @@ fn measure(options: &Options) -> Result<(), String> {
     let mut server = cores.spawn(&options.command, options.deadline)?;
     let endpoint = Endpoint::new(server.address()?);
     let calls = Calls::new(options.revision, options.tool(), options.payload);
-    let mut load = Load::connect(&endpoint, calls, options)?;
+    let mut load = Load::connect(&endpoint, calls, options.shape())?;
     if let Amount::Time(time) = options.amount {
-        load.run(&server, Amount::Time(time / WARM_UP))?;
+        load.run(|| server.cpu(), Amount::Time(time / WARM_UP))?;
     }
-    let measured = load.run(&server, options.amount)?;
+    let measured = load.run(|| server.cpu(), options.amount)?;
     println!("{}", report(options, cores.are_two(), measured));
     drop(load);
     server.stop()
 }
 
-fn report(options: &Options, pinned: bool, measured: Measured) -> Value {
-    let per_call =
-        |time: std::time::Duration| round(time.as_secs_f64() * 1e6 / measured.calls as f64);
-    let mut latencies = measured.latencies;
-    latencies.sort_unstable();
-    let at = |share: f64| {
-        round(latencies[((latencies.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6)
-    };
+fn report(options: &Options, pinned: bool, mut measured: Measured) -> Value {
+    measured.latencies.sort_unstable();
+    let per_call = |time| measured.per_call(time);
+    let at = |share| measured.latency(share);
     json!({
         "label": options.label,
         "revision": options.revision.name(),
@@ -53,7 +49,7 @@ fn report(options: &Options, pinned: bool, measured: Measured) -> Value {
         "payload": options.payload,
         "calls": measured.calls,
         "seconds": round(measured.wall.as_secs_f64()),
-        "calls_per_s": round(measured.calls as f64 / measured.wall.as_secs_f64()),
+        "calls_per_s": measured.calls_per_s(),
         "p50_us": at(0.50),
         "p99_us": at(0.99),
         "server_cpu_us": per_call(measured.server_cpu),

@@ -3,6 +3,7 @@
 mod amount;
 mod calls;
 mod client;
+mod gateway;
 mod http;
 mod process;
 mod sessions;
@@ -17,12 +18,14 @@ fn main() -> ExitCode {
         Some("stdio") => stdio::run(words),
         Some("http") => http::run(words),
         Some("client") => client::run(words),
+        Some("gateway") => gateway::run(words),
         Some("sessions") => sessions::run(words),
         _ => Err(format!(
-            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}",
+            "Say what to measure.\n\n{}\n\n{}\n\n{}\n\n{}\n\n{}",
             stdio::USAGE,
             http::USAGE,
             client::USAGE,
+            gateway::USAGE,
             sessions::USAGE
         )),
     };

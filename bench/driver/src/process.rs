@@ -45,6 +45,22 @@ impl Cores {
         Ok(process)
     }
 
+    /// The same for a program that prints what nobody reads.
+    pub fn spawn_silent(
+        &self,
+        command: &mut Command,
+        deadline: Duration,
+    ) -> Result<Process, String> {
+        if let Some((_, theirs)) = &self.0 {
+            pin(theirs)?;
+        }
+        let process = Process::start(command.stdin(Stdio::null()), deadline)?;
+        if let Some((ours, _)) = &self.0 {
+            pin(ours)?;
+        }
+        Ok(process)
+    }
+
     /// Starts the command beside this process, which should then only wait.
     pub fn spawn_beside(&self, command: &[String], deadline: Duration) -> Result<Process, String> {
         if let Some((ours, _)) = &self.0 {
@@ -63,12 +79,15 @@ pub struct Process {
 
 impl Process {
     fn spawn(command: &[String], deadline: Duration) -> Result<Process, String> {
-        let child = Command::new(&command[0])
-            .args(&command[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("`{}` does not start: {error}.", command[0]))?;
+        let mut piped = Command::new(&command[0]);
+        piped.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Process::start(&mut piped, deadline)
+    }
+
+    fn start(command: &mut Command, deadline: Duration) -> Result<Process, String> {
+        let child = command.spawn().map_err(|error| {
+            format!("`{}` does not start: {error}.", command.get_program().display())
+        })?;
         let watchdog = watch(&child, deadline)?;
         Ok(Process { child, _watchdog: watchdog })
     }
@@ -98,16 +117,26 @@ impl Process {
 
     /// What all its living threads have used. The programs measured keep their threads for longer than a measurement.
     pub fn cpu(&self) -> Result<Duration, String> {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let unreadable = |error| format!("`{tasks}` cannot be read: {error}.");
-        let mut nanoseconds = 0;
-        for task in fs::read_dir(&tasks).map_err(unreadable)? {
-            let stat = fs::read_to_string(task.map_err(unreadable)?.path().join("schedstat"));
-            // A thread may end between the listing and the reading.
-            nanoseconds +=
-                stat.ok().and_then(|s| s.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);
+        cpu_of(self.child.id())
+    }
+
+    /// Itself and all that it has started.
+    pub fn family(&self) -> Vec<u32> {
+        let mut family = vec![self.child.id()];
+        let mut next = 0;
+        while let Some(parent) = family.get(next) {
+            let children = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten();
+            let children = children.flatten().map(|task| task.path().join("children"));
+            let text: String = children.filter_map(|path| fs::read_to_string(path).ok()).collect();
+            family.extend(text.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+            next += 1;
         }
-        Ok(Duration::from_nanos(nanoseconds))
+        family
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
     /// The memory it has resident now.
@@ -131,6 +160,17 @@ impl Process {
         signal(&self.child, Signal::TERM)?;
         self.child.wait().map(drop).map_err(|error| format!("it cannot be waited for: {error}."))
     }
+
+    /// Asks it to end, and no longer asks after a while.
+    pub fn stop_within(mut self, limit: Duration) -> Result<(), String> {
+        signal(&self.child, Signal::TERM)?;
+        let end = std::time::Instant::now() + limit;
+        while !self.has_ended() && std::time::Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+        // Dropped, it is killed if it is still there.
+        Ok(())
+    }
 }
 
 impl Drop for Process {
@@ -139,6 +179,20 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What all living threads of a process have used.
+pub fn cpu_of(pid: u32) -> Result<Duration, String> {
+    let tasks = format!("/proc/{pid}/task");
+    let unreadable = |error| format!("`{tasks}` cannot be read: {error}.");
+    let mut nanoseconds = 0;
+    for task in fs::read_dir(&tasks).map_err(unreadable)? {
+        let stat = fs::read_to_string(task.map_err(unreadable)?.path().join("schedstat"));
+        // A thread may end between the listing and the reading.
+        nanoseconds +=
+            stat.ok().and_then(|s| s.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanoseconds))
 }
 
 /// What this process has used.

@@ -1,13 +1,19 @@
 //! One file for each verb.
 
 pub(crate) mod call;
+pub(crate) mod check;
 pub(crate) mod complete;
+pub(crate) mod connect;
+pub(crate) mod doctor;
+pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod logout;
 pub(crate) mod ping;
 pub(crate) mod prompt;
 pub(crate) mod read;
+pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod welcome;
 pub(crate) mod whoami;
 

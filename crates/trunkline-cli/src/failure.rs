@@ -91,11 +91,11 @@ impl Failure {
 
     /// A call that came to nothing.
     pub(crate) fn call(stage: &str, error: &CallError, client: &Client) -> Self {
+        let is_hung_up = *error == CallError::Closed
+            || (matches!(error, CallError::Unreachable(_)) && client.is_closed());
         let (code, advice) = match error {
             CallError::TimedOut => (TIMEOUT, Some("Give it more time with `--timeout SECONDS`.")),
-            CallError::Closed => {
-                (CONNECT, Some("Run the command in a terminal to see why it ends."))
-            }
+            _ if is_hung_up => (CONNECT, Some("Run the command in a terminal to see why it ends.")),
             CallError::Unreachable(_) => {
                 (CONNECT, Some("Check the address, and that the server is running."))
             }
@@ -117,7 +117,7 @@ impl Failure {
         Self {
             advice: advice.map(str::to_owned),
             stderr: lines(client.stderr()),
-            is_hung_up: *error == CallError::Closed,
+            is_hung_up,
             is_denied: matches!(error, CallError::Credentials(_)),
             status: if let CallError::Http(it) = error { Some(it.status) } else { None },
             peer: if let CallError::Peer(it) = error { Some(it.clone().into()) } else { None },

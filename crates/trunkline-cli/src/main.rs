@@ -12,6 +12,7 @@ mod json;
 mod logins;
 mod output;
 mod secret;
+mod state;
 mod target;
 mod usage;
 
@@ -35,6 +36,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serves the servers of a catalog behind one door; without a command, this is what runs.
+    Serve(cmd::serve::Args),
+    /// Shows what this program can do, on its own demo server.
+    Tour,
     /// Serves a built-in server that shows every feature, over stdin and stdout or over HTTP.
     Demo(demo::Args),
     /// Lists what a server offers.
@@ -55,13 +60,23 @@ enum Command {
     Logout(cmd::logout::Args),
     /// Shows who is logged in where.
     Whoami(cmd::whoami::Args),
+    /// Checks a catalog of servers.
+    Check(cmd::check::Args),
+    /// Prints the JSON Schema of catalogs.
+    Schema(cmd::schema::Args),
+    /// Takes servers over from the settings of other programs.
+    Import(cmd::import::Args),
+    /// Puts the gateway into the settings of another program, or takes it out again.
+    Connect(cmd::connect::Args),
+    /// Goes through everything that a call depends on, and says what is wrong.
+    Doctor(cmd::doctor::Args),
 }
 
 impl Command {
     /// Whether the output is for a program.
     fn is_json(&self) -> bool {
         match self {
-            Self::Demo(_) => false,
+            Self::Demo(_) | Self::Serve(_) | Self::Tour => false,
             Self::List(args) => args.target.json,
             Self::Call(args) => args.target.json,
             Self::Read(args) => args.target.json,
@@ -71,6 +86,11 @@ impl Command {
             Self::Login(args) => args.json,
             Self::Logout(args) => args.json,
             Self::Whoami(args) => args.json,
+            Self::Check(args) => args.json,
+            Self::Schema(_) => true,
+            Self::Import(args) => args.json,
+            Self::Connect(_) => false,
+            Self::Doctor(args) => args.json,
         }
     }
 }
@@ -82,7 +102,18 @@ fn main() -> ExitCode {
     };
     let screen = Screen::new(cli.color);
     let is_json = cli.command.as_ref().is_some_and(Command::is_json);
+    let serve = |args| {
+        cmd::serve::run(args).map(|()| ExitCode::SUCCESS).map_err(|error| {
+            match error.is::<Failure>() {
+                true => error,
+                false => Failure::serving(&error).into(),
+            }
+        })
+    };
     let outcome = match cli.command {
+        // The gateway has a runtime of its own, and ends in good order.
+        None => serve(cmd::serve::Args::default()),
+        Some(Command::Serve(args)) => serve(args),
         // The demo has a runtime of its own, and starts nothing that could be left behind.
         Some(Command::Demo(args)) => demo::run(args)
             .map(|()| ExitCode::SUCCESS)
@@ -97,8 +128,10 @@ fn main() -> ExitCode {
 
 async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCode> {
     match command {
-        None => cmd::welcome::run(screen).await,
-        Some(Command::Demo(_)) => unreachable!("it has been served already"),
+        Some(Command::Tour) => cmd::welcome::run(screen).await,
+        None | Some(Command::Demo(_) | Command::Serve(_)) => {
+            unreachable!("it has been served already")
+        }
         Some(Command::List(args)) => cmd::list::run(args, screen).await,
         Some(Command::Call(args)) => cmd::call::run(args, screen).await,
         Some(Command::Read(args)) => cmd::read::run(args, screen).await,
@@ -108,6 +141,11 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
         Some(Command::Login(args)) => cmd::login::run(*args, screen).await,
         Some(Command::Logout(args)) => cmd::logout::run(args, screen).await,
         Some(Command::Whoami(args)) => cmd::whoami::run(args, screen).await,
+        Some(Command::Check(args)) => cmd::check::run(args, screen).await,
+        Some(Command::Schema(args)) => cmd::schema::run(args, screen).await,
+        Some(Command::Import(args)) => cmd::import::run(args, screen).await,
+        Some(Command::Connect(args)) => cmd::connect::run(args, screen).await,
+        Some(Command::Doctor(args)) => cmd::doctor::run(args, screen).await,
     }
 }
 

@@ -1,3 +1,122 @@
 //! A file → what runs.
+//!
+//! `file` reads text into a tree with places, `check` makes a [`plan::Plan`] of it or tells all that
+//! is wrong, `diff` compares two plans, `watch` tells when the file has changed.
 
+mod check;
+mod diff;
+mod expand;
+mod fault;
+mod file;
+mod keys;
 pub mod plan;
+mod schema;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use self::check::may_listen;
+pub use self::diff::{Change, Diff, diff};
+pub use self::expand::{Env, Process};
+pub(crate) use self::fault::nearest;
+pub use self::fault::{Fault, Faults};
+use self::plan::{Plan, Reach, ServerPlan};
+pub use self::schema::schema;
+pub use self::watch::Watch;
+
+/// A catalog that was found good.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What runs.
+    pub plan: Plan,
+    /// What is odd about the file.
+    pub warnings: Vec<Fault>,
+    /// The files that values of it came from, beside itself.
+    pub files: BTreeSet<PathBuf>,
+}
+
+/// Reads a catalog. `origin` is the file that the text is from: messages name it, and paths are
+/// relative to its folder.
+///
+/// ```
+/// use trunkline_gateway::catalog::{Process, load};
+///
+/// let text = "mcpServers: { time: { command: uvx, args: [mcp-server-time] } }";
+/// let loaded = load(text, "trunkline.yaml".as_ref(), &Process).unwrap();
+/// assert!(loaded.plan.servers.contains_key("time"));
+///
+/// let faults = load("mcpServers: { time: {} }", "trunkline.yaml".as_ref(), &Process).unwrap_err();
+/// assert!(faults.to_string().starts_with("trunkline.yaml:1:21: mcpServers.time: There is neither"));
+/// ```
+///
+/// # Errors
+///
+/// All that is wrong, at once.
+pub fn load(text: &str, origin: &Path, env: &dyn Env) -> Result<Loaded, Faults> {
+    let faults = |faults, warnings| Faults { file: origin.to_owned(), faults, warnings };
+    let document = match file::read(text) {
+        Ok(document) => document,
+        Err(it) => {
+            let fault = Fault {
+                path: String::new(),
+                line: it.at.line,
+                column: it.at.column,
+                message: it.message,
+                suggestion: it.suggestion,
+                excerpt: it.excerpt,
+                shows: false,
+            };
+            return Err(faults(vec![fault], Vec::new()));
+        }
+    };
+    // Programs may run elsewhere, so that what is relative to us would not be found.
+    let whole = std::path::absolute(origin).unwrap_or_else(|_| origin.to_owned());
+    let base = whole.parent().unwrap_or(Path::new("/"));
+    let checked = check::check(&document, base, env);
+    if !checked.faults.is_empty() {
+        return Err(faults(checked.faults, checked.warnings));
+    }
+    let check::Checked { plan, warnings, files, .. } = checked;
+    Ok(Loaded { plan, warnings, files })
+}
+
+/// Reads a catalog from a file, with the environment of this process.
+///
+/// # Errors
+///
+/// That the file cannot be read, or all that is wrong with it.
+pub fn load_file(path: &Path) -> Result<Loaded, Faults> {
+    match watch::read_text(path, file::LARGEST as u64) {
+        Ok(text) => load(&text, path, &Process),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+/// A catalog with one server, a program that is called `demo`.
+pub fn built_in(command: Vec<String>) -> Plan {
+    let mut words = command.into_iter();
+    let mut server = ServerPlan::stdio("demo", words.next().unwrap_or_default());
+    if let Reach::Stdio { args, .. } = &mut server.reach {
+        args.extend(words);
+    }
+    Plan { servers: [("demo".to_owned(), Arc::new(server))].into(), ..Plan::default() }
+}
+
+/// A file that cannot be read, told like one that is wrong.
+fn unreadable(path: &Path, error: &std::io::Error) -> Faults {
+    let fault = Fault {
+        path: String::new(),
+        line: 1,
+        column: 1,
+        message: format!("The file cannot be read: {error}."),
+        suggestion: Some("Check its path, and who may read it.".to_owned()),
+        excerpt: None,
+        shows: false,
+    };
+    Faults { file: path.to_owned(), faults: vec![fault], warnings: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;

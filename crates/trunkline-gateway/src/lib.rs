@@ -4,5 +4,40 @@
 
 #![forbid(unsafe_code)]
 
+mod able;
+pub mod admin;
+mod approve;
+mod automatic;
+mod cache;
+mod caller;
+mod calls;
 pub mod catalog;
+pub mod certificates;
+pub mod clients;
+mod face;
 pub mod failure;
+mod forward;
+mod front;
+mod gate;
+mod gateway;
+mod hold;
+mod line;
+pub mod logs;
+pub mod merge;
+pub mod metrics;
+mod operate;
+mod park;
+pub mod policy;
+pub mod pool;
+mod seal;
+mod search;
+mod server;
+mod subscriptions;
+mod tasks;
+mod trail;
+mod upstream;
+
+pub use face::Selector;
+pub use front::Front;
+pub use operate::Operation;
+pub use gateway::{Found, Gateway, Logins, Settings};

@@ -8,6 +8,7 @@ mod error;
 mod heard;
 #[cfg(feature = "http")]
 pub mod http;
+mod owner;
 mod probe;
 mod rounds;
 mod undelivered;
@@ -30,7 +31,7 @@ use crate::input_required::{Round, missing_capability};
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
     Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
-    checked,
+    Via, checked,
 };
 
 pub use config::{Config, Opened, Start};
@@ -61,6 +62,8 @@ pub struct Client {
     is_http: bool,
     /// The revision of the session that a new one is to replace.
     renewing: Option<Revision>,
+    /// Until when the server may still be at work on a call that was given up.
+    aftermath: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -82,6 +85,8 @@ struct Waiting {
     params: Option<Object>,
     /// Whether it may come back with questions.
     may_ask: bool,
+    /// Whether those go to whoever made the call, as they are.
+    relays: bool,
     /// What goes with those.
     attached: Attached,
     /// How often in a row it was sent again because its answer was lost.
@@ -99,8 +104,8 @@ struct Waiting {
 /// Where a question came from.
 #[derive(Debug)]
 enum Origin {
-    /// A request of the server.
-    Wire,
+    /// A request of the server, and the call of ours during which it came, if that is known.
+    Wire { during: Option<Ticket> },
     /// An entry of an `input_required` result.
     Round { ticket: Ticket, name: String },
 }
@@ -148,6 +153,7 @@ impl Client {
             noise: 0,
             is_http,
             renewing: None,
+            aftermath: None,
         };
         client.open_by = now + client.config.bounds.open;
         let is_old =
@@ -195,15 +201,15 @@ impl Client {
         self.noise
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, now: Instant) {
+    fn on_incoming(&mut self, incoming: Incoming, via: Via, now: Instant) {
         match incoming {
-            Incoming::One(message) => self.on_message(message, now),
+            Incoming::One(message) => self.on_message(message, via, now),
             // A server of 2025-03-26 may send arrays; each element stands for itself.
             Incoming::Batch(items) => {
                 // One line is bounded by its length, so an array is read to its end.
                 for item in items {
                     match item {
-                        Ok(message) => self.on_message(message, now),
+                        Ok(message) => self.on_message(message, via, now),
                         Err(malformed) => self.on_malformed(&malformed, now),
                     }
                 }
@@ -212,13 +218,17 @@ impl Client {
         }
     }
 
-    fn on_message(&mut self, message: Message, now: Instant) {
+    fn on_message(&mut self, message: Message, via: Via, now: Instant) {
         match message {
             Message::Response { id: Some(id), outcome } => self.on_response(&id, outcome, now),
             // An error without an id answers nothing we could name.
             Message::Response { id: None, .. } => self.noise += 1,
-            Message::Request { id, method, params } => self.on_request(id, &method, params, now),
-            Message::Notification { method, params } => self.on_notification(&method, params, now),
+            Message::Request { id, method, params } => {
+                self.on_request(id, &method, params, via, now);
+            }
+            Message::Notification { method, params } => {
+                self.on_notification(&method, params, via, now);
+            }
         }
     }
 
@@ -266,7 +276,7 @@ impl Client {
     }
 
     /// A request of the server: only before 2026-07-28, and only what we declared.
-    fn on_request(&mut self, id: Id, method: &str, params: Params, now: Instant) {
+    fn on_request(&mut self, id: Id, method: &str, params: Params, via: Via, now: Instant) {
         let revision = match &self.phase {
             Phase::Open { facts, .. } if facts.revision.era() == Era::Stateful => facts.revision,
             // Only a server of the old era asks anything, and it may ping before it is asked.
@@ -288,7 +298,8 @@ impl Client {
                     let message = "This client did not declare that it can be asked this way.";
                     Err(ErrorObject::invalid_params(message))
                 } else if self.calls.len() < self.config.bounds.in_flight {
-                    return self.open_call(id, Origin::Wire, row.name, params, revision, now);
+                    let origin = Origin::Wire { during: self.owner(via, &params, now) };
+                    return self.open_call(id, origin, row.name, params, revision, now);
                 } else {
                     Err(ErrorObject::internal("overloaded", "Too many questions are open."))
                 }
@@ -313,7 +324,7 @@ impl Client {
         let row = row.expect("the callers pass names out of the table");
         let key = self.calls.next_key();
         let attached = match &origin {
-            Origin::Wire => None,
+            Origin::Wire { during } => during.and_then(|it| self.asked.by_ticket(it)),
             Origin::Round { ticket, .. } => self.asked.by_ticket(*ticket),
         };
         let attached = attached.map(|it| it.with.attached.clone()).unwrap_or_default();
@@ -332,7 +343,7 @@ impl Client {
         // that the server may be asking for.
         let mut clock = Clock::start(self.config.bounds.call, now);
         clock.hold();
-        if matches!(origin, Origin::Wire) {
+        if matches!(origin, Origin::Wire { .. }) {
             self.asked.clocks().for_each(Clock::hold);
         }
         self.calls.add(OpenCall {
@@ -350,7 +361,7 @@ impl Client {
     fn on_finished(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
         let Some(open) = self.calls.close(call) else { return };
         match open.with {
-            Origin::Wire => {
+            Origin::Wire { .. } => {
                 self.send(Message::Response { id: Some(open.id), outcome });
                 self.resume_calls(now);
             }
@@ -360,7 +371,7 @@ impl Client {
 
     /// Once the server's last question is answered, it owes us its own answers again.
     fn resume_calls(&mut self, now: Instant) {
-        if self.calls.iter().any(|it| matches!(it.with, Origin::Wire)) {
+        if self.calls.iter().any(|it| matches!(it.with, Origin::Wire { .. })) {
             return;
         }
         for sent in self.asked.iter_mut().filter(|it| it.with.round.is_none()) {
@@ -394,14 +405,18 @@ impl Client {
         // What is heard of a subscription is not progress.
         let wants_progress = ask.wants_progress && row.name != "subscriptions/listen";
         let may_repeat = self.is_http && undelivered::may_repeat(row.name, facts.revision.era());
+        let is_kept = (may_ask && !ask.relays) || may_repeat || row.name == "tasks/result";
+        // Whoever relays sends the answers to the questions of a round that was here before.
+        let is_answer = ask.relays && (ANSWERS.iter().any(|it| ask.params.get(it).is_some()));
         let waiting = Waiting {
-            params: (may_ask || may_repeat).then(|| ask.params.clone()),
+            params: is_kept.then(|| ask.params.clone()),
             may_ask,
+            relays: ask.relays,
             attached: ask.attached,
             repeats: 0,
             is_heard: false,
             wants_progress,
-            rounds: 0,
+            rounds: u32::from(is_answer),
             round: None,
             due: None,
         };
@@ -409,7 +424,7 @@ impl Client {
         let timing = ask.timing.unwrap_or(self.config.bounds.call);
         let clock = (row.name != "subscriptions/listen").then(|| Clock::start(timing, now));
         let mut clock = clock;
-        if self.calls.iter().any(|it| matches!(it.with, Origin::Wire)) {
+        if self.calls.iter().any(|it| matches!(it.with, Origin::Wire { .. })) {
             clock.iter_mut().for_each(Clock::hold);
         }
         let id = self.asked.next_id();
@@ -427,15 +442,16 @@ impl Client {
         if progress {
             more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
         }
-        add_meta(&mut params, more);
+        add_meta(&mut params, more, &THEIRS);
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
         self.send(Message::Request { id: Id::Number(id), method, params });
     }
 
-    fn cancel(&mut self, ticket: Ticket, reason: &str) {
+    fn cancel(&mut self, ticket: Ticket, reason: &str, now: Instant) {
         let Some(sent) = self.asked.settle_ticket(ticket) else { return };
         self.drop_round(ticket);
         if sent.with.round.is_none() {
+            self.gave_up(now);
             self.send(cancelled(sent.id, reason));
         }
     }
@@ -445,6 +461,7 @@ impl Client {
         for late in self.asked.expire(now) {
             self.drop_round(late.ticket);
             if late.with.round.is_none() {
+                self.gave_up(now);
                 self.send(cancelled(late.id, "No answer in time."));
             }
             self.settle(late.ticket, Err(CallError::TimedOut));
@@ -453,7 +470,7 @@ impl Client {
             self.out.push_back(Output::Abandon(late.key));
             let error = ErrorObject::internal("timeout", "Nobody answered the question in time.");
             match late.with {
-                Origin::Wire => {
+                Origin::Wire { .. } => {
                     self.send(Message::error(late.id, error));
                     self.resume_calls(now);
                 }
@@ -506,10 +523,10 @@ impl Client {
 impl Conversation for Client {
     fn handle(&mut self, input: Input, now: Instant) {
         match input {
-            Input::Received(incoming, _) => self.on_incoming(incoming, now),
+            Input::Received(incoming, via) => self.on_incoming(incoming, via, now),
             Input::Finished { call, outcome } => self.on_finished(call, outcome, now),
             Input::Ask(ask) => self.on_ask(ask, now),
-            Input::Cancel(ticket) => self.cancel(ticket, "Nobody waits any more."),
+            Input::Cancel(ticket) => self.cancel(ticket, "Nobody waits any more.", now),
             Input::Notify { method, params } => {
                 let known = self
                     .opened()
@@ -562,3 +579,9 @@ impl Conversation for Client {
         !self.asked.is_empty() || self.opened().is_none()
     }
 }
+
+/// What a call may say of itself in `_meta` instead of us: of whom it is, and what that one can be
+/// asked and wants to hear.
+const THEIRS: [&str; 3] = [meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
+/// The parameters that bring a call its answers.
+const ANSWERS: [&str; 2] = ["inputResponses", "requestState"];

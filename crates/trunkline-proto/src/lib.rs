@@ -119,7 +119,8 @@ pub trait Conversation {
 pub struct CallKey(pub u64);
 
 /// The way a message came, and the way its answer goes: over HTTP each POST is one; a pipe is one
-/// as a whole.
+/// as a whole. Where a client hears something on the stream of a POST of its own, the number is the
+/// id of the request that it posted.
 /// ```
 /// # use trunkline_proto::{Input, Via}; use trunkline_wire::jsonrpc::Incoming;
 /// let text = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -398,7 +399,8 @@ pub enum Utterance {
 /// let mut client = Client::new(config, Instant::now());
 /// let (ticket, method, params) = (Ticket(7), "tools/list".into(), Object::default());
 /// let (during, timing, attached) = (None, None, Attached::default());
-/// let ask = Ask { ticket, during, method, params, wants_progress: false, timing, attached };
+/// let (wants_progress, relays) = (false, false);
+/// let ask = Ask { ticket, during, method, params, wants_progress, timing, attached, relays };
 /// client.handle(Input::Ask(ask), Instant::now());
 /// let last = std::iter::from_fn(|| client.poll()).last();
 /// assert!(matches!(last, Some(Output::Settled { ticket: Ticket(7), .. })), "it is too early");
@@ -417,9 +419,11 @@ pub struct Ask {
     pub wants_progress: bool,
     /// How long to wait; the conversation's own bounds if absent.
     pub timing: Option<Timing>,
-    /// What is attached to the questions of the peer that belong to it, where the revision tells
-    /// which ones do.
+    /// What is attached to the questions of the peer that belong to it, as far as that can be told.
     pub attached: Attached,
+    /// Whether an answer that asks back (`input_required`) is handed on as it is, instead of
+    /// having its questions answered here.
+    pub relays: bool,
 }
 
 /// How long an answer may take.
@@ -543,13 +547,13 @@ pub enum CallError {
     TimedOut,
     /// Given up on this side.
     Cancelled,
-    /// The connection ended first.
+    /// The connection ended before the answer came: whether the call was carried out is not known.
     Closed,
     /// The server refused it with an HTTP status.
     Http(client::HttpError),
     /// Nothing was found that lets the call in: it was not carried out. In words.
     Credentials(String),
-    /// The server could not be reached: the call was not made. In words.
+    /// The server could not be reached, or the connection had ended: the call was not made. In words.
     Unreachable(String),
     /// The answer was lost on its way: whether the call was carried out is not known. In words.
     Lost(String),

@@ -229,15 +229,18 @@ impl<T> Asked<T> {
     }
 }
 
-/// Adds members to the `_meta` of some parameters; they win over what stands there.
-pub(crate) fn add_meta(params: &mut Object, more: Object) {
+/// Adds members to the `_meta` of some parameters; they win over what stands there, but for those
+/// in `except`.
+pub(crate) fn add_meta(params: &mut Object, more: Object, except: &[&str]) {
     if more.is_empty() {
         return;
     }
     let meta = match params.get("_meta").and_then(|it| Object::parse(it.get()).ok()) {
         Some(mut meta) => {
             for (name, value) in more.iter() {
-                meta.set(name.to_owned(), value.clone());
+                if !except.contains(&name) || meta.get(name).is_none() {
+                    meta.set(name.to_owned(), value.clone());
+                }
             }
             meta
         }

@@ -27,9 +27,7 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use crate::input_required::missing_capability;
 use crate::pending::cancelled;
-use crate::{
-    Ask, Bounds, CallError, CallKey, Change, Conversation, Heard, Input, Output, Utterance, Via,
-};
+use crate::{Ask, Bounds, CallError, CallKey, Change, Conversation, Input, Output, Utterance, Via};
 use shared::{Asking, From, Shared};
 
 pub use memo::{Known, Memo};
@@ -291,8 +289,10 @@ impl Server {
                 }
             }
             "notifications/initialized" => {
-                if let Some(session) = &mut self.session {
-                    session.ready = true;
+                if let Some(session) = &mut self.session
+                    && !std::mem::replace(&mut session.ready, true)
+                {
+                    self.shared.tell("notifications/initialized", params);
                 }
             }
             "notifications/progress" => {
@@ -308,8 +308,7 @@ impl Server {
                 if let Some(row) = method::find(method, Sender::Client, session.revision)
                     && row.kind == Kind::Notification
                 {
-                    let heard = Heard { ticket: None, method: row.name, params };
-                    self.shared.out.push_back(Output::Heard(heard));
+                    self.shared.tell(row.name, params);
                 }
             }
         }

@@ -71,11 +71,12 @@ pub fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> Su
     filter
 }
 
-/// The first message of a subscription.
-pub(crate) fn acknowledged(id: &Id, honoured: &SubscriptionFilter) -> Message {
+/// What the first message of a subscription says.
+pub(crate) fn acknowledgement(id: &Id, honoured: &SubscriptionFilter) -> Object {
     let mut params = Object::default();
     params.set("notifications", Json::of(honoured));
-    tagged("notifications/subscriptions/acknowledged", params, id)
+    params.set("_meta", tag(id));
+    params
 }
 
 /// The last messages of a subscription that the server ends. The cancellation goes first: once the

@@ -1,11 +1,13 @@
 //! What trunkline's own tests share.
 //!
 //! [`transcript`] reads a conversation written as text, [`oracle`] says whether a message is one
-//! that its revision's JSON Schema allows, [`fault`] runs a server that misbehaves on purpose,
+//! that its revision's JSON Schema allows, [`fault`] runs a server that misbehaves on purpose, [`fake`] one
+//! that writes down what happens to it,
 //! `peer` (a feature) is a client that follows a script, and `http` (another) one that knows HTTP.
 
 #![forbid(unsafe_code)]
 
+pub mod fake;
 pub mod fault;
 #[cfg(feature = "http")]
 pub mod http;

@@ -7,8 +7,9 @@
 //! done KEY RESULT                          the handler of call KEY is done
 //! fail KEY CODE MESSAGE                    … with an error
 //! say KEY progress|log JSON                it speaks while it works
-//! ask TICKET [during KEY] [within TIME] [loudly] METHOD [PARAMS]
-//!                                          we call the peer (loudly: with progress)
+//! ask TICKET [during KEY] [within TIME] [loudly] [relaying] METHOD [PARAMS]
+//!                                          we call the peer (loudly: with progress; relaying:
+//!                                          its questions are for whoever calls)
 //! drop TICKET                              nobody waits for that call any more
 //! changed tools|prompts|resources|URI      something peers may listen to
 //! changed task JSON JSON | changed elicitation ID
@@ -67,6 +68,7 @@ pub struct Asking {
     pub during: Option<u64>,
     pub within: Option<Duration>,
     pub loudly: bool,
+    pub relaying: bool,
     pub method: String,
     pub params: Option<String>,
 }
@@ -173,9 +175,13 @@ impl Step {
             Some(rest) => (true, rest),
             None => (false, rest),
         };
+        let (relaying, rest) = match rest.strip_prefix("relaying ") {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
         let (method, params) = split(rest);
         let (method, params) = (method.to_owned(), text(params)?);
-        Some(Self::Ask(Asking { ticket, during, within, loudly, method, params }))
+        Some(Self::Ask(Asking { ticket, during, within, loudly, relaying, method, params }))
     }
 
     /// Whether this is something that happens to the conversation, not something it does.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use trunkline_proto::CallError;
 use trunkline_proto::client::{Client, Config, OpenError, Opened};
@@ -46,6 +47,8 @@ pub struct Connection {
     voice: Voice,
     opened: Arc<Opened>,
     driving: JoinHandle<()>,
+    /// Closed when nothing drives the conversation any more.
+    ended: watch::Receiver<()>,
     /// Whether the server has to be told that it is over: over HTTP, where it would not notice.
     says_goodbye: bool,
 }
@@ -80,10 +83,10 @@ impl Connection {
         let mut driver = Driver::new(core, handler, stream, Some(framing), limits);
         let (voice, opened) = (driver.voice(), driver.on_opened());
         // However the conversation ends, the calls in it learn of it; there is nobody else to tell.
-        let driving = tokio::spawn(async move { drop(driver.run().await) });
+        let (driving, ended) = spawn(async move { drop(driver.run().await) });
         let stop = StopOnDrop(Some(driving));
         let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
-        Ok(Self { voice, opened, driving: stop.keep(), says_goodbye: false })
+        Ok(Self { voice, opened, driving: stop.keep(), ended, says_goodbye: false })
     }
 
     /// Shakes hands over HTTP: first in the newest way, then in the older ones.
@@ -117,10 +120,10 @@ impl Connection {
     ) -> Result<Self, OpenError> {
         let mut driver = HttpDriver::new(config, handler, target, limits)?;
         let (voice, opened) = (driver.voice(), driver.on_opened());
-        let driving = tokio::spawn(driver.run());
+        let (driving, ended) = spawn(driver.run());
         let stop = StopOnDrop(Some(driving));
         let opened = opened.await.unwrap_or(Err(OpenError::Closed { probing: false }))?;
-        Ok(Self { voice, opened, driving: stop.keep(), says_goodbye: true })
+        Ok(Self { voice, opened, driving: stop.keep(), ended, says_goodbye: true })
     }
 
     /// What the handshake found out.
@@ -232,6 +235,38 @@ impl Connection {
         self.voice.is_closed()
     }
 
+    /// Is ready when the conversation is over, whoever ended it: no call can be made then, and those
+    /// that were open have failed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trunkline_proto::{client, server};
+    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
+    /// # use trunkline_transport::{voice::*, Limits};
+    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
+    /// # let core = server::Server::new(config);
+    /// # let (near, far) = memory::pair();
+    /// # let driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
+    /// # let server = tokio::spawn(driver.run());
+    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
+    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
+    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
+    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
+    /// # let connection = opening.await.unwrap();
+    /// let ended = connection.ended();
+    /// server.abort();
+    /// ended.await;
+    /// assert!(connection.is_closed());
+    /// # }
+    /// ```
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let mut ended = self.ended.clone();
+        async move { while ended.changed().await.is_ok() {} }
+    }
+
     /// Hangs up in good order: everything said so far is written first.
     ///
     /// ```
@@ -270,6 +305,20 @@ impl Drop for Connection {
             false => self.driving.abort(),
         }
     }
+}
+
+/// Has a conversation drive itself. What comes with it is closed once that has stopped, for
+/// whatever reason.
+fn spawn(
+    driving: impl Future<Output = ()> + Send + 'static,
+) -> (JoinHandle<()>, watch::Receiver<()>) {
+    let (tell, ended) = watch::channel(());
+    let driving = tokio::spawn(async move {
+        // Declared first, so that it goes last.
+        let _tell = tell;
+        driving.await;
+    });
+    (driving, ended)
 }
 
 /// Ends a handshake that nobody waits for any more.

@@ -398,6 +398,10 @@ where
     }
 
     fn grant(&mut self, wish: Wish) {
+        // Nothing more is read, so nothing could be answered.
+        if self.reader.is_none() && matches!(wish, Wish::Ask(..)) {
+            return wish.refuse();
+        }
         if let Some(input) = self.asked.grant(wish) {
             self.core.handle(input, now());
         }
@@ -487,7 +491,7 @@ where
 
     fn deliver(&mut self, heard: Heard) {
         if let Some(heard) = self.asked.deliver(heard) {
-            guarded_heard(&*self.handler, heard);
+            guarded_heard(&*self.handler, heard, &self.voice);
         }
     }
 

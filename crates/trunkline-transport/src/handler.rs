@@ -51,7 +51,10 @@ pub trait Handler: Send + Sync + 'static {
     /// ```
     fn call(&self, call: Call, voice: &Voice) -> Answer;
 
-    /// The peer sent a notification.
+    /// The peer sent a notification, in the conversation that `voice` speaks into. A server is also
+    /// told of what needed no handler's answer but may need its doing, once it is answered:
+    /// `resources/subscribe` and `resources/unsubscribe` with their `uri`, and
+    /// `subscriptions/listen` with what was agreed on as `notifications`.
     ///
     /// ```
     /// # use trunkline_proto::{Attached, Call, Heard};
@@ -65,15 +68,16 @@ pub trait Handler: Send + Sync + 'static {
     ///     fn call(&self, call: Call, voice: &Voice) -> Answer {
     ///         Nobody.call(call, voice)
     ///     }
-    ///     fn heard(&self, _: Heard) {
+    ///     fn heard(&self, _: Heard, _: &Voice) {
     ///         self.0.fetch_add(1, Ordering::Relaxed);
     ///     }
     /// }
     /// let (counts, method) = (Counts(AtomicU32::new(0)), "notifications/roots/list_changed");
-    /// counts.heard(Heard { ticket: None, method, params: Object::default() });
+    /// let heard = Heard { ticket: None, method, params: Object::default() };
+    /// counts.heard(heard, &Voice::unheard());
     /// assert_eq!(counts.0.into_inner(), 1);
     /// ```
-    fn heard(&self, _heard: Heard) {}
+    fn heard(&self, _heard: Heard, _voice: &Voice) {}
 
     /// A conversation begins whose peer may want to hear of changes: tell them to `voice` until
     /// what is returned is dropped. `attached` is what came with the request that began it.
@@ -288,9 +292,9 @@ pub(crate) fn begin(
 }
 
 /// Tells the handler of a notification; if it panics, the conversation goes on.
-pub(crate) fn guarded_heard(handler: &impl Handler, heard: Heard) {
+pub(crate) fn guarded_heard(handler: &impl Handler, heard: Heard, voice: &Voice) {
     // The panic has been reported on stderr, and nobody waits for an answer.
-    let _ = catch_unwind(AssertUnwindSafe(|| handler.heard(heard)));
+    let _ = catch_unwind(AssertUnwindSafe(|| handler.heard(heard, voice)));
 }
 
 /// What a caller hears of a panic. Its own text went to stderr and is nobody else's business.

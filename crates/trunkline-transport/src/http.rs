@@ -12,6 +12,7 @@ mod exchange;
 mod expiry;
 #[cfg(feature = "auth")]
 mod gate;
+mod listener;
 mod post;
 mod pulse;
 mod response;
@@ -19,7 +20,13 @@ mod serve;
 mod session;
 mod sessions;
 mod sse;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use body::HttpBody;
 pub use endpoint::{Endpoint, Page, Settings};
+pub use listener::Listener;
+pub use response::{plain, refuse};
 pub use serve::{Answers, bind, serve};
+#[cfg(feature = "tls")]
+pub use tls::Tls;

@@ -37,6 +37,7 @@ pub mod handler;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod limits;
+pub mod listeners;
 pub mod memory;
 pub mod stdio;
 pub mod voice;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
@@ -46,6 +46,8 @@ struct Inner {
     /// Room for wishes. Closed with the conversation.
     room: Semaphore,
     tickets: AtomicU64,
+    /// Given out when somebody asks for it, so that most conversations cost none.
+    number: OnceLock<u64>,
     /// Whether it ends with the one request it was begun for.
     is_of_one_request: bool,
 }
@@ -71,6 +73,15 @@ pub(crate) enum Wish {
     Ask(Ask, Reply),
     Change(Change),
     Notify(&'static str, Object),
+}
+
+impl Wish {
+    /// Nobody will grant it: whoever asks learns that the call was not made.
+    pub(crate) fn refuse(self) {
+        if let Self::Ask(_, reply) = self {
+            let _ = reply.outcome.send(Err(over()));
+        }
+    }
 }
 
 /// What does not wait until the peer reads again.
@@ -119,15 +130,17 @@ impl Asked {
         Some(self.0.swap_remove(at).1)
     }
 
-    /// Tells whoever waits for the call it is about, or gives it back.
+    /// Tells whoever waits for the call it is about. Gives back what the handler has to hear.
     pub(crate) fn deliver(&self, heard: Heard) -> Option<Heard> {
         let owner = self.0.iter().find(|(ticket, _)| heard.ticket == Some(*ticket));
         let Some(heard_by) = owner.and_then(|(_, reply)| reply.heard.as_ref()) else {
             return Some(heard);
         };
+        // What is logged during a call is for those who listen to the whole conversation as well.
+        let everyone = (heard.method == "notifications/message").then(|| heard.clone());
         // When it is full, what comes then is dropped.
         let _ = heard_by.try_send(heard);
-        None
+        everyone
     }
 }
 
@@ -154,12 +167,15 @@ pub struct Request {
     pub params: Object,
     /// How long to wait; the conversation's own bounds if absent.
     pub timing: Option<Timing>,
-    /// Where to put progress and, for a subscription, its notifications. When it is full, what
-    /// comes then is dropped.
+    /// Where to put progress, for a subscription its notifications, and what is logged meanwhile as
+    /// far as it can be told to belong to this call; the last is told to the handler too. When it
+    /// is full, what comes then is dropped.
     pub heard: Option<mpsc::Sender<Heard>>,
-    /// What is attached to the questions of the peer that belong to it, where the revision tells
-    /// which ones do.
+    /// What is attached to the questions of the peer that belong to it, as far as that can be told.
     pub attached: Attached,
+    /// Whether an answer that asks back (`input_required`) is handed on as it is, instead of
+    /// having its questions answered by the handler.
+    pub relays: bool,
 }
 
 impl Request {
@@ -180,6 +196,7 @@ impl Request {
             timing: None,
             heard: None,
             attached: Attached::default(),
+            relays: false,
         }
     }
 }
@@ -200,6 +217,7 @@ impl Voice {
             unsaid: Mutex::default(),
             room: Semaphore::new(queue),
             tickets: AtomicU64::new(0),
+            number: OnceLock::new(),
             is_of_one_request,
         });
         (Self(Arc::clone(&inner)), Ears(inner))
@@ -233,7 +251,9 @@ impl Voice {
         self.0.wish(Wish::Say(call, what)).await;
     }
 
-    /// Calls the peer. Dropping the future cancels the call.
+    /// Calls the peer. Dropping the future cancels the call. A call that was not made because the
+    /// conversation is over fails with [`CallError::Unreachable`]; one that was made, and whose
+    /// answer can no longer come, with [`CallError::Closed`].
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -255,7 +275,7 @@ impl Voice {
     /// let pong = connection.voice().ask(Request::new("ping", Object::default())).await;
     /// assert_eq!(pong.unwrap().get(), "{}");
     /// let nobody = Voice::unheard().ask(Request::new("ping", Object::default())).await;
-    /// assert_eq!(nobody, Err(trunkline_proto::CallError::Closed));
+    /// assert!(matches!(nobody, Err(trunkline_proto::CallError::Unreachable(_))));
     /// # }
     /// ```
     pub fn ask(
@@ -273,11 +293,12 @@ impl Voice {
             wants_progress: request.heard.is_some(),
             timing: request.timing,
             attached: request.attached,
+            relays: request.relays,
         };
         let reply = Reply { outcome, heard: request.heard };
         async move {
             if !inner.wish(Wish::Ask(ask, reply)).await {
-                return Err(CallError::Closed);
+                return Err(over());
             }
             Pending { received, ticket, inner, settled: false }.await
         }
@@ -390,7 +411,7 @@ impl Voice {
     /// # let connection = opening.await.unwrap();
     /// connection.voice().close();
     /// let late = connection.call(Request::new("ping", Object::default())).await;
-    /// assert_eq!(late, Err(trunkline_proto::CallError::Closed));
+    /// assert!(matches!(late, Err(trunkline_proto::CallError::Unreachable(_))));
     /// # }
     /// ```
     pub fn close(&self) {
@@ -406,6 +427,19 @@ impl Voice {
     /// ```
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A number that no other conversation of this process ever has.
+    ///
+    /// ```
+    /// # use trunkline_transport::voice::Voice;
+    /// let voice = Voice::unheard();
+    /// assert_eq!(voice.number(), voice.clone().number());
+    /// assert_ne!(voice.number(), Voice::unheard().number());
+    /// ```
+    pub fn number(&self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        *self.0.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Whether the conversation is over.
@@ -516,9 +550,14 @@ impl Drop for Ears {
             unsaid.closed = true;
             (std::mem::take(&mut unsaid.wishes), unsaid.listener.take())
         };
-        // Those who asked are told by this, and may speak up again at once.
-        drop(unsaid);
+        // Those who asked may speak up again at once.
+        unsaid.0.into_iter().for_each(Wish::refuse);
     }
+}
+
+/// Why a call was not made.
+fn over() -> CallError {
+    CallError::Unreachable("the connection is closed.".to_owned())
 }
 
 /// A call of ours that waits for its outcome; dropped before that, it is cancelled.

@@ -13,6 +13,7 @@
 //! assert_eq!(stateful::encode_params(tool, old).get("title"), None);
 //! ```
 
+pub mod carry;
 pub mod stateful;
 pub mod stateless;
 

@@ -27,7 +27,6 @@ mod guard;
 #[cfg(feature = "http")]
 mod http;
 mod job;
-mod listeners;
 mod lists;
 mod log;
 mod prompt;
@@ -50,9 +49,10 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use trunkline_auth::seal::Sealer;
-use trunkline_proto::Change;
+use trunkline_proto::{Call, Change};
 use trunkline_proto::server as core;
 use trunkline_transport::drive::{DriveError, Driver};
+use trunkline_transport::listeners::Listeners;
 use trunkline_transport::{Limits, stdio};
 use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
@@ -120,7 +120,7 @@ pub(crate) struct Inner {
     pub(crate) info: RawJson,
     pub(crate) sealer: Sealer,
     pub(crate) tasks: tasks::Runtime,
-    pub(crate) listeners: listeners::Listeners,
+    pub(crate) listeners: Listeners<Call>,
     pub(crate) observe: Inward,
     pub(crate) layers: Layers,
     pub(crate) mounts: Vec<compose::Mount>,

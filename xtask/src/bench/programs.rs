@@ -20,6 +20,8 @@ pub static BARE: Program = Program { bin: "bare", package: "bare", features: "" 
 pub static BARE_HTTP: Program = Program { bin: "bare-http", package: "bare", features: "http" };
 pub static BARE_CLIENT: Program =
     Program { bin: "bare-client", package: "bare", features: "client" };
+pub static BARE_GATEWAY: Program =
+    Program { bin: "bare-gateway", package: "bare-gateway", features: "" };
 pub static TRUNKLINE: Program =
     Program { bin: "trunkline-echo", package: "trunkline-echo", features: "" };
 pub static TRUNKLINE_HTTP: Program =

@@ -12,15 +12,21 @@ use crate::calls::{Calls, HANDSHAKE_ID, Revision};
 /// Where the server is reached.
 pub struct Endpoint {
     address: String,
+    path: String,
 }
 
 impl Endpoint {
     pub fn new(address: String) -> Endpoint {
-        Endpoint { address }
+        Endpoint { address, path: "/mcp".into() }
+    }
+
+    /// The same server at another path.
+    pub fn at(self, path: &str) -> Endpoint {
+        Endpoint { path: path.into(), ..self }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.address)
+        format!("http://{}{}", self.address, self.path)
     }
 
     pub fn connect(&self) -> Result<Connection, String> {
@@ -31,7 +37,7 @@ impl Endpoint {
         });
         let stream =
             stream.map_err(|error| format!("`{}` cannot be reached: {error}.", self.address))?;
-        Ok(Connection { stream, host: self.address.clone() })
+        Ok(Connection { stream, host: self.address.clone(), path: self.path.clone() })
     }
 }
 
@@ -39,6 +45,7 @@ impl Endpoint {
 pub struct Connection {
     pub stream: TcpStream,
     host: String,
+    path: String,
 }
 
 impl Connection {
@@ -88,8 +95,8 @@ impl Connection {
         body: &[u8],
     ) -> Vec<u8> {
         let mut head = format!(
-            "POST {PATH} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
-            self.host
+            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
+            self.path, self.host
         );
         if method != "initialize" {
             head += &format!("MCP-Protocol-Version: {}\r\n", revision.name());
@@ -112,7 +119,8 @@ impl Connection {
     /// A request without a body about a session.
     pub fn about(&self, method: &str, session: &str) -> Vec<u8> {
         format!(
-            "{method} {PATH} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMCP-Protocol-Version: {}\r\nMcp-Session-Id: {session}\r\n\r\n",
+            "{method} {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMCP-Protocol-Version: {}\r\nMcp-Session-Id: {session}\r\n\r\n",
+            self.path,
             self.host,
             Revision::V2025_11_25.name()
         )
@@ -151,7 +159,6 @@ impl Connection {
     }
 }
 
-const PATH: &str = "/mcp";
 const SESSION: &str = "mcp-session-id";
 /// Longer than any answer outside a measurement takes.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -9,11 +9,11 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use super::exchange::Endpoint;
-use super::options::Options;
 use super::response::Response;
 use crate::amount::Amount;
 use crate::calls::{Calls, ID_DIGITS, Revision, patch};
-use crate::process::{Process, own_cpu};
+use crate::process::own_cpu;
+use crate::round;
 
 pub struct Measured {
     pub calls: u64,
@@ -23,6 +23,32 @@ pub struct Measured {
     pub latencies: Vec<Duration>,
     pub is_stream: bool,
     pub response_bytes: usize,
+}
+
+impl Measured {
+    pub fn calls_per_s(&self) -> f64 {
+        round(self.calls as f64 / self.wall.as_secs_f64())
+    }
+
+    /// The share of one call in a time, in microseconds.
+    pub fn per_call(&self, time: Duration) -> f64 {
+        round(time.as_secs_f64() * 1e6 / self.calls as f64)
+    }
+
+    /// The latency that this share of the calls did not exceed, in microseconds, once they are sorted.
+    pub fn latency(&self, share: f64) -> f64 {
+        let index = ((self.latencies.len() - 1) as f64 * share) as usize;
+        round(self.latencies[index].as_secs_f64() * 1e6)
+    }
+}
+
+/// What is asked of the connections.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub connections: usize,
+    pub wants_progress: bool,
+    /// Whether to print the first request and response.
+    pub shows: bool,
 }
 
 /// The connections, ready to call.
@@ -48,12 +74,12 @@ struct Connection {
 }
 
 impl Load {
-    pub fn connect(endpoint: &Endpoint, calls: Calls, options: &Options) -> Result<Load, String> {
+    pub fn connect(endpoint: &Endpoint, calls: Calls, shape: Shape) -> Result<Load, String> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(no_epoll)?;
         let mut connections = Vec::new();
-        for index in 0..options.connections {
+        for index in 0..shape.connections {
             let mut connection = endpoint.connect()?;
-            let session = match options.revision {
+            let session = match calls.revision {
                 Revision::V2025_11_25 => connection.greet(&calls)?,
                 // Nothing needs to be said first, but one question shows whom we talk to.
                 Revision::V2026_07_28 if index == 0 => connection.greet(&calls)?,
@@ -61,13 +87,13 @@ impl Load {
             };
             let (body, ids_at) = calls.template();
             let request = connection.post(
-                options.revision,
+                calls.revision,
                 "tools/call",
-                Some(options.tool()),
+                Some(&calls.tool),
                 session.as_deref(),
                 body,
             );
-            if options.show && index == 0 {
+            if shape.shows && index == 0 {
                 let (_, response) = connection.exchange(&request)?;
                 for bytes in [&request, &response] {
                     eprintln!("{}\n", String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]));
@@ -85,19 +111,24 @@ impl Load {
                 written: 0,
                 id: 0,
                 sent: Instant::now(),
-                inbox: vec![0; options.payload + 64 * 1024],
+                inbox: vec![0; body.len() + 64 * 1024],
                 received: 0,
                 response: Response::default(),
                 waits_for_room: false,
             });
         }
-        Ok(Load { calls, wants_progress: options.wants_progress, connections, epoll })
+        Ok(Load { calls, wants_progress: shape.wants_progress, connections, epoll })
     }
 
     /// Keeps one call in flight on every connection until there were enough, and waits for the last answers.
-    pub fn run(&mut self, server: &Process, amount: Amount) -> Result<Measured, String> {
+    /// `cpu` says what the server has used so far.
+    pub fn run(
+        &mut self,
+        cpu: impl Fn() -> Result<Duration, String>,
+        amount: Amount,
+    ) -> Result<Measured, String> {
         let mut latencies = Vec::with_capacity(1 << 18);
-        let (server_before, driver_before, start) = (server.cpu()?, own_cpu(), Instant::now());
+        let (server_before, driver_before, start) = (cpu()?, own_cpu(), Instant::now());
         let (mut begun, mut done) = (0, 0);
         let (mut is_stream, mut response_bytes) = (false, 0);
         for index in 0..self.connections.len() {
@@ -135,7 +166,7 @@ impl Load {
         Ok(Measured {
             calls: done,
             wall: start.elapsed(),
-            server_cpu: server.cpu()?.saturating_sub(server_before),
+            server_cpu: cpu()?.saturating_sub(server_before),
             driver_cpu: own_cpu().saturating_sub(driver_before),
             latencies,
             is_stream,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::measure::Shape;
 use crate::amount::Amount;
 use crate::calls::{PROGRESS, Revision};
 use crate::words::{self, number};
@@ -52,6 +53,11 @@ impl Options {
             Ok(())
         })?;
         Ok(Options { command, ..options })
+    }
+
+    pub fn shape(&self) -> Shape {
+        let Options { connections, wants_progress, show: shows, .. } = *self;
+        Shape { connections, wants_progress, shows }
     }
 
     pub fn tool(&self) -> &'static str {

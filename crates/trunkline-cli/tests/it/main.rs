@@ -1,6 +1,7 @@
 //! The binary, from outside.
 
 mod asks;
+mod catalog;
 mod conversations;
 mod demo;
 mod demo_auth;

@@ -3,11 +3,14 @@
 //! Everything here is decided; nothing is looked up later. Two plans of one server that are equal
 //! in [`ServerPlan::fingerprint`] can share its processes and what is known of its lists.
 
+mod debug;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use trunkline_auth::digest::sha256;
 use trunkline_wire::revision::Revisions;
 
 /// All of it.
@@ -64,6 +67,93 @@ pub struct ServerPlan {
     pub pin: bool,
 }
 
+impl ServerPlan {
+    /// A program, with everything else as it is where a catalog says nothing.
+    pub fn stdio(name: impl Into<String>, command: impl Into<String>) -> Self {
+        let command = command.into();
+        let (args, env, inherit) = Default::default();
+        Self::new(name.into(), Reach::Stdio { command, args, env, inherit, cwd: None })
+    }
+
+    /// A URL, with everything else as it is where a catalog says nothing.
+    pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
+        let (headers, roots, auth) = Default::default();
+        Self::new(name.into(), Reach::Http { url: url.into(), headers, roots, auth })
+    }
+
+    /// What decides which process it is: how it is reached and what is spoken with it. 64
+    /// hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        // Every text goes in with its length, so that no two plans are written the same.
+        let mut bytes = Vec::new();
+        let mut put = |text: &str| {
+            bytes.extend((text.len() as u64).to_be_bytes());
+            bytes.extend(text.as_bytes());
+        };
+        match &self.reach {
+            Reach::Stdio { command, args, env, inherit, cwd } => {
+                put("stdio");
+                put(command);
+                put(&cwd.as_ref().map_or_else(String::new, |it| it.display().to_string()));
+                put_list(&mut put, args);
+                put_list(&mut put, inherit);
+                put_list(&mut put, env.iter().flat_map(|(name, value)| [name, value]));
+            }
+            Reach::Http { url, headers, roots, auth } => {
+                put("http");
+                put(url);
+                put_list(&mut put, headers.iter().flat_map(|(name, value)| [name, value]));
+                put_list(&mut put, roots.iter().map(|it| it.display().to_string()));
+                match auth {
+                    Outward::Headers => put("headers"),
+                    Outward::Login => put("login"),
+                    Outward::ClientCredentials { client_id, client_secret, scopes } => {
+                        put("clientCredentials");
+                        put(client_id);
+                        put(client_secret);
+                        put_list(&mut put, scopes);
+                    }
+                }
+            }
+        }
+        put_list(&mut put, self.revisions.iter().map(|it| it.as_str()));
+        let digest = sha256(&bytes);
+        digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned()
+    }
+
+    fn new(name: String, reach: Reach) -> Self {
+        let is_program = matches!(reach, Reach::Stdio { .. });
+        Self {
+            name,
+            reach,
+            tags: Vec::new(),
+            strategy: Strategy::default(),
+            idle: Duration::from_secs(300),
+            max_concurrent: if is_program { 16 } else { 64 },
+            max_instances: Strategy::default().max_instances(),
+            min_ready: 0,
+            session_ttl: Some(Duration::from_secs(300)),
+            affinity: Affinity::default(),
+            activation: Activation::default(),
+            drain: Duration::from_secs(30),
+            timeouts: Timeouts::default(),
+            probe: Probe::default(),
+            retry: Retry::default(),
+            revisions: Revisions::ALL,
+            expose: None,
+            rename: BTreeMap::new(),
+            idempotent: Vec::new(),
+            pin: true,
+        }
+    }
+}
+
+fn put_list<T: AsRef<str>>(put: &mut impl FnMut(&str), texts: impl IntoIterator<Item = T>) {
+    let texts: Vec<T> = texts.into_iter().collect();
+    put(&texts.len().to_string());
+    texts.iter().for_each(|it| put(it.as_ref()));
+}
+
 /// How a server is reached.
 #[derive(Clone, PartialEq)]
 pub enum Reach {
@@ -94,7 +184,7 @@ pub enum Reach {
 }
 
 /// How we say who we are to a server.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub enum Outward {
     /// By the headers alone.
     #[default]
@@ -124,6 +214,17 @@ pub enum Strategy {
     Persistent,
     /// There is one, and it stays.
     Singleton,
+}
+
+impl Strategy {
+    /// How many instances there may be where a catalog does not say.
+    pub fn max_instances(self) -> usize {
+        match self {
+            Self::Stateless | Self::Persistent => 4,
+            Self::Stateful => 32,
+            Self::Singleton => 1,
+        }
+    }
 }
 
 /// By what a session is known.
@@ -161,6 +262,13 @@ pub struct Timeouts {
     pub hard: Duration,
 }
 
+impl Default for Timeouts {
+    fn default() -> Self {
+        let [start, acquire, call, hard] = [30, 30, 60, 600].map(Duration::from_secs);
+        Self { start, acquire, call, hard }
+    }
+}
+
 /// How health is looked after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
@@ -168,6 +276,12 @@ pub struct Probe {
     pub every: Duration,
     /// How long an answer may take.
     pub timeout: Duration,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self { every: Duration::from_secs(30), timeout: Duration::from_secs(5) }
+    }
 }
 
 /// What happens when a server does not start.
@@ -179,6 +293,12 @@ pub struct Retry {
     pub max: Duration,
     /// After so many failures in a row it is suspended until somebody says `retry`.
     pub tries: u32,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { base: Duration::from_secs(1), max: Duration::from_secs(30), tries: 5 }
+    }
 }
 
 /// The gateway itself.
@@ -214,6 +334,28 @@ pub struct GatewayPlan {
     pub bootstrap: usize,
     /// How often the lists of running servers are fetched anew; zero for never.
     pub refresh: Duration,
+}
+
+impl Default for GatewayPlan {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:7373".to_owned(),
+            naming: Naming::default(),
+            selector_required: false,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            auth: Inward::default(),
+            tls: None,
+            admin: AdminPlan::default(),
+            rules: Vec::new(),
+            rates: Vec::new(),
+            audit: None,
+            plugins: Vec::new(),
+            automatic: None,
+            bootstrap: 3,
+            refresh: Duration::from_secs(60),
+        }
+    }
 }
 
 /// How names are put together.
@@ -299,7 +441,7 @@ pub struct Rate {
 }
 
 /// A program that looks at calls.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct PluginPlan {
     /// Its name.
     pub name: String,

@@ -8,10 +8,10 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
 use super::{Client, Origin};
-use crate::{CallError, Heard, Output, Ticket};
+use crate::{CallError, Heard, Output, Ticket, Via};
 
 impl Client {
-    pub(super) fn on_notification(&mut self, method: &str, params: Params, now: Instant) {
+    pub(super) fn on_notification(&mut self, method: &str, params: Params, via: Via, now: Instant) {
         let Some(facts) = self.opened().cloned() else { return };
         let row = method::find(method, Sender::Server, facts.revision);
         let (Some(row), Some(params)) = (row, params.into_object()) else {
@@ -29,6 +29,7 @@ impl Client {
                 // A token nobody knows: late, or invented.
                 None => return self.noise += 1,
             },
+            "notifications/message" => self.owner(via, &params, now),
             _ => self.subscription(&params),
         };
         self.out.push_back(Output::Heard(Heard { ticket, method: row.name, params }));
@@ -59,8 +60,10 @@ impl Client {
         match era {
             // The server withdraws a question of its own.
             Era::Stateful => {
-                let asked =
-                    self.calls.iter().any(|it| it.id == id && matches!(it.with, Origin::Wire));
+                let asked = self
+                    .calls
+                    .iter()
+                    .any(|it| it.id == id && matches!(it.with, Origin::Wire { .. }));
                 if let Some(open) = asked.then(|| self.calls.close_id(&id)).flatten() {
                     self.out.push_back(Output::Abandon(open.key));
                     self.resume_calls(now);

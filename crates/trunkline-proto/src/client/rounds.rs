@@ -25,6 +25,7 @@ impl Client {
             Ok(Decoded::Complete(result)) => Ok(result),
             // The task's life is the business of whoever made the call.
             Ok(Decoded::Task(_)) if sent.method == "tools/call" => Ok(raw),
+            Ok(Decoded::InputRequired(_)) if sent.with.may_ask && sent.with.relays => Ok(raw),
             Ok(Decoded::InputRequired(required)) if sent.with.may_ask => {
                 return self.on_input_required(ticket, required, now);
             }

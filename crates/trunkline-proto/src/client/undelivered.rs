@@ -42,6 +42,9 @@ impl Client {
         if self.is_worth_repeating(id, &why) {
             return self.schedule_repeat(ticket, now);
         }
+        if matches!(why, CallError::Lost(_)) {
+            self.gave_up(now);
+        }
         self.asked.settle_ticket(ticket);
         self.settle(ticket, Err(why));
     }
@@ -259,6 +262,7 @@ mod tests {
                     wants_progress: false,
                     timing: None,
                     attached: Attached::default(),
+                    relays: false,
                 }),
                 self.now,
             );

@@ -16,7 +16,7 @@ use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
 use crate::{
-    Ask, Attached, Call, CallError, CallKey, Outgoing, Output, Peer, Ticket, Via, checked,
+    Ask, Attached, Call, CallError, CallKey, Heard, Outgoing, Output, Peer, Ticket, Via, checked,
 };
 
 /// What the eras share.
@@ -141,6 +141,11 @@ impl Shared {
         self.out.push_back(Output::Send(Outgoing::One(message), via));
     }
 
+    /// Tells the handler of what needs no answer of its.
+    pub(super) fn tell(&mut self, method: &'static str, params: Object) {
+        self.out.push_back(Output::Heard(Heard { ticket: None, method, params }));
+    }
+
     pub(super) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
         self.out.push_back(Output::Settled { ticket, outcome });
     }
@@ -168,7 +173,7 @@ impl Shared {
         if ask.wants_progress {
             let mut more = Object::default();
             more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
-            add_meta(&mut params, more);
+            add_meta(&mut params, more, &[]);
         }
         let mut patience = Clock::start(ask.timing.unwrap_or(self.config.bounds.call), now);
         if ask.timing.is_none() {
@@ -196,7 +201,9 @@ impl Shared {
     pub(super) fn cancel(&mut self, id: &Id) {
         let Some(open) = self.calls.close_id(id) else { return };
         if self.listens.remove(id) {
-            return;
+            let mut params = Object::default();
+            params.set("requestId", id.to_json());
+            return self.tell("notifications/cancelled", params);
         }
         self.stop_asking(open.key);
         match open.with.batch {

@@ -122,7 +122,14 @@ impl Session {
                 return shared.call(from, facts, now);
             }
         };
+        let is_subscription = matches!(row.name, "resources/subscribe" | "resources/unsubscribe");
+        let uri = params.take("uri").filter(|_| is_subscription && outcome.is_ok());
         shared.reply(from, outcome);
+        if let Some(uri) = uri {
+            let mut params = Object::default();
+            params.set("uri", uri);
+            shared.tell(row.name, params);
+        }
     }
 
     /// What this session's client should hear about a change.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::jsonrpc::{ErrorObject, Message, Object, Params};
 use trunkline_wire::method::{self, Gate, Kind, Sender};
 use trunkline_wire::model::{DiscoverResult, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revision};
@@ -114,7 +114,11 @@ impl Shared {
             log_level: None,
             with: Owed { via: from.from.via, ..Owed::default() },
         });
-        self.send(subscribe::acknowledged(&from.id, &honoured), Some(from.from.via));
+        let params = subscribe::acknowledgement(&from.id, &honoured);
+        let method = "notifications/subscriptions/acknowledged";
+        let acknowledged = Message::notification(method, Params::Object(params.clone()));
+        self.send(acknowledged, Some(from.from.via));
         self.listens.add(from.id, honoured);
+        self.tell("subscriptions/listen", params);
     }
 }

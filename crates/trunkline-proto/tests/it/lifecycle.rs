@@ -98,6 +98,9 @@ fn ping_is_answered_at_any_time_of_a_session() {
             initialize(revision.as_str(), revision),
             ping("\"between\""),
             r#"> {"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+            "heard notifications/initialized {}".to_owned(),
+            // It is confirmed once.
+            r#"> {"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
             ping("\"1\""),
             ping("1"),
             ping("-3"),
@@ -213,6 +216,7 @@ fn calls_are_served_between_initialize_and_initialized_but_changes_are_not_told(
         say 1 log {"level":"warning","data":"early"}
         < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":"early"}}
         > {"jsonrpc":"2.0","method":"notifications/initialized"}
+        heard notifications/initialized {}
         changed tools
         < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
         "#;

@@ -79,6 +79,7 @@ impl Pair {
                     self.client.handle(Input::received(Incoming::parse(text.as_bytes())), self.now);
                 }
                 Some(Output::Call(call)) => self.called.push(*call),
+                Some(Output::Heard(heard)) if heard.method == "notifications/initialized" => {}
                 None => {}
                 Some(other) => panic!("The server has no business with {other:?}"),
             }
@@ -97,6 +98,7 @@ impl Pair {
             wants_progress: false,
             timing: None,
             attached: Attached::default(),
+            relays: false,
         };
         self.client.handle(Input::Ask(ask), self.now);
         self.settle();

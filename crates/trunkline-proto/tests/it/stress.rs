@@ -153,6 +153,7 @@ fn ask(method: &'static str, ticket: u64, during: Option<CallKey>, dice: &mut Di
         wants_progress: dice.roll(2) == 0,
         timing: None,
         attached: Attached::default(),
+        relays: false,
     }
 }
 

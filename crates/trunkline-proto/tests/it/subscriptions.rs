@@ -18,9 +18,13 @@ fn with_tasks(listen: &str) -> String {
     listen.replace("$META", declared)
 }
 
+/// The client is told what it will hear, and then the handler is.
 fn acknowledged(id: &str, filter: &str) -> String {
     format!(
-        r#"< {{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{filter},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+        r#"
+        < {{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{filter},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}
+        heard subscriptions/listen {{"notifications":{filter},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}
+        "#
     )
 }
 
@@ -50,6 +54,7 @@ fn a_session_hears_of_changed_lists_and_of_what_it_subscribed_to() {
             changed file:///a
             > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///a"}}
             < {"jsonrpc":"2.0","id":1,"result":{}}
+            heard resources/subscribe {"uri":"file:///a"}
             changed file:///a
             < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}
             # A part of it is part of it; a longer name is another thing.
@@ -60,13 +65,16 @@ fn a_session_hears_of_changed_lists_and_of_what_it_subscribed_to() {
             # Subscribing twice changes nothing, and unsubscribing once ends it.
             > {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"file:///a"}}
             < {"jsonrpc":"2.0","id":2,"result":{}}
+            heard resources/subscribe {"uri":"file:///a"}
             changed file:///a
             < {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}
             > {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}
             < {"jsonrpc":"2.0","id":3,"result":{}}
+            heard resources/unsubscribe {"uri":"file:///a"}
             changed file:///a
             > {"jsonrpc":"2.0","id":4,"method":"resources/unsubscribe","params":{"uri":"file:///never"}}
             < {"jsonrpc":"2.0","id":4,"result":{}}
+            heard resources/unsubscribe {"uri":"file:///never"}
             "#,
         );
     }
@@ -82,10 +90,12 @@ fn a_session_cannot_subscribe_to_nothing_or_without_end() {
         < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"`uri` must be a string of at most 64 KiB."}}
         > {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"a:1"}}
         < {"jsonrpc":"2.0","id":3,"result":{}}
+        heard resources/subscribe {"uri":"a:1"}
         > {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"a:2"}}
         < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"Too many subscriptions are open.","data":{"reason":"overloaded"}}}
         > {"jsonrpc":"2.0","id":5,"method":"resources/subscribe","params":{"uri":"a:1"}}
         < {"jsonrpc":"2.0","id":5,"result":{}}
+        heard resources/subscribe {"uri":"a:1"}
         "#,
     );
 }
@@ -195,6 +205,7 @@ fn a_cancelled_listener_hears_nothing_more_and_its_id_is_free() {
             &listen("1", ALL_LISTS),
             r#"< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"The id 1 belongs to a request that is still open."}}"#,
             r#"> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+            r#"heard notifications/cancelled {"requestId":1}"#,
             "changed tools",
             &listen("1", r#"{"promptsListChanged":true}"#),
             &acknowledged("1", r#"{"promptsListChanged":true}"#),

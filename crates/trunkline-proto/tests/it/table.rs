@@ -85,8 +85,10 @@ fn a_server_serves_each_request_its_revision_has_and_refuses_the_others() {
                 "supportedVersions": ["2026-07-28"], "capabilities": "*",
                 "_meta": { meta::SERVER_INFO: { "name": "srv", "version": "1" } },
             })),
-            (_, "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
-                result(json!({}))
+            (_, "ping" | "logging/setLevel") => result(json!({})),
+            (_, "resources/subscribe" | "resources/unsubscribe") => {
+                let told = json!({ "uri": params(name, revision)["uri"] });
+                format!("{}\nheard {name} {told}", result(json!({})))
             }
             (_, "subscriptions/listen") => {
                 let ack = json!({
@@ -96,7 +98,7 @@ fn a_server_serves_each_request_its_revision_has_and_refuses_the_others() {
                         "_meta": { meta::SUBSCRIPTION_ID: 7 },
                     },
                 });
-                format!("< {ack}")
+                format!("< {ack}\nheard {name} {}", ack["params"])
             }
             (Some(_), _) => {
                 let sample = sample(name, revision);

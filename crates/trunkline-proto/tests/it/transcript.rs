@@ -297,6 +297,7 @@ fn to_input(step: &Step) -> Input {
             wants_progress: ask.loudly,
             timing: ask.within.map(|time| Timing { idle: time, hard: time }),
             attached: Attached::default(),
+            relays: ask.relaying,
         }),
         Step::Drop(ticket) => Input::Cancel(Ticket(*ticket)),
         Step::Changed(what) => Input::Changed(to_change(what)),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc;
 use trunkline_proto::http::{Refusal, door};
 
 use super::pulse::Beat;
@@ -47,6 +48,39 @@ impl HttpBody {
 
     pub(super) fn events(events: impl Events + 'static) -> Self {
         Self { kind: Kind::Events(Box::pin(events)), on_end: None }
+    }
+}
+
+impl HttpBody {
+    /// A body whose pieces come as they are sent. It ends when the sender is dropped; when nobody
+    /// wants it any more, sending fails.
+    ///
+    /// ```
+    /// # use http_body::Body;
+    /// # use trunkline_transport::http::HttpBody;
+    /// let (sender, pieces) = tokio::sync::mpsc::channel(8);
+    /// let body = HttpBody::pieces(pieces);
+    /// sender.try_send(b"one\n".to_vec()).unwrap();
+    /// assert!(!body.is_end_stream(), "there may be more");
+    /// drop(body);
+    /// assert!(sender.is_closed());
+    /// ```
+    pub fn pieces(pieces: mpsc::Receiver<Vec<u8>>) -> Self {
+        Self::events(Pieces(pieces))
+    }
+}
+
+impl From<Vec<u8>> for HttpBody {
+    fn from(text: Vec<u8>) -> Self {
+        Self::whole(text)
+    }
+}
+
+struct Pieces(mpsc::Receiver<Vec<u8>>);
+
+impl Events for Pieces {
+    fn poll_events(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        self.0.poll_recv(cx)
     }
 }
 

@@ -27,7 +27,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Sleep;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
-use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output};
+use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output, Via};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::revision::Era;
@@ -290,6 +290,9 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn grant(&mut self, wish: Wish) {
+        if self.closing.is_some() && matches!(wish, Wish::Ask(..)) {
+            return wish.refuse();
+        }
         if let Some(input) = self.asked.grant(wish) {
             self.core.handle(input, now());
         }
@@ -331,7 +334,7 @@ impl<H: Handler> HttpDriver<H> {
 
     fn deliver(&mut self, heard: Heard) {
         if let Some(heard) = self.asked.deliver(heard) {
-            guarded_heard(&*self.handler, heard);
+            guarded_heard(&*self.handler, heard, &self.voice);
         }
     }
 
@@ -401,7 +404,10 @@ impl<H: Handler> HttpDriver<H> {
             What::Session(session) => {
                 self.route = Arc::new(self.route.with_session(session));
             }
-            What::Message(incoming) => self.receive(incoming),
+            What::Message(incoming) => {
+                let id = self.out[at].id;
+                self.receive(incoming, id);
+            }
             What::Endpoint(_) => {}
             What::End(end) => {
                 let carried = self.out.swap_remove(at);
@@ -420,8 +426,10 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    fn receive(&mut self, incoming: Incoming) {
-        self.core.handle(Input::received(incoming), now());
+    /// Takes a message in that came on the stream of the request `id`, if on any.
+    fn receive(&mut self, incoming: Incoming, id: Option<i64>) {
+        let via = id.and_then(|it| u64::try_from(it).ok()).map_or(Via::default(), Via);
+        self.core.handle(Input::Received(incoming, via), now());
     }
 
     fn on_end(&mut self, carried: &Carried, end: End) {
@@ -438,13 +446,13 @@ impl<H: Handler> HttpDriver<H> {
                 if carried.method == "tools/list" && self.route.era() == Some(Era::Stateless) {
                     learn(&mut self.params, &incoming);
                 }
-                self.receive(incoming);
+                self.receive(incoming, carried.id);
             }
             End::Refused { incoming, status, letter } => {
                 let is_old = may_be_sse(status) && !is_of_the_new_era(&incoming);
                 match is_old && self.may_try_stream() {
                     true => self.try_stream(*letter, Some(Before::Answer(incoming))),
-                    false => self.receive(incoming),
+                    false => self.receive(incoming, carried.id),
                 }
             }
             End::Accepted => {}

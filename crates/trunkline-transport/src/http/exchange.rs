@@ -167,7 +167,7 @@ impl<H: Handler> Exchange<H> {
                 Output::Call(call) => self.start(*call, cx),
                 Output::Abandon(call) => self.running.retain(|(it, _)| *it != call),
                 Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
-                Output::Heard(heard) => guarded_heard(&*self.handler, heard),
+                Output::Heard(heard) => guarded_heard(&*self.handler, heard, &self.voice),
                 // Only the streams of a session can be left and asked for again.
                 Output::Quiet(_) | Output::Pause { .. } => {}
                 Output::Opened(_) | Output::Failed(_) => {}

@@ -33,7 +33,29 @@ pub(super) fn empty(status: StatusCode) -> Response<HttpBody> {
     response
 }
 
-pub(super) fn refuse(refusal: Refusal) -> Response<HttpBody> {
+/// A short text, for people and for programs that look whether anybody is there.
+///
+/// ```
+/// # use http::StatusCode;
+/// let well = trunkline_transport::http::plain(StatusCode::OK, "ok");
+/// assert_eq!(well.headers()["content-type"], "text/plain; charset=utf-8");
+/// ```
+pub fn plain(status: StatusCode, text: impl Into<String>) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::whole(text.into().into_bytes()));
+    *response.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, text);
+    response
+}
+
+/// A refusal as it is sent: its status, its headers, and an error to read.
+///
+/// ```
+/// # use http::StatusCode; use trunkline_proto::http::Refusal;
+/// let busy = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Come back later.");
+/// assert_eq!(trunkline_transport::http::refuse(busy).headers()["retry-after"], "30");
+/// ```
+pub fn refuse(refusal: Refusal) -> Response<HttpBody> {
     let (status, allow, challenge) = (refusal.status, refusal.allow, refusal.challenge.clone());
     let mut text = Vec::with_capacity(256);
     refusal.message().write(&mut text);

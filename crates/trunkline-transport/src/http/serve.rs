@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -20,6 +21,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_proto::server::Memo;
 
 use super::body::HttpBody;
+use super::listener::{Accepted, Listener};
 use super::pulse::{Felt, Pulse};
 use crate::limits::Limits;
 
@@ -144,6 +146,8 @@ pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
 
 /// Serves connections until `shutdown`, then answers what is in flight and returns.
 ///
+/// The listener is one of TCP, one that `Tls::listen` secured, or one of a Unix socket.
+///
 /// ```
 /// # use std::{future::ready, sync::Arc};
 /// # use trunkline_proto::server::Config;
@@ -160,15 +164,15 @@ pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
 /// # }
 /// ```
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     answers: Arc<impl Answers>,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let limits = Arc::new(limits);
+    let listener = listener.into();
     let room = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let (close, closing) = watch::channel(());
-    let builders = Arc::new(Builders::new(&limits));
+    let serving = Arc::new(Serving { builders: Builders::new(&limits), answers, limits });
     let mut open = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -182,14 +186,8 @@ pub async fn serve(
             })
             .await
         };
-        let Some((stream, permit)) = accepted else { break };
-        let connection = connection(
-            stream,
-            Arc::clone(&answers),
-            Arc::clone(&builders),
-            Arc::clone(&limits),
-            closing.clone(),
-        );
+        let Some((accepted, permit)) = accepted else { break };
+        let connection = connection(accepted, Arc::clone(&serving), closing.clone());
         open.spawn(async move {
             connection.await;
             drop(permit);
@@ -197,49 +195,84 @@ pub async fn serve(
     }
     drop(listener);
     drop(close);
-    answers.hang_up();
+    serving.answers.hang_up();
     let all = async { while open.join_next().await.is_some() {} };
     // Whoever has not finished by then is cut off when the rest is dropped.
-    let _ = timeout(limits.shutdown, all).await;
+    let _ = timeout(serving.limits.shutdown, all).await;
     drop(open);
-    answers.end();
+    serving.answers.end();
     Ok(())
 }
 
 /// The next connection, once there is room for it. Trouble with one is no trouble with the next,
 /// and trouble with this process (no descriptors left, say) passes when others end.
 async fn accept(
-    listener: &TcpListener,
+    listener: &Listener,
     room: &Arc<Semaphore>,
-) -> (TcpStream, tokio::sync::OwnedSemaphorePermit) {
+) -> (Accepted, tokio::sync::OwnedSemaphorePermit) {
     let permit = Arc::clone(room).acquire_owned().await.expect("nobody closes it");
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+            Ok(accepted) => return (accepted, permit),
             Err(error) if is_about_one_peer(&error) => {}
             Err(_) => sleep(PAUSE).await,
         }
     }
 }
 
-async fn connection<A: Answers>(
-    stream: TcpStream,
+/// What all connections share.
+struct Serving<A> {
     answers: Arc<A>,
-    builders: Arc<Builders>,
-    limits: Arc<Limits>,
+    builders: Builders,
+    limits: Limits,
+}
+
+async fn connection<A: Answers>(
+    accepted: Accepted,
+    serving: Arc<Serving<A>>,
     mut closing: watch::Receiver<()>,
 ) {
-    if prepare(&stream).is_err() {
-        return;
+    let limits = &serving.limits;
+    match accepted {
+        Accepted::Tcp(stream) => {
+            if prepare(&stream).is_err() {
+                return;
+            }
+            let peeked = unless_closing(speaks_h2(&stream), limits.keep_alive, &mut closing);
+            let Some(is_h2) = peeked.await.flatten() else { return };
+            spoken(stream, is_h2, &serving, closing).await;
+        }
+        // The others in boxes: they are large, and few connections are of these kinds.
+        #[cfg(feature = "tls")]
+        Accepted::Tls(stream, acceptor) => {
+            let secured = async {
+                prepare(&stream)?;
+                acceptor.accept(stream).await
+            };
+            let secured = unless_closing(Box::pin(secured), limits.header_read, &mut closing).await;
+            let Some(Ok(stream)) = secured else { return };
+            let is_h2 = super::tls::is_h2(&stream);
+            Box::pin(spoken(stream, is_h2, &serving, closing)).await;
+        }
+        Accepted::Unix(stream) => Box::pin(spoken(stream, false, &serving, closing)).await,
     }
+}
+
+/// Speaks HTTP until the connection ends.
+async fn spoken<A: Answers>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    is_h2: bool,
+    serving: &Serving<A>,
+    closing: watch::Receiver<()>,
+) {
+    let (builders, limits) = (&serving.builders, &serving.limits);
     let pulse = Pulse::new();
-    let Some(is_h2) = speaks_h2(&stream, &limits, &mut closing).await else { return };
     if is_h2 {
         // Until its first request is there, it is on its way.
         pulse.heard();
     }
-    let shared = Shared { answers, memo: Mutex::default(), pulse: Arc::clone(&pulse) };
-    let shared = Arc::new(shared);
+    let answers = Arc::clone(&serving.answers);
+    let shared = Arc::new(Shared { answers, memo: Mutex::default(), pulse: Arc::clone(&pulse) });
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(shared.answer(request).await) }
@@ -249,10 +282,10 @@ async fn connection<A: Answers>(
         // In a box: it is large, and few connections are of this kind.
         let served = builders.h2.serve_connection(stream, service);
         let end = http2::Connection::graceful_shutdown;
-        return Box::pin(watched(served, end, &pulse, &limits, closing, is_h2)).await;
+        return Box::pin(watched(served, end, &pulse, limits, closing, is_h2)).await;
     }
     let served = builders.h1.serve_connection(stream, service);
-    watched(served, http1::Connection::graceful_shutdown, &pulse, &limits, closing, is_h2).await;
+    watched(served, http1::Connection::graceful_shutdown, &pulse, limits, closing, is_h2).await;
 }
 
 /// Has answers go out when they are there, not when the peer has acknowledged the last one.
@@ -261,22 +294,25 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Whether the peer speaks HTTP/2, which begins with a line that no request of HTTP/1 begins with.
-/// `None` if it says nothing for as long as there may be between two requests, or the server ends.
-async fn speaks_h2(
-    stream: &TcpStream,
-    limits: &Limits,
-    closing: &mut watch::Receiver<()>,
-) -> Option<bool> {
+/// `None` if it hangs up before it says anything.
+async fn speaks_h2(stream: &TcpStream) -> Option<bool> {
     let mut first = [0; PREFACE.len()];
-    let n = {
-        let (mut peeked, mut ended) = (pin!(stream.peek(&mut first)), pin!(closing.changed()));
-        let peeked = poll_fn(|cx| match ended.as_mut().poll(cx) {
-            Poll::Ready(_) => Poll::Ready(None),
-            Poll::Pending => peeked.as_mut().poll(cx).map(Result::ok),
-        });
-        timeout(limits.keep_alive, peeked).await.ok().flatten().filter(|it| *it > 0)?
-    };
+    let n = stream.peek(&mut first).await.ok().filter(|it| *it > 0)?;
     Some(n > 1 && first[..n] == PREFACE[..n])
+}
+
+/// What comes of it, or `None` if it takes too long or the server ends meanwhile.
+async fn unless_closing<T>(
+    waiting: impl Future<Output = T>,
+    within: Duration,
+    closing: &mut watch::Receiver<()>,
+) -> Option<T> {
+    let (mut waiting, mut ended) = (pin!(waiting), pin!(closing.changed()));
+    let waiting = poll_fn(|cx| match ended.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(None),
+        Poll::Pending => waiting.as_mut().poll(cx).map(Some),
+    });
+    timeout(within, waiting).await.ok().flatten()
 }
 
 /// Drives a connection, and ends one that does nothing for too long.

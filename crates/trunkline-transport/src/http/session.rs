@@ -303,7 +303,7 @@ impl<H: Handler> Session<H> {
 
     fn perform(&self, todo: Todo) {
         for heard in todo.heard {
-            guarded_heard(&*self.handler, heard);
+            guarded_heard(&*self.handler, heard, &self.voice);
         }
         for call in todo.calls {
             self.start(call);
@@ -431,6 +431,9 @@ impl<H> Session<H> {
 
 impl State {
     fn grant(&mut self, wish: Wish, now: Instant) {
+        if self.ended && matches!(wish, Wish::Ask(..)) {
+            return wish.refuse();
+        }
         if let Some(input) = self.asked.grant(wish) {
             self.core.handle(input, now);
         }

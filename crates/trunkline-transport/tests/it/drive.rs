@@ -198,7 +198,7 @@ async fn a_listener_that_panics_costs_nothing_else() {
             Answer::Now(Ok(Json::empty_object()))
         }
 
-        fn heard(&self, _: Heard) {
+        fn heard(&self, _: Heard, _: &Voice) {
             panic!("a listener of the test fails");
         }
     }

@@ -3,6 +3,7 @@
 mod eras;
 mod faults;
 mod limits;
+mod owners;
 mod script;
 mod sessions;
 #[cfg(feature = "tls")]

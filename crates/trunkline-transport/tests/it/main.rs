@@ -2,6 +2,11 @@
 
 mod child;
 mod drive;
+mod ends;
 #[cfg(feature = "http")]
 mod http_client;
+#[cfg(feature = "http")]
+mod http_heard;
+#[cfg(feature = "tls")]
+mod http_tls;
 mod stdio;

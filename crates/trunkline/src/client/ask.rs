@@ -104,7 +104,7 @@ impl<H: Responder> Handler for Answers<H> {
         Answer::later(async move { Outcome::Ok(Json::of(&answering.await?)) })
     }
 
-    fn heard(&self, heard: Heard) {
+    fn heard(&self, heard: Heard, _: &Voice) {
         if heard.method == "notifications/message" {
             // A message that cannot be read is nobody's loss.
             if let Ok(message) = heard.params.to() {

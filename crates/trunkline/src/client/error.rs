@@ -105,13 +105,13 @@ pub enum CallError {
     TimedOut,
     /// Given up, on this side or, for tasks, on the other.
     Cancelled,
-    /// The connection ended first.
+    /// The connection ended before the answer came: whether the call was carried out is not known.
     Closed,
     /// The server refused the call with an HTTP status.
     Http(HttpError),
     /// Nothing was found that lets the call in, such as a login: it was not carried out. In words.
     Credentials(String),
-    /// The server could not be reached: the call was not made. In words.
+    /// The server could not be reached, or the connection had ended: the call was not made. In words.
     Unreachable(String),
     /// The answer was lost on its way: whether the call was carried out is not known. In words.
     Lost(String),

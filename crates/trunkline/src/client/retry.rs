@@ -18,7 +18,7 @@ use super::pages::follow;
 /// A layer that makes a request again if it came to nothing.
 ///
 /// A request that never reached the server ([`CallError::Unreachable`]) is made again whatever it
-/// is. One whose answer was lost ([`CallError::Lost`]) may have been carried out: it is made again
+/// is, unless the connection is over. One whose answer was lost ([`CallError::Lost`]) may have been carried out: it is made again
 /// if it only reads, or if it calls a tool whose annotations say that this does no harm
 /// (`readOnlyHint`, `idempotentHint`). They are taken from the server's list, which is fetched if it
 /// is not known yet.
@@ -126,7 +126,8 @@ where
 
 async fn may_repeat(request: &ClientRequest, error: &CallError) -> bool {
     match error {
-        CallError::Unreachable(_) => true,
+        // A connection that is over stays so.
+        CallError::Unreachable(_) => !request.caller.voice.is_closed(),
         CallError::Lost(_) => match request.method() {
             "tools/call" => is_harmless(request).await,
             method => READS.contains(&method),

@@ -25,7 +25,7 @@ use super::resource::{IntoResource, ResourceOrTemplate};
 use super::skills::{SkillEntry, Skills};
 use super::tool::IntoTool;
 use super::{
-    Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, listeners, tasks,
+    Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, tasks,
 };
 use crate::layer::Layers;
 use crate::observe::Inward;
@@ -467,7 +467,7 @@ impl ServerBuilder {
             cache: self.cache,
             sealer: self.sealer.unwrap_or_else(Sealer::random),
             tasks: tasks::Runtime::new(self.tasks, keeper),
-            listeners: listeners::Listeners::default(),
+            listeners: Default::default(),
             observe: self.observe,
             layers: self.layers,
             mounts,

@@ -21,7 +21,7 @@ use trunkline_wire::text::Value;
 use super::context::{Asker, Context};
 use super::function::Signature;
 use super::job::{Job, Target};
-use super::listeners::Listener;
+use trunkline_transport::listeners::Listener;
 use super::lists::{Entry, List};
 use super::{Inner, TemplateEntry, ToolEntry, rounds, suggest};
 use crate::extract::{call_by, may_see, principal};
@@ -73,7 +73,7 @@ impl Handler for Router {
 /// Forgets a listener when its conversation ends.
 struct Heeded {
     server: Arc<Inner>,
-    listener: Arc<Listener>,
+    listener: Arc<Listener<Call>>,
 }
 
 impl Drop for Heeded {

@@ -128,7 +128,7 @@ impl<H: Handler> HttpDriver<H> {
     /// News of the stream on which the server speaks.
     pub(super) fn on_stream(&mut self, what: What) {
         match what {
-            What::Message(incoming) => self.receive(incoming),
+            What::Message(incoming) => self.receive(incoming, None),
             What::Session(_) => {}
             What::Endpoint(Ok(endpoint)) => {
                 let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
@@ -160,7 +160,7 @@ impl<H: Handler> HttpDriver<H> {
         let (now, id) = (now(), letter.id.unwrap_or_default());
         match (before, why) {
             (_, why @ CallError::Invalid(_)) => self.core.undelivered(id, why, now),
-            (Some(Before::Answer(incoming)), _) => self.receive(incoming),
+            (Some(Before::Answer(incoming)), _) => self.receive(incoming, letter.id),
             (Some(Before::Status(error)), _) => self.core.unrecognised(id, error, now),
             (None, why) => self.core.undelivered(id, why, now),
         }
@@ -169,9 +169,13 @@ impl<H: Handler> HttpDriver<H> {
     /// Ends in good order: the session is given back, and what is on its way without anybody
     /// waiting for it still arrives.
     pub(super) fn close(&mut self) {
+        // What waits for a session was not acted upon, and will not be.
+        for id in std::mem::take(&mut self.held).into_iter().filter_map(|it| it.id) {
+            let why = "the connection is closed.".to_owned();
+            self.core.undelivered(id, CallError::Unreachable(why), now());
+        }
         self.core.handle(Input::Close, now());
         self.stream = None;
-        self.held.clear();
         self.out.retain(|it| it.id.is_none());
         self.closing = Some(now() + self.limits.drain);
         self.armed = None;

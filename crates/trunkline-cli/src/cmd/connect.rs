@@ -1,0 +1,253 @@
+//! `trunkline connect CLIENT`
+
+mod diff;
+pub(crate) mod file;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use trunkline_gateway::clients::{
+    Client, Ours, Place, Surroundings, Unreadable, connect, disconnect, have, is_connected,
+    masked_line, places,
+};
+
+use self::file::Seen;
+use crate::failure::Failure;
+use crate::output::{Screen, Tone, one_line};
+
+/// Puts the gateway into the settings of a program that uses MCP servers, or takes it out again.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The program: claude-desktop, claude-code, cursor, vscode, windsurf, zed, codex or gemini.
+    #[arg(value_name = "CLIENT", value_parser = client)]
+    client: Client,
+    /// Let it reach the gateway at its URL, which has to run then, instead of starting it.
+    #[arg(long)]
+    http: bool,
+    /// Change the settings of the project in this folder instead of the user's.
+    #[arg(long)]
+    project: bool,
+    /// Write the file. Without this, the change is only shown.
+    #[arg(long)]
+    write: bool,
+    /// Show the change and write nothing, as is usual.
+    #[arg(long, conflicts_with = "write")]
+    dry_run: bool,
+    /// Take the gateway out again.
+    #[arg(long, conflicts_with = "http")]
+    undo: bool,
+    /// The gateway's catalog.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
+    let place = place(args.client, args.project)?;
+    let seen = Seen::read(&place.path)?;
+    let text = seen.text.clone().unwrap_or_default();
+    let told = |error: Unreadable| unreadable(&seen.path, args.client, &error);
+    let (new, notes) = match args.undo {
+        true => (undone(&args, &seen, &text).map_err(told)?, Vec::new()),
+        false => {
+            let (ours, notes) = ours(&args)?;
+            (Some(connect(args.client, &text, &ours).map_err(told)?), notes)
+        }
+    };
+    let path = shown(&seen.path);
+    let title = args.client.title();
+    let Some(new) = new.filter(|it| *it != text) else {
+        let state = if args.undo { "not in" } else { "in" };
+        screen
+            .print(&format!("The gateway is {state} `{path}` already; there is nothing to do."))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let is_gone = args.undo && new.is_empty();
+    let mut out = format!("{} {path}\n", screen.tone(Tone::Bold, title));
+    for (sign, line) in diff::lines(&text, &new) {
+        let line = format!("{sign} {}", one_line(&masked_line(line)));
+        let line = match sign {
+            '+' => screen.tone(Tone::Good, &line),
+            '-' => screen.tone(Tone::Bad, &line),
+            _ => line,
+        };
+        out.push_str(&format!("  {line}\n"));
+    }
+    screen.print(&out)?;
+    for note in &notes {
+        screen.print(note)?;
+    }
+    if !args.write {
+        let what = if seen.text.is_some() { "changed" } else { "made" };
+        screen.print(&format!("The file was not {what}. Do it with `--write`."))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let backup = seen.back_up()?;
+    if is_gone {
+        seen.remove()?
+    } else {
+        seen.write(&new, false)?
+    }
+    let kept = backup.map(|it| format!(" What was there is in `{}`.", shown(&it)));
+    let done = if is_gone { "removed" } else { "written" };
+    screen.print(&format!("`{path}` is {done}.{}", kept.unwrap_or_default()))?;
+    let next = if args.undo { "forgets" } else { "uses" };
+    screen.print(&format!("{title} {next} the gateway when it is started the next time."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The text without our entry: as it was before, if that is known.
+fn undone(args: &Args, seen: &Seen, text: &str) -> Result<Option<String>, Unreadable> {
+    if !is_connected(args.client, text)? {
+        return Ok(None);
+    }
+    // Whoever had no file gets back to none.
+    for before in seen.backups().into_iter().chain([String::new()]) {
+        let found = disconnect(args.client, text, Some(&before))?;
+        if found.as_ref() == Some(&before) {
+            return Ok(found);
+        }
+    }
+    disconnect(args.client, text, None)
+}
+
+/// What to write, and what to say about it.
+fn ours(args: &Args) -> Result<(Ours, Vec<String>), Failure> {
+    let config = config(args.config.as_deref())?;
+    let mut notes = Vec::new();
+    if !args.http {
+        let mut words = vec!["serve".to_owned(), "--stdio".to_owned()];
+        match &config {
+            Some(path) => {
+                let Some(path) = path.to_str() else {
+                    let why = format!("The path of `{}` is no text.", path.display());
+                    return Err(Failure::usage(why).advice("Move the catalog elsewhere."));
+                };
+                words.extend(["--config".to_owned(), path.to_owned()]);
+            }
+            None => notes.push(
+                "There is no `trunkline.yaml` here, so it gets the built-in demo server. Make a \
+                 catalog with `trunkline import --write`, and connect again."
+                    .to_owned(),
+            ),
+        }
+        return Ok((Ours::Stdio { command: binary()?, args: words }, notes));
+    }
+    if !args.client.takes_url() {
+        let why = format!("{} takes no URLs in its file.", args.client.title());
+        return Err(Failure::usage(why).advice("Leave `--http` out."));
+    }
+    let text = config.map(|it| Seen::read(&it)).transpose()?.and_then(|it| it.text);
+    let have = have(&text.unwrap_or_default())
+        .map_err(|error| Failure::usage(format!("The catalog cannot be read: {error}")))?;
+    let listen = have.listen.unwrap_or_else(|| LISTEN.to_owned());
+    if listen.contains("${") {
+        let why = "Where the gateway listens depends on variables.";
+        return Err(Failure::usage(why).advice("Write `gateway.listen` without variables."));
+    }
+    let here = listen.replacen("0.0.0.0:", "127.0.0.1:", 1).replacen("[::]:", "[::1]:", 1);
+    let scheme = if have.has_tls { "https" } else { "http" };
+    let url = format!("{scheme}://{here}/mcp");
+    if have.has_auth {
+        notes.push(format!(
+            "The gateway lets in only whoever has a token. Give {} a header \
+             `Authorization: Bearer …`, or let it log in.",
+            args.client.title()
+        ));
+    }
+    notes.push("Start the gateway with `trunkline serve`.".to_owned());
+    Ok((Ours::Http { url }, notes))
+}
+
+/// The binary, by the path that people know it by: programs with windows do not have the `PATH` of
+/// a shell.
+fn binary() -> Result<String, Failure> {
+    let fail = |why: String| Failure::usage(format!("This program does not know its path: {why}."));
+    let this = env::current_exe().map_err(|error| fail(error.to_string()))?;
+    let real = this.canonicalize().unwrap_or_else(|_| this.clone());
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut known = env::split_paths(&path).map(|it| it.join("trunkline"));
+    let known = known.find(|it| it.is_absolute() && it.canonicalize().is_ok_and(|it| it == real));
+    let path = known.unwrap_or(this);
+    path.into_os_string().into_string().map_err(|_| fail("it is no text".to_owned()))
+}
+
+/// The file of a client.
+fn place(client: Client, is_project: bool) -> Result<Place, Failure> {
+    let mut all = places(client, &surroundings()?).into_iter();
+    let found = if is_project { all.find(|it| it.project.is_some()) } else { all.next() };
+    found.ok_or_else(|| {
+        let why = format!("{} has no file for a project here.", client.title());
+        Failure::usage(why).advice("Leave `--project` out.")
+    })
+}
+
+/// Where we are.
+pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
+    let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let home = folder("HOME").ok_or_else(|| {
+        Failure::usage("Nobody knows where the home folder is.").advice("Set `HOME` to its path.")
+    })?;
+    let project = env::current_dir()
+        .map_err(|error| Failure::usage(format!("This folder cannot be used: {error}.")))?;
+    Ok(Surroundings {
+        home,
+        config: folder("XDG_CONFIG_HOME"),
+        codex: folder("CODEX_HOME"),
+        project,
+        is_mac: cfg!(target_os = "macos"),
+    })
+}
+
+/// The catalog that is meant, from the root on: the one that was named, here or in
+/// `TRUNKLINE_CONFIG`, or the one in this folder.
+pub(crate) fn config(named: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    let usual = Path::new(CATALOG);
+    let set = env::var_os("TRUNKLINE_CONFIG").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let named = named.or(set.as_deref());
+    let Some(path) = named.or(usual.is_file().then_some(usual)) else { return Ok(None) };
+    let whole = std::path::absolute(path);
+    whole.map(Some).map_err(|error| Failure::usage(format!("`{}`: {error}.", path.display())))
+}
+
+/// A client by its name.
+pub(crate) fn client(name: &str) -> Result<Client, String> {
+    Client::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = Client::ALL.iter().map(|it| it.name()).collect();
+        format!("the clients are {}", names.join(", "))
+    })
+}
+
+/// A file that we do not understand and so do not touch.
+fn unreadable(path: &Path, client: Client, error: &Unreadable) -> Failure {
+    let why = format!(
+        "`{}:{}:{}` cannot be understood: {}",
+        path.display(),
+        error.line,
+        error.column,
+        error.message
+    );
+    let advice = format!(
+        "Put it right, or look whether {} can read it; nothing was changed.",
+        client.title()
+    );
+    Failure::usage(why).advice(advice)
+}
+
+/// A path as people write it.
+pub(crate) fn shown(path: &Path) -> String {
+    let home = env::var_os("HOME").map(PathBuf::from).filter(|it| it.as_os_str().len() > 1);
+    let below = home.as_deref().and_then(|it| path.strip_prefix(it).ok());
+    let text = match below {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    };
+    one_line(&text)
+}
+
+/// The catalog in a folder.
+pub(crate) const CATALOG: &str = "trunkline.yaml";
+
+/// Where the gateway listens unless told otherwise.
+pub(crate) const LISTEN: &str = "127.0.0.1:7373";

@@ -1,0 +1,179 @@
+//! A file of somebody's → its text; and a new text → the file, whole or not at all.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::failure::Failure;
+
+/// A file as it was read.
+pub(crate) struct Seen {
+    /// Where it really is.
+    pub(crate) path: PathBuf,
+    /// What was in it; `None` if there is no file.
+    pub(crate) text: Option<String>,
+    mode: u32,
+}
+
+impl Seen {
+    /// Reads a file. Links are followed, so that what is written goes where they lead.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let (path, metadata) = match fs::canonicalize(path) {
+            Ok(path) => (path.clone(), Some(fs::metadata(&path).map_err(|it| unread(&path, &it))?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if fs::symlink_metadata(path).is_ok() {
+                    let why = format!("`{}` is a link that leads nowhere.", path.display());
+                    return Err(Failure::usage(why).advice("Remove it, or make what it leads to."));
+                }
+                (path.to_owned(), None)
+            }
+            Err(error) => return Err(unread(path, &error)),
+        };
+        let Some(metadata) = metadata else { return Ok(Self { path, text: None, mode: 0o600 }) };
+        if metadata.len() > LARGEST {
+            let why = format!("`{}` is larger than any file of settings.", path.display());
+            return Err(Failure::usage(why));
+        }
+        let bytes = fs::read(&path).map_err(|error| unread(&path, &error))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let why = format!("`{}` is no text: byte {at} is not UTF-8.", path.display());
+            Failure::usage(why)
+        })?;
+        Ok(Self { path, text: Some(text), mode: metadata.permissions().mode() & 0o777 })
+    }
+
+    /// Keeps what was read beside the file, under a name with the time.
+    pub(crate) fn back_up(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(text) = &self.text else { return Ok(None) };
+        let name = format!("{}.bak-{}", self.path.display(), stamp(SystemTime::now()));
+        let names = std::iter::once(name.clone()).chain((2..100).map(|it| format!("{name}-{it}")));
+        for name in names {
+            match put(Path::new(&name), text, self.mode) {
+                Ok(()) => return Ok(Some(name.into())),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(unwritten(Path::new(&name), &error)),
+            }
+        }
+        Err(Failure::usage(format!("There are too many backups like `{name}`.")))
+    }
+
+    /// Puts a text in place of what was read, unless somebody else did so meanwhile. With
+    /// `is_private` nobody but the owner can read it.
+    pub(crate) fn write(&self, text: &str, is_private: bool) -> Result<(), Failure> {
+        let fail = |error: io::Error| unwritten(&self.path, &error);
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(fail)?;
+        }
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let new = self.path.with_file_name(format!(".{name}.trunkline-{}", std::process::id()));
+        let mode = if is_private { self.mode & 0o600 } else { self.mode };
+        put(&new, text, mode).map_err(fail)?;
+        let outcome = match self.is_as_it_was() {
+            true => fs::rename(&new, &self.path).map_err(fail),
+            false => {
+                let why = format!("`{}` has been changed meanwhile.", self.path.display());
+                Err(Failure::usage(why).advice("Run the command again."))
+            }
+        };
+        if outcome.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        outcome
+    }
+
+    /// Removes the file, unless somebody else changed it meanwhile.
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        match self.is_as_it_was() {
+            true => fs::remove_file(&self.path).map_err(|error| unwritten(&self.path, &error)),
+            false => Err(Failure::usage(format!("`{}` has been changed.", self.path.display()))),
+        }
+    }
+
+    /// The texts of the backups, the newest first.
+    pub(crate) fn backups(&self) -> Vec<String> {
+        let Some((folder, name)) = self.path.parent().zip(self.path.file_name()) else {
+            return Vec::new();
+        };
+        let prefix = format!("{}.bak-", name.to_string_lossy());
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<_> =
+            entries.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
+        names.retain(|it| it.starts_with(&prefix));
+        names.sort();
+        names.iter().rev().filter_map(|it| fs::read_to_string(folder.join(it)).ok()).collect()
+    }
+
+    fn is_as_it_was(&self) -> bool {
+        fs::read_to_string(&self.path).ok() == self.text
+    }
+}
+
+/// Makes a file that is not there yet.
+fn put(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
+        .and_then(|()| file.sync_all());
+    if written.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    written
+}
+
+fn unread(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("`{}` cannot be read: {error}.", path.display()))
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("`{}` cannot be written: {error}.", path.display()))
+        .advice("Check who may write there; nothing was changed.")
+}
+
+/// A time as a name of a file has it, in UTC: `20261115-213000`.
+fn stamp(at: SystemTime) -> String {
+    let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
+    let (mut days, time) = (seconds / 86_400, seconds % 86_400);
+    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!("{year}{month:02}{:02}-{hour:02}{minute:02}{second:02}", days + 1)
+}
+
+/// More than any file of settings has.
+const LARGEST: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_written_as_names() {
+        for (seconds, expected) in [
+            (0, "19700101-000000"),
+            (951_782_399, "20000228-235959"),
+            (951_782_400, "20000229-000000"),
+            (1_704_067_199, "20231231-235959"),
+            (1_794_777_000, "20261115-203000"),
+        ] {
+            assert_eq!(stamp(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The gateway's own needs: a folder for its state, an admin API that answers if it runs, a port.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::time::timeout;
+use trunkline_gateway::catalog::plan::Plan;
+
+use super::stages::Stages;
+use crate::cmd::connect::shown;
+
+pub(super) async fn check(plan: &Plan, state: Option<&Path>, stages: &mut Stages) {
+    stages.begin();
+    let folder = folder(state);
+    match &folder {
+        None => {
+            stages.bad("state", "Nobody knows where the home folder is.", "Give `--state DIR`.")
+        }
+        Some(folder) => match is_writable(folder) {
+            Ok(true) => stages.fine("state", shown(folder)),
+            Ok(false) => stages.fine("state", format!("{}, which will be made", shown(folder))),
+            Err(error) => {
+                let why = format!("`{}` cannot be written: {error}.", shown(folder));
+                stages.bad("state", why, "Check who may write there, or give `--state DIR`.");
+            }
+        },
+    }
+    let admin = plan.gateway.admin.listen.clone();
+    let admin = admin.or(folder.map(|it| format!("unix:{}", it.join("admin.sock").display())));
+    let is_running = match admin.as_deref() {
+        None => false,
+        Some(at) => match answers(at).await {
+            Ok(status) => {
+                stages.fine("admin", format!("a gateway answers at `{at}` (HTTP {status})"));
+                true
+            }
+            Err(error) if is_absence(&error) => {
+                stages.none("admin", "no gateway is running");
+                false
+            }
+            Err(error) => {
+                let why = format!("`{at}` does not answer as a gateway does: {error}.");
+                stages.bad("admin", why, "Look at what runs there.");
+                false
+            }
+        },
+    };
+    let listen = &plan.gateway.listen;
+    stages.begin();
+    match TcpListener::bind(listen).await {
+        Ok(_) => stages.fine("port", format!("{listen} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_running => {
+            stages.fine("port", format!("the gateway listens at {listen}"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let why = format!("Another program listens at {listen}.");
+            stages.bad("port", why, "Stop it, or write another `gateway.listen`.");
+        }
+        Err(error) => {
+            let why = format!("{listen} cannot be used: {error}.");
+            stages.bad("port", why, "Write another `gateway.listen`.");
+        }
+    }
+}
+
+/// Where the state is kept.
+fn folder(named: Option<&Path>) -> Option<PathBuf> {
+    let variable = |name: &str| env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    named
+        .map(Path::to_owned)
+        .or_else(|| variable("TRUNKLINE_STATE"))
+        .or_else(|| variable("XDG_STATE_HOME").map(|it| it.join("trunkline")))
+        .or_else(|| variable("HOME").map(|it| it.join(".local/state/trunkline")))
+}
+
+/// Whether a folder is there, if something can be written there.
+fn is_writable(folder: &Path) -> io::Result<bool> {
+    let mut at = folder;
+    while !at.exists() {
+        at = at.parent().ok_or(io::ErrorKind::NotFound)?;
+    }
+    // Only writing shows whether one may.
+    let file = at.join(format!(".trunkline-doctor-{}", std::process::id()));
+    OpenOptions::new().write(true).create_new(true).open(&file)?;
+    fs::remove_file(&file)?;
+    Ok(at == folder)
+}
+
+/// The status with which an admin API answers.
+async fn answers(at: &str) -> io::Result<u16> {
+    let asking = async {
+        match at.strip_prefix("unix:") {
+            Some(path) => ask(UnixStream::connect(path).await?).await,
+            None => ask(TcpStream::connect(at).await?).await,
+        }
+    };
+    timeout(PATIENCE, asking).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<u16> {
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await?;
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).await?;
+    let status = std::str::from_utf8(&head).ok().and_then(|it| it.strip_prefix("HTTP/1.1 "));
+    let status = status.and_then(|it| it.parse().ok());
+    status.ok_or_else(|| io::Error::other("it does not speak HTTP"))
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(3);

@@ -1,0 +1,187 @@
+//! `trunkline import`
+
+mod show;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+use trunkline_gateway::clients::{
+    Client, Entry, Have, Resolve, Row, Unreadable, Verdict, have, merged, places, plan, read,
+    secrets_as_variables,
+};
+
+use super::connect::file::Seen;
+use super::connect::{CATALOG, LISTEN, client, config, shown, surroundings};
+use crate::failure::Failure;
+use crate::output::Screen;
+
+/// Takes servers over into the catalog from the settings of other programs. Without `--write` it
+/// shows what it would do.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// From which programs, such as claude-desktop,codex; all of them, unless said.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = client)]
+    from: Vec<Client>,
+    /// The catalog.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write the catalog.
+    #[arg(long)]
+    write: bool,
+    /// Give servers another name that have one which something else has.
+    #[arg(long, conflicts_with_all = ["skip", "replace"])]
+    rename: bool,
+    /// Leave such servers out.
+    #[arg(long, conflicts_with = "replace")]
+    skip: bool,
+    /// Let such servers take the place of those in the catalog.
+    #[arg(long)]
+    replace: bool,
+    /// Write a variable, such as ${API_KEY}, in place of each secret.
+    #[arg(long)]
+    secrets_as_env: bool,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A file that was not understood.
+pub(super) struct Strange {
+    pub(super) path: PathBuf,
+    pub(super) why: String,
+}
+
+pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
+    let path = match config(args.config.as_deref())? {
+        Some(path) => path,
+        None => std::path::absolute(CATALOG)?,
+    };
+    let catalog = Seen::read(&path)?;
+    let text = catalog.text.clone().unwrap_or_default();
+    let have = have(&text).map_err(|error| unreadable(&path, &error))?;
+    let (mut rows, strange) = find(&args, &have)?;
+    let mut variables = BTreeMap::new();
+    if args.secrets_as_env {
+        replace_secrets(&args, &mut rows, &have, &mut variables);
+    }
+    let changes: Vec<(String, Entry)> = rows.iter().filter_map(Row::change).collect();
+    let conflicts = rows.iter().filter(|it| matches!(it.verdict, Verdict::Conflict(..))).count();
+    if args.write && conflicts > 0 {
+        let what = if conflicts == 1 { "1 name has" } else { "some names have" };
+        let why = format!(
+            "In the catalog or among the clients {what} two meanings; nothing was written."
+        );
+        let failure = Failure::usage(why)
+            .advice("Say `--skip`, `--rename` or `--replace`; see both without `--write`.");
+        return Err(failure.into());
+    }
+    let new = merged(&text, &changes).map_err(|error| unreadable(&path, &error))?;
+    let is_new = new != text;
+    let mut backup = None;
+    if args.write && is_new {
+        backup = catalog.back_up()?;
+        let is_private = changes.iter().any(|(_, entry)| show::holds_values(entry));
+        catalog.write(&new, is_private)?;
+    }
+    if args.json {
+        screen.json(&json!({
+            "config": path.display().to_string(),
+            "servers": rows.iter().map(show::to_json).collect::<Vec<_>>(),
+            "unreadable": strange.iter().map(|it| json!({ "path": it.path.display().to_string(), "why": it.why }))
+                .collect::<Vec<_>>(),
+            "variables": variables.keys().collect::<Vec<_>>(),
+            "written": args.write && is_new,
+            "backup": backup.map(|it| it.display().to_string()),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    screen.print(&show::table(screen, &rows, &strange))?;
+    if !variables.is_empty() {
+        let names: Vec<_> = variables.keys().map(String::as_str).collect();
+        let names = names.join(", ");
+        screen.print(&format!("Set these variables where the gateway runs: {names}."))?;
+    }
+    let shown_path = shown(&catalog.path);
+    let last = match (is_new, args.write) {
+        (false, _) => format!("There is nothing to add to `{shown_path}`."),
+        (true, false) if conflicts > 0 => format!(
+            "Nothing was written. Write `{shown_path}` with `--write`, and say what to do about \
+             conflicts: `--skip`, `--rename` or `--replace`."
+        ),
+        (true, false) => format!("Nothing was written. Write `{shown_path}` with `--write`."),
+        (true, true) => {
+            let kept = backup.map(|it| format!(" What was there is in `{}`.", shown(&it)));
+            let kept = kept.unwrap_or_default();
+            format!("`{shown_path}` is written.{kept} Look at it with `trunkline check`.")
+        }
+    };
+    screen.print(&last)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is in the clients' files, and what becomes of it.
+fn find(args: &Args, have: &Have) -> Result<(Vec<Row>, Vec<Strange>), Failure> {
+    let at = surroundings()?;
+    let (mut found, mut strange) = (Vec::new(), Vec::new());
+    let is_wanted = |it: &Client| args.from.is_empty() || args.from.contains(it);
+    for place in Client::ALL.into_iter().filter(is_wanted).flat_map(|it| places(it, &at)) {
+        let text = match Seen::read(&place.path) {
+            Ok(seen) => seen.text,
+            Err(failure) => {
+                strange.push(Strange { path: place.path.clone(), why: failure.cause });
+                continue;
+            }
+        };
+        match text.map(|it| read(&place, &it)) {
+            Some(Ok(more)) => found.extend(more),
+            Some(Err(error)) => {
+                strange.push(Strange { path: place.path.clone(), why: error.to_string() });
+            }
+            None => {}
+        }
+    }
+    let listen = have.listen.as_deref().unwrap_or(LISTEN);
+    Ok((plan(found, have, listen, resolve(args)), strange))
+}
+
+/// Puts variables in place of secrets, and looks anew at what is the same then.
+fn replace_secrets(
+    args: &Args,
+    rows: &mut Vec<Row>,
+    have: &Have,
+    variables: &mut BTreeMap<String, String>,
+) {
+    let changed = std::mem::take(rows).into_iter().map(|row| {
+        let mut found = row.found;
+        if let Ok(entry) = &found.entry {
+            found.entry = Ok(secrets_as_variables(&found.name, entry, variables));
+        }
+        found
+    });
+    let changed = changed.collect();
+    let listen = have.listen.as_deref().unwrap_or(LISTEN);
+    *rows = plan(changed, have, listen, resolve(args));
+    // Those of servers that are not written are nobody's business.
+    let texts: Vec<_> = rows.iter().filter_map(Row::change).collect();
+    variables.retain(|name, _| {
+        let reference = format!("${{{name}}}");
+        texts.iter().any(|(_, it)| it.values().iter().any(|(_, it)| it.contains(&reference)))
+    });
+}
+
+fn resolve(args: &Args) -> Option<Resolve> {
+    match (args.rename, args.skip, args.replace) {
+        (true, ..) => Some(Resolve::Rename),
+        (_, true, _) => Some(Resolve::Skip),
+        (.., true) => Some(Resolve::Replace),
+        _ => None,
+    }
+}
+
+fn unreadable(path: &Path, error: &Unreadable) -> Failure {
+    let why = format!("`{}:{}:{}`: {}", path.display(), error.line, error.column, error.message);
+    Failure::usage(why).advice("See all that is wrong with `trunkline check`.")
+}

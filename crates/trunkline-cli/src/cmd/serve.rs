@@ -1,0 +1,230 @@
+//! `trunkline serve`: a catalog → its gateway, over HTTP or stdin and stdout, until a signal comes.
+
+use std::future::poll_fn;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::Poll;
+
+use anyhow::{Context, Result, bail};
+use tokio::signal::unix::{SignalKind, signal};
+use trunkline_gateway::catalog::plan::Plan;
+use trunkline_gateway::catalog::{self, Watch};
+use trunkline_gateway::{Front, Gateway, Operation, Selector, Settings, admin};
+use trunkline_store::Folder;
+use trunkline_transport::Limits;
+use trunkline_transport::http::bind;
+
+use crate::failure::Failure;
+use crate::logins::Logins;
+use crate::state;
+
+/// What to serve, and where.
+#[derive(Default, clap::Args)]
+pub(crate) struct Args {
+    /// The catalog; `./trunkline.yaml` if it is there, else a built-in one with the demo.
+    #[arg(long, short, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where to listen, in place of what the catalog says.
+    #[arg(long, value_name = "ADDR", conflicts_with = "stdio")]
+    listen: Option<String>,
+    /// Serves one client over stdin and stdout: the one line in a host's configuration.
+    #[arg(long)]
+    stdio: bool,
+    /// Shows one server alone, by its own names.
+    #[arg(long, value_name = "NAME", requires = "stdio", conflicts_with = "tag")]
+    server: Option<String>,
+    /// Shows the servers with this tag, and those without tags.
+    #[arg(long, value_name = "TAG", requires = "stdio")]
+    tag: Vec<String>,
+    /// Where caches, pins and the admin socket are kept.
+    #[arg(long, value_name = "DIR", env = "TRUNKLINE_STATE")]
+    state: Option<PathBuf>,
+}
+
+/// Serves until SIGINT or SIGTERM, then answers what is in flight. A second signal ends it at once.
+pub(crate) fn run(args: Args) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: Args) -> Result<()> {
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (first, stopped) = tokio::sync::watch::channel(false);
+    let mut first = Some(first);
+    let hurried = poll_fn(move |cx| {
+        loop {
+            match (term.poll_recv(cx), int.poll_recv(cx)) {
+                (Poll::Pending, Poll::Pending) => return Poll::Pending,
+                _ => match first.take() {
+                    Some(first) => {
+                        first.send_replace(true);
+                        // Whoever waits sees it even when nothing else holds the sender.
+                        std::mem::forget(first);
+                    }
+                    None => return Poll::Ready(()),
+                },
+            }
+        }
+    });
+    tokio::select! {
+        served = work(args, stopped) => served,
+        () = hurried => Ok(()),
+    }
+}
+
+async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result<()> {
+    let file = config(args.config.as_deref());
+    let watch = file.as_ref().map(Watch::new);
+    let (mut plan, files) = match &file {
+        Some(file) => read(file)?,
+        None => (built_in()?, Default::default()),
+    };
+    if let Some(listen) = args.listen {
+        catalog::may_listen(&listen, &plan.gateway.auth).map_err(anyhow::Error::msg)?;
+        plan.gateway.listen = listen;
+    }
+    let state = state::folder(args.state)?;
+    let settings = Settings {
+        store: Arc::new(
+            Folder::open(state.join("cache")).await.with_context(|| cannot_use(&state))?,
+        ),
+        pins: Some(state.join("pins.json")),
+        logins: logins(),
+        limits: Limits::default().in_flight(IN_FLIGHT),
+    };
+    let (listen, tls, admin_plan) =
+        (plan.gateway.listen.clone(), plan.gateway.tls.clone(), plan.gateway.admin.clone());
+    let is_built_in = file.is_none();
+    let gateway = Gateway::open(plan, settings).await.map_err(anyhow::Error::msg)?;
+    let operation = Operation::new(gateway.clone(), file.clone());
+    if let Some(mut watch) = watch {
+        watch.follow(files);
+        let operation = Arc::clone(&operation);
+        tokio::spawn(async move {
+            loop {
+                // Whatever happened to it, reading it says what is wrong.
+                let _ = watch.changed().await;
+                let _ = operation.follow().await;
+            }
+        });
+    }
+    let until = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
+        let _ = stopped.wait_for(|it| *it).await;
+    };
+    let served = if args.stdio {
+        let selector = match args.server {
+            Some(server) => Selector::Server(server),
+            None if args.tag.is_empty() => Selector::All,
+            None => Selector::Tags(args.tag.iter().map(|it| it.to_lowercase()).collect()),
+        };
+        gateway.serve_stdio(selector, until(stopped)).await.context("Serving stdin and stdout failed")
+    } else {
+        let opened = admin::open(&admin_plan, &state).await.context("The admin API cannot open")?;
+        let admin_place = opened.place.clone();
+        let admin = tokio::spawn(admin::serve(opened, Arc::clone(&operation), until(stopped.clone())));
+        let listener =
+            bind(&listen).await.with_context(|| format!("Nothing can listen at `{listen}`"))?;
+        let address = listener.local_addr()?;
+        let front = Front::new(&gateway, address).map_err(anyhow::Error::msg)?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{address}");
+        operation.listens(url.clone(), Arc::clone(&front));
+        announce(&url, file.as_deref(), &admin_place, is_built_in)?;
+        let served = listen_there(listener, front, tls, until(stopped)).await;
+        admin.abort();
+        served
+    };
+    gateway.close().await;
+    served
+}
+
+async fn listen_there(
+    listener: tokio::net::TcpListener,
+    front: Arc<Front>,
+    tls: Option<(PathBuf, PathBuf)>,
+    until: impl Future<Output = ()>,
+) -> Result<()> {
+    let limits = Limits::default();
+    let Some((certificate, key)) = tls else {
+        return Ok(trunkline_transport::http::serve(listener, front, limits, until).await?);
+    };
+    let certificates =
+        trunkline_gateway::certificates::Certificates::open(&certificate, &key, None)?;
+    let listener = certificates.tls().listen(listener);
+    tokio::select! {
+        served = trunkline_transport::http::serve(listener, front, limits, until) => Ok(served?),
+        never = certificates.watch(|error| {
+            let _ = writeln!(std::io::stderr(), "{error}");
+        }) => match never {},
+    }
+}
+
+/// The catalog that is meant: named, or the one that lies here.
+fn config(named: Option<&Path>) -> Option<PathBuf> {
+    let here = Path::new("trunkline.yaml");
+    named.map(Path::to_owned).or_else(|| here.is_file().then(|| here.to_owned()))
+}
+
+type Read = (Plan, std::collections::BTreeSet<PathBuf>);
+
+fn read(file: &Path) -> Result<Read> {
+    match catalog::load_file(file) {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                writeln!(std::io::stderr(), "{}", warning.render(file))?;
+            }
+            Ok((loaded.plan, loaded.files))
+        }
+        Err(faults) => Err(Failure::usage(faults.to_string()).into()),
+    }
+}
+
+/// The demo, started by this very program.
+fn built_in() -> Result<Plan> {
+    let program = std::env::current_exe().context("This program's own file cannot be found")?;
+    let Some(program) = program.to_str() else {
+        bail!("The path of this program is not text: {}.", program.display());
+    };
+    Ok(catalog::built_in(vec![program.to_owned(), "demo".to_owned()]))
+}
+
+fn logins() -> Option<trunkline_gateway::Logins> {
+    Some(Arc::new(|url: &str| {
+        let url = url.to_owned();
+        Box::pin(async move {
+            let logins = Logins::open().ok()?;
+            let profile = logins.find(&url).await.ok()??;
+            let way = logins.way_in(&profile).await.ok()?;
+            Some(Arc::new(way) as Arc<dyn trunkline_auth::credentials::Credentials>)
+        })
+    }))
+}
+
+fn announce(url: &str, file: Option<&Path>, admin: &str, is_built_in: bool) -> Result<()> {
+    let mut err = std::io::stderr().lock();
+    let from = match file {
+        Some(file) => format!("`{}`", file.display()),
+        None => "the built-in catalog (the demo server)".to_owned(),
+    };
+    writeln!(err, "The gateway serves {from} at {url}/mcp (2024-11-05: {url}/sse).")?;
+    writeln!(err, "Its admin API is at {admin}.\n\nTry next, in another terminal:")?;
+    let call = if is_built_in { "call demo.sum a=2 b=3" } else { "ps" };
+    writeln!(err, "  trunkline list {url}/mcp")?;
+    match is_built_in {
+        true => writeln!(err, "  trunkline {call} {url}/mcp")?,
+        false => writeln!(err, "  trunkline {call}")?,
+    }
+    match is_built_in {
+        true => writeln!(err, "  trunkline import            (the servers that you have already)")?,
+        false => writeln!(err, "  trunkline connect claude-code")?,
+    }
+    Ok(())
+}
+
+fn cannot_use(state: &Path) -> String {
+    format!("The folder `{}` cannot be used. Name another with `--state`", state.display())
+}
+
+/// Calls of one client at a time.
+const IN_FLIGHT: usize = 1024;

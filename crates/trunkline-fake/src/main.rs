@@ -1,0 +1,63 @@
+//! `fake-server`: lines of JSON-RPC on standard input into answers, and all that happens into a log.
+//!
+//! Plain Rust without the SDK, so that a test of ours never asks our own code what is right.
+
+#![forbid(unsafe_code)]
+
+mod ask;
+mod journal;
+mod options;
+mod out;
+mod server;
+mod signals;
+mod tools;
+
+use std::io::{self, BufRead, Write};
+use std::process::exit;
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use journal::Journal;
+use options::Options;
+use server::Server;
+
+fn main() {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(sentence) => {
+            let _ = writeln!(io::stderr(), "{sentence}\n\n{}", options::USAGE);
+            exit(2)
+        }
+    };
+    let journal = Journal::open(&options);
+    let cwd = std::env::current_dir().map(|it| it.display().to_string()).unwrap_or_default();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    journal.write("start", json!({ "args": args, "cwd": cwd }));
+    for line in &options.stderr {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+    let is_told = options.exit_while.as_ref().is_some_and(|file| file.exists());
+    if let Some(code) = options.exit_at_start.or(is_told.then_some(1)) {
+        journal.exit(code)
+    }
+    let server = Arc::new(Server::new(options, journal));
+    signals::watch(&server);
+    // The delay is what the test asked for.
+    thread::sleep(server.options.start_delay); // the sleep is the subject
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        match serde_json::from_str::<Value>(&line) {
+            Ok(message) => server.hear(message),
+            Err(error) => server.journal.write("garbage", json!({ "error": error.to_string() })),
+        }
+    }
+    server.journal.write("eof", json!({}));
+    if !server.options.ignores_eof {
+        server.journal.exit(0)
+    }
+    loop {
+        thread::park();
+    }
+}

@@ -1,0 +1,123 @@
+//! The words of the command line into how this server behaves.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How this server behaves.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) revision: String,
+    pub(crate) name: String,
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) tools_file: Option<PathBuf>,
+    pub(crate) page: Option<usize>,
+    pub(crate) exit_at_start: Option<i32>,
+    pub(crate) exit_while: Option<PathBuf>,
+    pub(crate) exit_on: Vec<String>,
+    pub(crate) hang_on: Vec<String>,
+    pub(crate) start_delay: Duration,
+    pub(crate) ignores_eof: bool,
+    pub(crate) ignores_term: bool,
+    pub(crate) tells_changes: bool,
+    pub(crate) stderr: Vec<String>,
+}
+
+impl Options {
+    /// Reads the command line; the error is a sentence.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut options = Options {
+            revision: "2025-11-25".into(),
+            name: "fake".into(),
+            log: None,
+            tools_file: None,
+            page: None,
+            exit_at_start: None,
+            exit_while: None,
+            exit_on: Vec::new(),
+            hang_on: Vec::new(),
+            start_delay: Duration::ZERO,
+            ignores_eof: false,
+            ignores_term: false,
+            tells_changes: false,
+            stderr: Vec::new(),
+        };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("`{word}` lacks its value."));
+            match word.as_str() {
+                "--revision" => options.revision = known(value()?)?,
+                "--name" => options.name = value()?,
+                "--log" => options.log = Some(value()?.into()),
+                "--tools-file" => options.tools_file = Some(value()?.into()),
+                "--page" => options.page = Some(number(&word, &value()?)?),
+                "--exit-at-start" => options.exit_at_start = Some(number(&word, &value()?)?),
+                "--exit-while" => options.exit_while = Some(value()?.into()),
+                "--exit-on" => options.exit_on.push(value()?),
+                "--hang-on" => options.hang_on.push(value()?),
+                "--start-delay" => {
+                    options.start_delay = Duration::from_millis(number(&word, &value()?)?);
+                }
+                "--ignore-eof" => options.ignores_eof = true,
+                "--ignore-term" => options.ignores_term = true,
+                "--list-changed-on" => match value()?.as_str() {
+                    "SIGUSR1" => options.tells_changes = true,
+                    other => return Err(format!("`{other}` is no signal to wait for.")),
+                },
+                "--stderr" => options.stderr.push(value()?),
+                _ => return Err(format!("`{word}` is no option of `fake-server`.")),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether each request carries its own envelope, and nobody shakes hands.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.revision == "2026-07-28"
+    }
+}
+
+fn known(revision: String) -> Result<String, String> {
+    let is_known = REVISIONS.contains(&revision.as_str());
+    is_known.then_some(revision).ok_or_else(|| format!("The revisions are {REVISIONS:?}."))
+}
+
+fn number<T: std::str::FromStr>(word: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("`{word}` takes a number, not `{value}`."))
+}
+
+const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+
+pub(crate) const USAGE: &str = "\
+fake-server [OPTIONS]
+  --revision REVISION         the one it speaks (2025-11-25)
+  --name NAME                 how it calls itself (fake)
+  --log FILE                  where it appends one JSON object for each thing that happens
+  --tools-file FILE           a JSON array of tools, read at each `tools/list`; what is not known of them echoes
+  --page N                    lists in pages of N
+  --exit-at-start CODE        ends at once
+  --exit-while FILE           ends at once with 1 while FILE exists
+  --exit-on METHOD            ends with 1 when it is sent METHOD; may be repeated
+  --hang-on METHOD            never answers METHOD; may be repeated
+  --start-delay MS            waits before it reads
+  --ignore-eof, --ignore-term stays
+  --list-changed-on SIGUSR1   tells that its tools have changed
+  --stderr TEXT               a line to begin with; may be repeated";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn words_become_options_or_a_sentence() {
+        let options = parse("--revision 2026-07-28 --page 3 --hang-on ping --ignore-term");
+        let options = options.expect("all of these are options");
+        assert!(options.is_stateless() && options.ignores_term && !options.ignores_eof);
+        assert_eq!((options.page, options.hang_on), (Some(3), vec!["ping".to_owned()]));
+        assert_eq!(parse("--page x").unwrap_err(), "`--page` takes a number, not `x`.");
+        assert_eq!(parse("--log").unwrap_err(), "`--log` lacks its value.");
+        assert!(parse("--revision 2023-01-01").is_err());
+    }
+}

@@ -1,0 +1,321 @@
+//! Messages into answers: the revision's handshake, the lists, and calls handed on to the tools.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::{Value, json};
+
+use crate::journal::Journal;
+use crate::options::Options;
+use crate::out::{self, error};
+use crate::tools;
+
+/// One process of the fake server.
+pub(crate) struct Server {
+    pub(crate) options: Options,
+    pub(crate) journal: Journal,
+    state: Mutex<State>,
+    counter: AtomicU64,
+}
+
+/// What is remembered between messages.
+#[derive(Default)]
+pub(crate) struct State {
+    /// What the client of the handshake can be asked.
+    pub(crate) capabilities: Value,
+    /// The requests that nobody waits for any more, by their ids as JSON.
+    pub(crate) cancelled: HashSet<String>,
+    /// The open `subscriptions/listen`: id and filter.
+    pub(crate) listens: Vec<(Value, Value)>,
+    /// The resources subscribed to.
+    pub(crate) subscribed: HashSet<String>,
+    /// Our own requests that the client has not answered.
+    pub(crate) asked: HashMap<u64, Sender<Value>>,
+    pub(crate) next_ask: u64,
+}
+
+impl Server {
+    /// A server that has heard nothing yet.
+    pub(crate) fn new(options: Options, journal: Journal) -> Server {
+        Server { options, journal, state: Mutex::default(), counter: AtomicU64::new(0) }
+    }
+
+    /// Takes one message; what takes time is answered later, from a thread.
+    pub(crate) fn hear(self: &Arc<Server>, message: Value) {
+        let id = &message["id"];
+        match (message["method"].as_str(), id.is_null()) {
+            (Some(method), false) => self.request(id, method, &message["params"]),
+            (Some(method), true) => self.notification(method, &message["params"]),
+            (None, false) => self.answered(id, message.clone()),
+            (None, true) => self.journal.write("garbage", json!({ "message": message })),
+        }
+    }
+
+    /// The next value of the counter, the first being 1.
+    pub(crate) fn count(&self) -> u64 {
+        self.counter.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What is remembered; held for lines only.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Answers a request, unless it was cancelled.
+    pub(crate) fn finish(&self, id: &Value, outcome: Result<Value, Value>) {
+        if self.state().cancelled.remove(&id.to_string()) {
+            return self.journal.write("abandoned", json!({ "id": id }));
+        }
+        self.journal.write("answer", json!({ "id": id, "ok": outcome.is_ok() }));
+        out::answer(id, outcome.map(|result| self.dressed(result)));
+    }
+
+    /// Tells whoever wants to know that the list of tools is another one.
+    pub(crate) fn tools_changed(&self) {
+        self.tell("notifications/tools/list_changed", json!({}), |filter| {
+            filter["toolsListChanged"] == true
+        });
+    }
+
+    /// Tells whoever subscribed to it that a resource has changed.
+    pub(crate) fn resource_updated(&self, uri: &str) {
+        if !self.options.is_stateless() && !self.state().subscribed.contains(uri) {
+            return;
+        }
+        self.tell("notifications/resources/updated", json!({ "uri": uri }), |filter| {
+            let uris = filter["resourceSubscriptions"].as_array();
+            uris.is_some_and(|uris| uris.iter().any(|it| it == uri))
+        });
+    }
+
+    fn tell(&self, method: &str, params: Value, wants: impl Fn(&Value) -> bool) {
+        if !self.options.is_stateless() {
+            return out::notify(method, params);
+        }
+        for (id, _) in self.state().listens.iter().filter(|(_, filter)| wants(filter)) {
+            let mut params = params.clone();
+            params["_meta"] = json!({ SUBSCRIPTION: id });
+            out::notify(method, params);
+        }
+    }
+
+    fn notification(&self, method: &str, params: &Value) {
+        if method == "notifications/cancelled" {
+            let id = &params["requestId"];
+            let mut state = self.state();
+            let listens = state.listens.len();
+            state.listens.retain(|(listen, _)| listen != id);
+            if state.listens.len() == listens {
+                state.cancelled.insert(id.to_string());
+            }
+        }
+        self.journal.write("notification", json!({ "method": method, "params": params }));
+    }
+
+    fn answered(&self, id: &Value, message: Value) {
+        let waiting = id.as_u64().and_then(|id| self.state().asked.remove(&id));
+        self.journal.write("answered", json!({ "id": id, "expected": waiting.is_some() }));
+        if let Some(waiting) = waiting {
+            // Whoever asked may have been given up meanwhile.
+            let _ = waiting.send(message);
+        }
+    }
+
+    fn request(self: &Arc<Server>, id: &Value, method: &str, params: &Value) {
+        if self.options.exit_on.iter().any(|it| it == method) {
+            self.journal.exit(1)
+        }
+        if self.options.hang_on.iter().any(|it| it == method) {
+            return self.journal.write("hang", json!({ "id": id, "method": method }));
+        }
+        if method == "tools/call" {
+            let (name, arguments) = (&params["name"], &params["arguments"]);
+            let meta = &params["_meta"];
+            let fields = json!({ "id": id, "tool": name, "arguments": arguments, "meta": meta });
+            self.journal.write("call", fields);
+        } else if method == "initialize" {
+            let fields = json!({
+                "id": id, "protocolVersion": params["protocolVersion"],
+                "capabilities": params["capabilities"], "clientInfo": params["clientInfo"],
+            });
+            self.journal.write("initialize", fields);
+        } else {
+            self.journal.write("request", json!({ "id": id, "method": method }));
+        }
+        let outcome = match self.misfit(method, params) {
+            Some(error) => Err(error),
+            None if method == "tools/call" => return tools::call(self, id, params),
+            None if method == "subscriptions/listen" => return self.listen(id, params),
+            None => self.outcome(method, params),
+        };
+        self.finish(id, outcome);
+    }
+
+    /// What is wrong with a request in this revision, before anybody looks at what it wants.
+    fn misfit(&self, method: &str, params: &Value) -> Option<Value> {
+        let is_handshake = ["initialize", "ping", "logging/setLevel"].contains(&method)
+            || ["resources/subscribe", "resources/unsubscribe"].contains(&method);
+        let is_modern = ["server/discover", "subscriptions/listen"].contains(&method);
+        if !self.options.is_stateless() {
+            return is_modern.then(|| error(-32601, "Method not found"));
+        }
+        let claimed = &params["_meta"][VERSION];
+        if method == "initialize" || (claimed.is_string() && claimed != &self.options.revision) {
+            let mut refusal = error(-32022, "Unsupported protocol version");
+            let requested = if claimed.is_string() { claimed } else { &params["protocolVersion"] };
+            refusal["data"] =
+                json!({ "supported": [self.options.revision], "requested": requested });
+            return Some(refusal);
+        }
+        if !claimed.is_string() || !params["_meta"][CAPABILITIES].is_object() {
+            return Some(error(-32602, "The envelope is incomplete"));
+        }
+        is_handshake.then(|| error(-32601, "Method not found"))
+    }
+
+    fn outcome(&self, method: &str, params: &Value) -> Result<Value, Value> {
+        match method {
+            "initialize" => {
+                self.state().capabilities = params["capabilities"].clone();
+                Ok(json!({
+                    "protocolVersion": self.options.revision,
+                    "capabilities": self.capabilities(),
+                    "serverInfo": self.info(),
+                }))
+            }
+            "server/discover" => Ok(self.cacheable(json!({
+                "supportedVersions": [self.options.revision],
+                "capabilities": self.capabilities(),
+            }))),
+            "ping" | "logging/setLevel" => Ok(json!({})),
+            "tools/list" => self.page("tools", tools::list(&self.options)?, params),
+            "resources/list" => self.page("resources", self.resources(), params),
+            "resources/templates/list" => {
+                let uri = format!("fake://{}/{{part}}", self.options.name);
+                let template = json!({ "uriTemplate": uri, "name": "part" });
+                self.page("resourceTemplates", vec![template], params)
+            }
+            "resources/read" => self.read(params["uri"].as_str().unwrap_or_default()),
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let uri = params["uri"].as_str().unwrap_or_default();
+                let mut state = self.state();
+                match method {
+                    "resources/subscribe" => state.subscribed.insert(uri.into()),
+                    _ => state.subscribed.remove(uri),
+                };
+                Ok(json!({}))
+            }
+            "prompts/list" => self.page("prompts", prompts(), params),
+            "prompts/get" => get_prompt(params),
+            "completion/complete" => {
+                let begun = params["argument"]["value"].as_str().unwrap_or_default();
+                let values: Vec<String> = ["a", "b"].map(|end| format!("{begun}{end}")).into();
+                Ok(json!({ "completion": { "values": values, "total": 2, "hasMore": false } }))
+            }
+            _ => Err(error(-32601, "Method not found")),
+        }
+    }
+
+    fn listen(&self, id: &Value, params: &Value) {
+        let filter = params["notifications"].clone();
+        let meta = json!({ SUBSCRIPTION: id });
+        self.state().listens.push((id.clone(), filter.clone()));
+        out::notify(
+            "notifications/subscriptions/acknowledged",
+            json!({ "_meta": meta, "notifications": filter }),
+        );
+    }
+
+    fn info(&self) -> Value {
+        json!({ "name": self.options.name, "version": "1.0.0" })
+    }
+
+    fn capabilities(&self) -> Value {
+        let mut capabilities = json!({
+            "tools": { "listChanged": self.options.tells_changes },
+            "resources": { "subscribe": true },
+            "prompts": {},
+            "logging": {},
+        });
+        if self.options.revision.as_str() > "2024-11-05" {
+            capabilities["completions"] = json!({});
+        }
+        capabilities
+    }
+
+    fn resources(&self) -> Vec<Value> {
+        let uri = |part: &str| format!("fake://{}/{part}", self.options.name);
+        let resource = |part: &str| json!({ "uri": uri(part), "name": part });
+        ["one", "two"].map(resource).into()
+    }
+
+    fn read(&self, uri: &str) -> Result<Value, Value> {
+        if !self.resources().iter().any(|resource| resource["uri"] == uri) {
+            let code = if self.options.is_stateless() { -32602 } else { -32002 };
+            return Err(error(code, "Resource not found"));
+        }
+        let text = format!("what {uri} says");
+        let contents = json!([{ "uri": uri, "mimeType": "text/plain", "text": text }]);
+        Ok(self.cacheable(json!({ "contents": contents })))
+    }
+
+    /// The part of a list that the cursor asks for.
+    fn page(&self, key: &str, all: Vec<Value>, params: &Value) -> Result<Value, Value> {
+        let from = match &params["cursor"] {
+            Value::Null => 0,
+            cursor => cursor
+                .as_str()
+                .and_then(|cursor| cursor.strip_prefix("from-")?.parse::<usize>().ok())
+                .filter(|from| *from < all.len())
+                .ok_or_else(|| error(-32602, "Invalid cursor"))?,
+        };
+        let to = self.options.page.map_or(all.len(), |page| all.len().min(from + page));
+        let mut result = json!({ key: all[from..to] });
+        if to < all.len() {
+            result["nextCursor"] = format!("from-{to}").into();
+        }
+        Ok(self.cacheable(result))
+    }
+
+    fn cacheable(&self, mut result: Value) -> Value {
+        if self.options.is_stateless() {
+            result["ttlMs"] = 0.into();
+            result["cacheScope"] = "public".into();
+        }
+        result
+    }
+
+    /// A result with what 2026-07-28 wants on every one of them.
+    fn dressed(&self, mut result: Value) -> Value {
+        if self.options.is_stateless() {
+            if result["resultType"].is_null() {
+                result["resultType"] = "complete".into();
+            }
+            result["_meta"]["io.modelcontextprotocol/serverInfo"] = self.info();
+        }
+        result
+    }
+}
+
+fn prompts() -> Vec<Value> {
+    let who = json!([{ "name": "who", "required": true }]);
+    vec![json!({ "name": "greet", "arguments": who }), json!({ "name": "plain" })]
+}
+
+fn get_prompt(params: &Value) -> Result<Value, Value> {
+    let text = match params["name"].as_str() {
+        Some("greet") => {
+            format!("Greet {}.", params["arguments"]["who"].as_str().unwrap_or("nobody"))
+        }
+        Some("plain") => "Say something.".to_owned(),
+        _ => return Err(error(-32602, "Unknown prompt")),
+    };
+    let content = json!({ "type": "text", "text": text });
+    Ok(json!({ "messages": [{ "role": "user", "content": content }] }))
+}
+
+pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";

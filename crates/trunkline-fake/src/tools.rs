@@ -1,0 +1,129 @@
+//! Calls of tools into results, some of them late, some never.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::ask;
+use crate::options::Options;
+use crate::out::{self, error};
+use crate::server::Server;
+
+/// The tools, from the file if there is one.
+pub(crate) fn list(options: &Options) -> Result<Vec<Value>, Value> {
+    let Some(path) = &options.tools_file else { return Ok(built_in()) };
+    let text = std::fs::read_to_string(path).map_err(|fault| error(-32603, &fault.to_string()))?;
+    serde_json::from_str(&text).map_err(|fault| error(-32603, &fault.to_string()))
+}
+
+/// Does what the tool does; answers now, from a thread later, or never.
+pub(crate) fn call(server: &Arc<Server>, id: &Value, params: &Value) {
+    let arguments = &params["arguments"];
+    let number = |name: &str| arguments[name].as_u64().unwrap_or_default();
+    let outcome = match params["name"].as_str().unwrap_or_default() {
+        "echo" => Ok(text(arguments["text"].as_str().unwrap_or_default())),
+        "pid" => Ok(text(&std::process::id().to_string())),
+        "count" => Ok(text(&server.count().to_string())),
+        "crash" => server.journal.exit(arguments["code"].as_i64().unwrap_or(1) as i32),
+        "hang" => return,
+        "env" => {
+            let name = arguments["name"].as_str().unwrap_or_default();
+            Ok(text(&std::env::var(name).unwrap_or_default()))
+        }
+        "big" => Ok(text(&"x".repeat(number("bytes") as usize))),
+        "touch" => {
+            server.resource_updated(arguments["uri"].as_str().unwrap_or_default());
+            Ok(text("touched"))
+        }
+        "log" => {
+            let data = &arguments["text"];
+            out::notify("notifications/message", json!({ "level": "warning", "data": data }));
+            Ok(text("logged"))
+        }
+        "slow" | "progress" | "ask" | "sample" | "roots" => {
+            let (server, id, params) = (Arc::clone(server), id.clone(), params.clone());
+            thread::spawn(move || {
+                let outcome = later(&server, &params);
+                server.finish(&id, outcome);
+            });
+            return;
+        }
+        name => {
+            let all = list(&server.options).unwrap_or_default();
+            if all.iter().any(|tool| tool["name"] == name) {
+                Ok(text(&format!("{name} {arguments}")))
+            } else {
+                Err(error(-32602, &format!("Unknown tool: {name}")))
+            }
+        }
+    };
+    server.finish(id, outcome);
+}
+
+/// What takes time.
+fn later(server: &Server, params: &Value) -> Result<Value, Value> {
+    let arguments = &params["arguments"];
+    let pause = Duration::from_millis(arguments["ms"].as_u64().unwrap_or_default());
+    match params["name"].as_str() {
+        Some("slow") => {
+            thread::sleep(pause); // the sleep is the subject
+            Ok(text("slept"))
+        }
+        Some("progress") => {
+            let (steps, token) = (arguments["steps"].as_u64(), &params["_meta"]["progressToken"]);
+            let steps = steps.unwrap_or_default();
+            for step in 1..=steps {
+                thread::sleep(pause); // the sleep is the subject
+                if !token.is_null() {
+                    let mut told =
+                        json!({ "progressToken": token, "progress": step, "total": steps });
+                    if server.options.revision.as_str() > "2024-11-05" {
+                        told["message"] = format!("step {step}").into();
+                    }
+                    out::notify("notifications/progress", told);
+                }
+            }
+            Ok(text(&format!("{steps} steps")))
+        }
+        Some(kind) => ask::ask(server, kind, params),
+        None => Err(error(-32602, "A call has a name")),
+    }
+}
+
+/// A result of one text.
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// A result that says that the tool failed.
+pub(crate) fn failed(sentence: &str) -> Value {
+    let mut result = text(sentence);
+    result["isError"] = true.into();
+    result
+}
+
+fn built_in() -> Vec<Value> {
+    let tool = |name: &str, properties: Value| {
+        let schema = json!({ "type": "object", "properties": properties });
+        json!({ "name": name, "description": format!("The tool {name}."), "inputSchema": schema })
+    };
+    let (string, integer) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+    vec![
+        tool("echo", json!({ "text": string })),
+        tool("slow", json!({ "ms": integer })),
+        tool("pid", json!({})),
+        tool("count", json!({})),
+        tool("crash", json!({ "code": integer })),
+        tool("hang", json!({})),
+        tool("ask", json!({})),
+        tool("env", json!({ "name": string })),
+        tool("big", json!({ "bytes": integer })),
+        tool("progress", json!({ "steps": integer, "ms": integer })),
+        tool("sample", json!({})),
+        tool("roots", json!({})),
+        tool("touch", json!({ "uri": string })),
+        tool("log", json!({ "text": string })),
+    ]
+}

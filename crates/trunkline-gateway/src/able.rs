@@ -1,0 +1,68 @@
+//! What a caller can be asked ⇄ the profile by which instances are told apart.
+//!
+//! A server of the old era learns once what its client can do. So a session that was opened for one
+//! kind of caller is not lent to one who can do less.
+
+use trunkline_wire::model::{
+    ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
+    TASKS_EXTENSION,
+};
+
+use crate::pool::Profile;
+
+const FORM: u8 = 1;
+const URL: u8 = 2;
+const SAMPLING: u8 = 4;
+const SAMPLING_TOOLS: u8 = 8;
+const ROOTS: u8 = 16;
+
+/// Everything that can be asked through us.
+pub(crate) const ALL: Profile = Profile(FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS);
+
+/// The profile of a caller.
+pub(crate) fn profile(caller: &ClientCapabilities) -> Profile {
+    let mut bits = 0;
+    if let Some(elicitation) = caller.elicitation {
+        bits |= if elicitation.form { FORM } else { 0 };
+        bits |= if elicitation.url { URL } else { 0 };
+    }
+    if let Some(sampling) = caller.sampling {
+        bits |= SAMPLING;
+        bits |= if sampling.tools { SAMPLING_TOOLS } else { 0 };
+    }
+    bits |= if caller.roots.is_some() { ROOTS } else { 0 };
+    Profile(bits)
+}
+
+/// What is declared to a server for callers of a profile.
+pub(crate) fn capabilities(profile: Profile) -> ClientCapabilities {
+    let has = |bit| profile.0 & bit != 0;
+    let mut caps = ClientCapabilities::default();
+    caps.elicitation = match (has(FORM), has(URL)) {
+        (true, true) => Some(ElicitationCapability::BOTH),
+        (true, false) => Some(ElicitationCapability::FORM),
+        (false, true) => Some(ElicitationCapability::URL),
+        (false, false) => None,
+    };
+    caps.sampling = has(SAMPLING).then(|| SamplingCapability::new().tools(has(SAMPLING_TOOLS)));
+    caps.roots = has(ROOTS).then(|| RootsCapability::new(false));
+    caps.extensions
+        .insert(TASKS_EXTENSION.to_owned(), trunkline_wire::json::Json::empty_object());
+    caps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_says_the_same_there_and_back() {
+        for bits in 0..=ALL.0 {
+            // Tools for a model that cannot be asked mean nothing.
+            if bits & SAMPLING_TOOLS != 0 && bits & SAMPLING == 0 {
+                continue;
+            }
+            assert_eq!(profile(&capabilities(Profile(bits))), Profile(bits), "{bits:#b}");
+        }
+    }
+}

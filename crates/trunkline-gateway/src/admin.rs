@@ -1,0 +1,174 @@
+//! Requests of whoever operates the gateway → what they see and have done, as JSON.
+//!
+//! [`open`] finds the place and makes sure that nobody else gets in; [`serve`] answers there, out of
+//! what [`Operate`] knows and does. Health, for the main listener too, is [`health`].
+
+mod answer;
+mod open;
+mod routes;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use trunkline_transport::Limits;
+
+use crate::failure::Failure;
+
+pub use answer::health;
+pub use open::{Opened, open};
+
+/// What the gateway shows and does for whoever operates it.
+pub trait Operate: Send + Sync + 'static {
+    /// A line of the log.
+    type Line: Serialize + Send + Sync + 'static;
+
+    /// `version`, `uptimeMs`, `config`, `listen`, `servers` (each with its `name` and, if it runs,
+    /// its `instances`), `clients`, `parked`, `lastReload`.
+    fn status(&self) -> Value;
+
+    /// Whether calls can be answered: the catalog is read, the door is open, and it is not ending.
+    fn is_ready(&self) -> bool;
+
+    /// What Prometheus reads; see [`Metrics::render`](crate::metrics::Metrics::render).
+    fn metrics(&self) -> String;
+
+    /// The last calls, newest first: a list.
+    fn calls(&self, limit: usize) -> Value;
+
+    /// The last lines of a server, or of all, oldest first, and those to come of all.
+    fn logs(&self, server: Option<&str>) -> Followed<Self::Line>;
+
+    /// Whether a line is of this server.
+    fn is_of(line: &Self::Line, server: &str) -> bool;
+
+    /// Reads the catalog anew. `Err` has its faults, and all is as it was.
+    fn reload(&self) -> impl Future<Output = Result<Value, Value>> + Send;
+
+    /// Ends the back-off or the suspension of a server.
+    fn retry(&self, server: &str) -> Result<Value, Complaint>;
+
+    /// Lets through tool definitions that are held back. Says which.
+    fn approve(
+        &self,
+        server: &str,
+        which: &Approve,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send;
+
+    /// Stops the instances of a server once they are done. The next call starts it again.
+    fn stop(&self, server: &str) -> impl Future<Output = Result<Value, Complaint>> + Send;
+}
+
+/// What was written lately, and what will be.
+pub type Followed<L> = (Vec<Arc<L>>, broadcast::Receiver<Arc<L>>);
+
+/// Which definitions are approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approve {
+    /// All that are held back.
+    All,
+    /// Those of these tools, by their own names.
+    Tools(Vec<String>),
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// For programs.
+    pub status: StatusCode,
+    /// What is wrong, in a sentence.
+    pub message: String,
+    /// What to do, in a sentence.
+    pub advice: Option<String>,
+    /// What exactly, for programs: the faults of a catalog.
+    pub faults: Option<Value>,
+}
+
+impl Complaint {
+    /// One without advice.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), advice: None, faults: None }
+    }
+
+    /// There is no server by that name.
+    pub fn no_server(name: &str) -> Self {
+        let name: String = name.chars().take(64).collect();
+        Self::new(StatusCode::NOT_FOUND, format!("There is no server `{name}`."))
+            .advice("See those there are with `trunkline ps`.")
+    }
+
+    /// The same with something to do about it.
+    #[must_use]
+    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// As it is told.
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({ "message": self.message, "advice": self.advice });
+        if let Some(faults) = &self.faults {
+            error["faults"] = faults.clone();
+        }
+        json!({ "error": error })
+    }
+}
+
+impl From<Failure> for Complaint {
+    fn from(failure: Failure) -> Self {
+        let advice = failure.advice.clone();
+        let told = Failure { advice: None, ..failure };
+        Self { status: StatusCode::CONFLICT, message: told.to_string(), advice, faults: None }
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.advice.iter().try_for_each(|it| write!(f, " {it}"))
+    }
+}
+
+impl std::error::Error for Complaint {}
+
+/// Answers until `shutdown`.
+pub async fn serve(
+    opened: Opened,
+    operate: Arc<impl Operate>,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let Opened { listener, entry, certificates, socket, .. } = opened;
+    let admin = Arc::new(routes::Admin::new(operate, entry));
+    let served = trunkline_transport::http::serve(listener, admin, limits(), shutdown);
+    let served = match certificates {
+        None => served.await,
+        Some(certificates) => {
+            let complain = |error| tracing::error!(%error, "certificates are not in order");
+            tokio::select! {
+                served = served => served,
+                never = certificates.watch(complain) => match never {},
+            }
+        }
+    };
+    drop(socket);
+    served
+}
+
+/// Few people operate a gateway, and they ask short questions.
+fn limits() -> Limits {
+    Limits::default()
+        .connections(64)
+        .body_bytes(64 << 10)
+        .header_bytes(16 << 10)
+        .body_read(Duration::from_secs(10))
+        .shutdown(Duration::from_secs(2))
+}

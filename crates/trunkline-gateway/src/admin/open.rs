@@ -1,0 +1,197 @@
+//! Where the plan wants the admin API → a listener there, and who is let in.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use http::StatusCode;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use trunkline_auth::digest::sha256;
+use trunkline_auth::tag::random_name;
+use trunkline_proto::http::door::Door;
+use trunkline_transport::http::Listener;
+
+use super::Complaint;
+use super::socket::{self, Socket};
+use crate::catalog::plan::AdminPlan;
+use crate::certificates::Certificates;
+
+/// A place where nobody is answered yet.
+#[derive(Debug)]
+pub struct Opened {
+    pub(super) listener: Listener,
+    pub(super) entry: Entry,
+    pub(super) certificates: Option<Certificates>,
+    pub(super) socket: Option<Socket>,
+    /// `unix:PATH`, `http://HOST:PORT` or `https://HOST:PORT`.
+    pub place: String,
+    /// Beyond the Unix socket: what callers must know.
+    pub token: Option<String>,
+}
+
+/// Listens where the plan says, or else at `admin.sock` in the state folder.
+///
+/// Over TCP there is always a token: the plan's, or the one kept in `admin.token` of the state
+/// folder, which is made up if need be. Beyond loopback there must be client certificates as well.
+pub async fn open(plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
+    let path = match plan.listen.as_deref() {
+        None => state.join("admin.sock"),
+        Some(listen) => match listen.strip_prefix("unix:") {
+            Some(path) => path.into(),
+            None => return tcp(listen, plan, state).await,
+        },
+    };
+    let (listener, socket) = socket::bind(&path).await?;
+    Ok(Opened {
+        listener: listener.into(),
+        entry: Entry { token: None, door: None },
+        certificates: None,
+        socket: Some(socket),
+        place: format!("unix:{}", path.display()),
+        token: None,
+    })
+}
+
+async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
+    let cannot = |error: io::Error| {
+        let message = format!("The admin API cannot listen at `{listen}`: {error}.");
+        io::Error::new(error.kind(), message)
+    };
+    let addresses: Vec<SocketAddr> =
+        tokio::net::lookup_host(listen).await.map_err(cannot)?.collect();
+    let is_local = addresses.iter().all(|it| it.ip().is_loopback());
+    if !is_local && plan.mtls.is_none() {
+        let message = format!(
+            "The admin API would be open to other machines at `{listen}`; listen at \
+             `127.0.0.1:PORT` or `unix:PATH`, or let in clients with a certificate alone: set \
+             `gateway.admin.mtls`."
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    let certificates = match &plan.mtls {
+        Some((certificate, key, clients)) => {
+            Some(Certificates::open(certificate, key, Some(clients))?)
+        }
+        None => None,
+    };
+    let token = match &plan.token {
+        Some(token) if token.len() < SHORTEST => {
+            let message = format!(
+                "`gateway.admin.token` has fewer than {SHORTEST} characters; give a longer one, or \
+                 none, and one is made up."
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Some(token) => token.clone(),
+        None => kept_token(state)?,
+    };
+    let listener = trunkline_transport::http::bind(&addresses[..]).await.map_err(cannot)?;
+    let address = listener.local_addr()?;
+    let scheme = if certificates.is_some() { "https" } else { "http" };
+    Ok(Opened {
+        listener: match &certificates {
+            Some(it) => it.tls().listen(listener),
+            None => listener.into(),
+        },
+        entry: Entry {
+            token: Some(sha256(token.as_bytes())),
+            // A page that a browser was tricked with has no certificate of ours.
+            door: is_local.then(Door::default),
+        },
+        certificates,
+        socket: None,
+        place: format!("{scheme}://{address}"),
+        token: Some(token),
+    })
+}
+
+/// The token in the state folder, made up if there is none.
+fn kept_token(state: &Path) -> io::Result<String> {
+    let path = state.join("admin.token");
+    let cannot = |error: io::Error| {
+        let message = format!(
+            "The admin token cannot be kept in `{}`: {error}. Set `gateway.admin.token`.",
+            path.display()
+        );
+        io::Error::new(error.kind(), message)
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(cannot)?;
+    let token = random_name() + &random_name();
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match created {
+        Ok(mut file) => {
+            file.write_all(token.as_bytes()).map_err(cannot)?;
+            Ok(token)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let kept = fs::read_to_string(&path).map_err(cannot)?.trim().to_owned();
+            if kept.len() < SHORTEST {
+                let message = format!(
+                    "`{}` holds no token; remove the file, and one is made up.",
+                    path.display()
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            Ok(kept)
+        }
+        Err(error) => Err(cannot(error)),
+    }
+}
+
+/// Who is let in. Whoever reaches a Unix socket has shown enough.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The digest of the token.
+    token: Option<String>,
+    /// The names it may be called by.
+    door: Option<Door>,
+}
+
+impl Entry {
+    /// Whether a page in a browser is kept from asking through a name that resolves to us.
+    pub(super) fn admits(&self, head: &Parts) -> Result<(), Complaint> {
+        match &self.door {
+            Some(door) => door
+                .check(&head.uri, &head.headers)
+                .map_err(|it| Complaint::new(it.status, it.error.message)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the token is there.
+    pub(super) fn knows(&self, head: &Parts) -> Result<(), Complaint> {
+        let Some(expected) = &self.token else { return Ok(()) };
+        let mut given = head.headers.get_all(AUTHORIZATION).iter();
+        let header = given.next().filter(|_| given.next().is_none());
+        let token = header.and_then(|it| it.to_str().ok()).and_then(|it| {
+            let (scheme, token) = it.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("Bearer").then_some(token.trim())
+        });
+        match token {
+            Some(token) if is_same(&sha256(token.as_bytes()), expected) => Ok(()),
+            given => {
+                let message = match given {
+                    Some(_) => "That is not the admin token.",
+                    None => "The admin API wants a token.",
+                };
+                Err(Complaint::new(StatusCode::UNAUTHORIZED, message).advice(TOKEN))
+            }
+        }
+    }
+}
+
+/// Takes as long whatever differs.
+fn is_same(one: &str, other: &str) -> bool {
+    let pairs = one.bytes().zip(other.bytes());
+    let differing =
+        pairs.fold(0, |found, (one, other)| std::hint::black_box(found | (one ^ other)));
+    one.len() == other.len() && differing == 0
+}
+
+/// The shortest token that nobody guesses.
+const SHORTEST: usize = 16;
+const TOKEN: &str = "Send `Authorization: Bearer TOKEN` with the token of `gateway.admin.token`, \
+                     or the one in `admin.token` of the state folder.";

@@ -1,0 +1,385 @@
+//! The admin API from outside: over sockets, with a gateway that is made up.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use trunkline_auth::tag::random_name;
+
+use super::*;
+use crate::catalog::plan::AdminPlan;
+use crate::failure::Stage;
+
+#[tokio::test]
+async fn what_is_asked_for_is_answered() {
+    let admin = Running::on_socket().await;
+    for (request, expected) in [
+        (
+            "GET /v1/status",
+            r#"200 {"servers":[{"instances":[{"id":7}],"name":"time"},{"name":"git"}]}"#,
+        ),
+        ("GET /v1/servers/git", r#"200 {"name":"git"}"#),
+        ("GET /v1/instances", r#"200 {"instances":[{"id":7,"server":"time"}]}"#),
+        ("GET /v1/calls", r#"200 {"calls":[100]}"#),
+        ("GET /v1/calls?limit=5", r#"200 {"calls":[5]}"#),
+        ("POST /v1/servers/time/retry", r#"200 {"retried":"time"}"#),
+        ("POST /v1/servers/time/stop", r#"200 {"stopped":"time"}"#),
+        ("POST /v1/reload", r#"200 {"changed":1}"#),
+        ("GET /healthz", "200 ok"),
+        ("GET /readyz", "200 ok"),
+        ("GET /metrics", "200 trunkline_up 1"),
+        (
+            "GET /v1/logs",
+            "200 {\"line\":\"a\",\"server\":\"time\"}\n{\"line\":\"b\",\"server\":\"git\"}",
+        ),
+        ("GET /v1/logs?limit=1", r#"200 {"line":"b","server":"git"}"#),
+        ("GET /v1/logs?server=time&follow=0", r#"200 {"line":"a","server":"time"}"#),
+    ] {
+        assert_eq!(admin.ask(request, "", "").await, expected, "{request}");
+    }
+    let approve = "POST /v1/servers/time/approve";
+    assert_eq!(admin.ask(approve, "", r#"{"all":true}"#).await, r#"200 {"approved":"All"}"#);
+    let named = admin.ask(approve, "", r#"{"tools":["now"]}"#).await;
+    assert_eq!(named, r#"200 {"approved":"Tools([\"now\"])"}"#);
+    admin.stop().await;
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_with_advice() {
+    let admin = Running::on_socket().await;
+    for (request, body, expected) in [
+        ("GET /", "", "404 There is nothing at `/`. | `/v1/status` is a good place to begin."),
+        ("GET /v1/status/x", "", "404 There is nothing at `/v1/status/x`. | `/v1/"),
+        ("GET /v1/servers/time/retry/x", "", "404 There is nothing at"),
+        ("POST /v1/status", "", "405 `/v1/status` is asked for with GET."),
+        ("GET /v1/reload", "", "405 `/v1/reload` is asked for with POST."),
+        ("DELETE /v1/servers/time", "", "405 "),
+        ("GET /v1/calls?limit=many", "", "400 `limit` is no number."),
+        ("GET /v1/status?limit=1", "", "400 `limit` means nothing here."),
+        ("GET /v1/logs?follow=maybe", "", "400 `follow` is `1` or `0`."),
+        ("GET /v1/servers/nope", "", "404 There is no server `nope`. | See those there are"),
+        ("POST /v1/servers/nope/retry", "", "404 There is no server `nope`. | See those"),
+        ("POST /v1/servers/git/stop", "", "409 It is busy. | Wait."),
+        ("POST /v1/servers/time/approve", "", "400 It is not clear what is approved. | Send"),
+        ("POST /v1/servers/time/approve", "{}", "400 It is not clear"),
+        ("POST /v1/servers/time/approve", r#"{"all":true,"tools":["a"]}"#, "400 It is not"),
+        ("POST /v1/servers/time/approve", r#"{"every":true}"#, "400 It is not clear"),
+    ] {
+        let found = admin.refused(request, body).await;
+        assert!(found.starts_with(expected), "{request}: {found}");
+    }
+    let long = "x".repeat(65 << 10);
+    let found = admin.refused("POST /v1/servers/time/approve", &long).await;
+    assert!(found.starts_with("413 The body has more than 65536 bytes."), "{found}");
+
+    *admin.operate.faults.lock().unwrap() = Some(json!({ "faults": [
+        { "message": "`mcpServers.time.url` is no URL." }, { "message": "`x` is unknown." },
+    ]}));
+    let found = admin.refused("POST /v1/reload", "").await;
+    assert!(
+        found.starts_with(
+            "422 The catalog was not taken over. `mcpServers.time.url` is no URL. `x` is unknown. | \
+             See all that is wrong with `trunkline check`"
+        ),
+        "{found}"
+    );
+    let whole = admin.ask("POST /v1/reload", "", "").await;
+    assert!(whole.contains(r#""faults":[{"message""#), "{whole}");
+    admin.stop().await;
+}
+
+#[tokio::test]
+async fn the_log_is_followed_until_somebody_hangs_up() {
+    let admin = Running::on_socket().await;
+    let mut lines = admin.follow("/v1/logs?server=time&follow=1").await;
+    assert_eq!(lines.next().await, r#"{"line":"a","server":"time"}"#);
+    for (server, line) in [("git", "c"), ("time", "d")] {
+        admin.operate.news.send(Arc::new(line_of(server, line))).unwrap();
+    }
+    assert_eq!(lines.next().await, r#"{"line":"d","server":"time"}"#);
+    drop(lines);
+    // Whoever hangs up is forgotten: there is room for others, again and again.
+    for _ in 0..40 {
+        let mut lines = admin.follow("/v1/logs?follow").await;
+        lines.next().await;
+    }
+    // Those who are left are hung up on when the server ends.
+    let mut lines = admin.follow("/v1/logs?follow=1").await;
+    lines.next().await;
+    admin.stop().await;
+    lines.end().await;
+}
+
+#[tokio::test]
+async fn over_tcp_there_is_a_token_and_a_name() {
+    let plan = AdminPlan { listen: Some("127.0.0.1:0".to_owned()), ..AdminPlan::default() };
+    let admin = Running::open(&plan).await;
+    let token = admin.token.clone().unwrap();
+    let kept = std::fs::read_to_string(admin.state.join("admin.token")).unwrap();
+    assert_eq!((token.len(), &kept), (64, &token));
+    let wrong = token.replace(|it: char| it.is_ascii_digit(), "x");
+    for (headers, expected) in [
+        (format!("host: localhost\r\nauthorization: Bearer {token}\r\n"), "200"),
+        (format!("host: 127.0.0.1:9\r\nauthorization: bearer {token}\r\n"), "200"),
+        ("host: localhost\r\n".to_owned(), "401"),
+        (format!("host: localhost\r\nauthorization: Bearer {wrong}\r\n"), "401"),
+        (format!("host: localhost\r\nauthorization: Bearer {}\r\n", &token[1..]), "401"),
+        (format!("host: localhost\r\nauthorization: Basic {token}\r\n"), "401"),
+        ("host: localhost\r\nauthorization: Bearer\r\n".to_owned(), "401"),
+        (format!("host: evil.example\r\nauthorization: Bearer {token}\r\n"), "403"),
+        (
+            format!(
+                "host: localhost\r\norigin: https://evil.example\r\nauthorization: Bearer {token}\r\n"
+            ),
+            "403",
+        ),
+    ] {
+        let found = admin.ask("GET /v1/servers/git", &headers, "").await;
+        assert!(found.starts_with(expected), "{headers}{found}");
+    }
+    let refused = admin.ask("GET /v1/status", "host: localhost\r\n", "").await;
+    assert!(refused.contains("The admin API wants a token."), "{refused}");
+    assert!(refused.contains("Authorization: Bearer TOKEN"), "{refused}");
+    // Whether it is well, anybody may ask, if by its name.
+    assert_eq!(admin.ask("GET /healthz", "host: localhost\r\n", "").await, "200 ok");
+    assert!(admin.ask("GET /healthz", "host: evil.example\r\n", "").await.starts_with("403"));
+    *admin.operate.is_ready.lock().unwrap() = false;
+    assert_eq!(admin.ask("GET /readyz", "host: localhost\r\n", "").await, "503 not ready");
+    admin.stop().await;
+}
+
+#[tokio::test]
+async fn the_token_stays_the_same_and_no_other_place_is_opened() {
+    let state = folder();
+    let listen = |it: &str| AdminPlan { listen: Some(it.to_owned()), ..AdminPlan::default() };
+    let first = open(&listen("127.0.0.1:0"), &state).await.unwrap();
+    let second = open(&listen("localhost:0"), &state).await.unwrap();
+    assert!(first.token.is_some() && first.token == second.token);
+    assert!(first.place.starts_with("http://127.0.0.1:"), "{}", first.place);
+    let given = AdminPlan { token: Some("s".repeat(20)), ..listen("127.0.0.1:0") };
+    assert_eq!(open(&given, &state).await.unwrap().token, given.token);
+
+    let short = AdminPlan { token: Some("secret".to_owned()), ..listen("127.0.0.1:0") };
+    for (plan, expected) in [
+        (&listen("0.0.0.0:0"), "would be open to other machines at `0.0.0.0:0`"),
+        (&listen("[::]:0"), "set `gateway.admin.mtls`"),
+        (&listen("nowhere"), "cannot listen at `nowhere`"),
+        (&short, "fewer than 16 characters"),
+    ] {
+        let error = open(plan, &state).await.unwrap_err().to_string();
+        assert!(error.contains(expected) && error.ends_with('.'), "{error}");
+    }
+    std::fs::write(state.join("admin.token"), "\n").unwrap();
+    let error = open(&listen("127.0.0.1:0"), &state).await.unwrap_err().to_string();
+    assert!(error.contains("holds no token; remove the file"), "{error}");
+    std::fs::remove_dir_all(state).unwrap();
+}
+
+#[tokio::test]
+async fn with_client_certificates_it_may_be_open_to_other_machines() {
+    let state = folder();
+    std::fs::create_dir(&state).unwrap();
+    let (certificate, key) = (state.join("c.pem"), state.join("k.pem"));
+    let pair = crate::certificates::self_signed();
+    std::fs::write(&certificate, pair.0).unwrap();
+    std::fs::write(&key, pair.1).unwrap();
+    let plan = AdminPlan {
+        listen: Some("0.0.0.0:0".to_owned()),
+        token: None,
+        mtls: Some((certificate.clone(), key, certificate)),
+    };
+    let opened = open(&plan, &state).await.unwrap();
+    assert!(opened.place.starts_with("https://0.0.0.0:"), "{}", opened.place);
+    assert!(opened.token.is_some(), "a certificate is not all it takes");
+    let missing = AdminPlan {
+        mtls: plan.mtls.clone().map(|(it, key, _)| (it, key, state.join("none.pem"))),
+        ..plan
+    };
+    let error = open(&missing, &state).await.unwrap_err().to_string();
+    assert!(error.starts_with("Cannot read `") && error.contains("none.pem"), "{error}");
+    std::fs::remove_dir_all(state).unwrap();
+}
+
+/// A gateway that is made up.
+struct MadeUp {
+    news: broadcast::Sender<Arc<Value>>,
+    faults: Mutex<Option<Value>>,
+    is_ready: Mutex<bool>,
+}
+
+fn line_of(server: &str, line: &str) -> Value {
+    json!({ "line": line, "server": server })
+}
+
+impl Operate for MadeUp {
+    type Line = Value;
+
+    fn status(&self) -> Value {
+        json!({ "servers": [{ "name": "time", "instances": [{ "id": 7 }] }, { "name": "git" }] })
+    }
+
+    fn is_ready(&self) -> bool {
+        *self.is_ready.lock().unwrap()
+    }
+
+    fn metrics(&self) -> String {
+        "trunkline_up 1\n".to_owned()
+    }
+
+    fn calls(&self, limit: usize) -> Value {
+        json!([limit])
+    }
+
+    fn logs(&self, server: Option<&str>) -> Followed<Value> {
+        let lines = [line_of("time", "a"), line_of("git", "b")].into_iter();
+        let fitting = lines.filter(|it| server.is_none_or(|server| Self::is_of(it, server)));
+        (fitting.map(Arc::new).collect(), self.news.subscribe())
+    }
+
+    fn is_of(line: &Value, server: &str) -> bool {
+        line["server"] == server
+    }
+
+    async fn reload(&self) -> Result<Value, Value> {
+        match &*self.faults.lock().unwrap() {
+            Some(faults) => Err(faults.clone()),
+            None => Ok(json!({ "changed": 1 })),
+        }
+    }
+
+    fn retry(&self, server: &str) -> Result<Value, Complaint> {
+        match server {
+            "time" => Ok(json!({ "retried": server })),
+            _ => Err(Complaint::no_server(server)),
+        }
+    }
+
+    async fn approve(&self, _: &str, which: &Approve) -> Result<Value, Complaint> {
+        Ok(json!({ "approved": format!("{which:?}") }))
+    }
+
+    async fn stop(&self, server: &str) -> Result<Value, Complaint> {
+        match server {
+            "git" => {
+                Err(Failure::new("busy", Stage::Acquire, "It is busy.").advice("Wait.").into())
+            }
+            _ => Ok(json!({ "stopped": server })),
+        }
+    }
+}
+
+struct Running {
+    operate: Arc<MadeUp>,
+    place: String,
+    token: Option<String>,
+    state: PathBuf,
+    end: oneshot::Sender<()>,
+    served: JoinHandle<io::Result<()>>,
+}
+
+impl Running {
+    async fn on_socket() -> Self {
+        Self::open(&AdminPlan::default()).await
+    }
+
+    async fn open(plan: &AdminPlan) -> Self {
+        let state = folder();
+        let opened = open(plan, &state).await.unwrap();
+        let (place, token) = (opened.place.clone(), opened.token.clone());
+        let operate = Arc::new(MadeUp {
+            news: broadcast::Sender::new(8),
+            faults: Mutex::default(),
+            is_ready: Mutex::new(true),
+        });
+        let (end, ended) = oneshot::channel::<()>();
+        let shutdown = async { drop(ended.await) };
+        let served = tokio::spawn(serve(opened, Arc::clone(&operate), shutdown));
+        Self { operate, place, token, state, end, served }
+    }
+
+    async fn connect(&self) -> Box<dyn Stream> {
+        match self.place.strip_prefix("unix:") {
+            Some(path) => Box::new(UnixStream::connect(path).await.unwrap()),
+            None => {
+                let address = self.place.strip_prefix("http://").unwrap();
+                Box::new(TcpStream::connect(address).await.unwrap())
+            }
+        }
+    }
+
+    /// The status and the body, without what ends it.
+    async fn ask(&self, request: &str, headers: &str, body: &str) -> String {
+        let mut stream = self.connect().await;
+        let headers = if headers.is_empty() { "host: localhost\r\n" } else { headers };
+        let length = body.len();
+        let head = format!(
+            "{request} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // What is refused early may not be read to its end.
+        let _ = stream.write_all(body.as_bytes()).await;
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text).await;
+        let text = String::from_utf8(text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(!head.contains("access-control"), "{head}");
+        assert!(head.contains("cache-control: no-store"), "{head}");
+        format!("{} {}", &head["HTTP/1.1 ".len()..][..3], body.trim_end())
+    }
+
+    /// The status, the message and the advice.
+    async fn refused(&self, request: &str, body: &str) -> String {
+        let answer = self.ask(request, "", body).await;
+        let (status, body) = answer.split_once(' ').unwrap();
+        let error = serde_json::from_str::<Value>(body).unwrap()["error"].take();
+        let advice = error["advice"].as_str().map(|it| format!(" | {it}")).unwrap_or_default();
+        format!("{status} {}{advice}", error["message"].as_str().unwrap())
+    }
+
+    async fn follow(&self, path: &str) -> Lines {
+        let mut stream = self.connect().await;
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Lines(BufReader::new(stream))
+    }
+
+    async fn stop(self) {
+        self.end.send(()).unwrap();
+        self.served.await.unwrap().unwrap();
+        if let Some(path) = self.place.strip_prefix("unix:") {
+            assert!(!Path::new(path).exists(), "the socket is gone");
+        }
+        std::fs::remove_dir_all(self.state).unwrap();
+    }
+}
+
+trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send {}
+impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send> Stream for S {}
+
+struct Lines(BufReader<Box<dyn Stream>>);
+
+impl Lines {
+    /// The next line of JSON, whatever is around it.
+    async fn next(&mut self) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).await.unwrap() > 0, "it goes on");
+            if line.starts_with('{') {
+                return line.trim_end().to_owned();
+            }
+        }
+    }
+
+    async fn end(mut self) {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest).await.unwrap();
+        assert!(rest.ends_with(b"0\r\n\r\n"), "it ends as it should");
+    }
+}
+
+fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("trunkline-{}", &random_name()[..12]))
+}

@@ -1,0 +1,92 @@
+//! Two tools in place of many, for clients that asked for it: one finds tools, one calls them.
+
+use std::time::Instant;
+
+use trunkline_wire::era::{stateful, stateless};
+use trunkline_wire::json::Json;
+use trunkline_wire::model::{CallToolResult, ListToolsResult};
+use trunkline_wire::revision::{Era, Revision};
+
+use crate::catalog::plan::{Automatic, Effect};
+use crate::face::{Selector, Sight, View};
+use crate::gate::{Came, Walk, Wrong};
+use crate::gateway::{Shared, World};
+use crate::search::{self, CALL_TOOL, FIND_TOOLS};
+use crate::trail::Trail;
+
+/// Whether clients of a view get the two tools.
+fn is_for<'a>(world: &'a World, view: &View) -> Option<&'a Automatic> {
+    let automatic = world.plan.gateway.automatic.as_ref()?;
+    let is_meant = match &view.selector {
+        _ if automatic.tags.is_empty() => true,
+        Selector::Tags(tags) => tags.iter().any(|it| automatic.tags.contains(it)),
+        _ => false,
+    };
+    is_meant.then_some(automatic)
+}
+
+/// The list that such clients get.
+pub(crate) fn tools(
+    shared: &Shared,
+    world: &World,
+    view: &View,
+    revision: Revision,
+) -> Option<Json> {
+    let automatic = is_for(world, view)?;
+    let index = view.index(shared);
+    let find = search::find_tools(index.servers().map(|it| &**it), automatic.limit);
+    let list = ListToolsResult::new(vec![find, search::call_tool()]);
+    Some(stateful::encode(list, revision, &stateless::Extras::default()))
+}
+
+/// Answers a call of one of the two; `None` if it is not for them.
+pub(crate) async fn call(
+    walk: &mut Walk,
+    trail: &mut Trail,
+    shown: &str,
+) -> Option<Result<Came, Wrong>> {
+    let limit = is_for(&walk.world, &walk.view)?.limit;
+    let arguments = walk.call.params.get("arguments");
+    match shown {
+        FIND_TOOLS => Some(match search::read_find(arguments, limit) {
+            Ok(asked) => Ok(find(walk, &asked)),
+            Err(why) => Ok(told(walk, CallToolResult::error(why))),
+        }),
+        CALL_TOOL => Some(match search::read_call(arguments) {
+            Ok(inner) => {
+                let mut params = walk.call.params.clone();
+                for (name, value) in inner.clone().into_object().iter() {
+                    params.set(name.to_owned(), value.clone());
+                }
+                if inner.arguments.is_none() {
+                    params.take("arguments");
+                }
+                walk.call.params = params;
+                // The same gate as any other call, under the tool's own name.
+                Box::pin(walk.call_tool(trail, &inner.name)).await
+            }
+            Err(why) => Ok(told(walk, CallToolResult::error(why))),
+        }),
+        _ => None,
+    }
+}
+
+fn find(walk: &Walk, asked: &search::Asked) -> Came {
+    let index = walk.view.index(&walk.shared);
+    let sight = Sight::new(&walk.world, &walk.caller);
+    let may_see = |name: &str| index.tool(name).is_some_and(|it| sight.effect(it) != Effect::Deny);
+    let found = walk.view.search(&index).find(&asked.query, asked.limit, &may_see);
+    let session = match walk.call.revision.era() {
+        Era::Stateful => format!("s{}", walk.caller.conversation),
+        Era::Stateless => format!("p{}", walk.caller.id),
+    };
+    let result = walk.shared.seen(|seen| {
+        search::found(&index, &found, asked, (seen, &session, Instant::now()))
+    });
+    told(walk, result)
+}
+
+fn told(walk: &Walk, result: CallToolResult) -> Came {
+    let extras = stateless::Extras::default();
+    Came::Told(stateful::encode(result, walk.call.revision, &extras))
+}

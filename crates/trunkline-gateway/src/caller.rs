@@ -1,0 +1,48 @@
+//! Who calls: what is known of them, and by what they are told apart.
+
+use http::Extensions;
+use trunkline_auth::Principal;
+use trunkline_proto::{Attached, Call};
+use trunkline_transport::voice::Voice;
+
+/// Who makes a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// The name that rules are about; `None` for whoever need not say who they are.
+    pub(crate) name: Option<String>,
+    /// What sealed strings are bound to.
+    pub(crate) id: String,
+    /// What the caller's conversation is called; over 2026-07-28 it is one request long.
+    pub(crate) conversation: u64,
+    /// How the client names itself.
+    pub(crate) client: Option<String>,
+}
+
+impl Caller {
+    pub(crate) fn of(call: &Call, voice: &Voice) -> Self {
+        let principal = principal(&call.attached);
+        Self {
+            name: principal.map(|it| it.subject.clone()),
+            id: principal.map(Principal::id).unwrap_or_default(),
+            conversation: voice.number(),
+            client: call.peer.info.as_ref().map(|it| format!("{}/{}", it.name, it.version)),
+        }
+    }
+
+    /// Whether both are the same, as far as that can be known.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.name, &other.name) {
+            (Some(_), Some(_)) => self.id == other.id,
+            (None, None) => self.conversation == other.conversation,
+            _ => false,
+        }
+    }
+}
+
+/// Who was let in with a request.
+pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
+    match attached.get::<Extensions>() {
+        Some(extensions) => extensions.get(),
+        None => attached.get(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Calls → the last few of them, kept without an allocation once the ring is full.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::policy::stamp::rfc3339;
+use crate::metrics::Outcome;
+
+/// What is noted of a call. Never an argument or a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noted<'a> {
+    /// Which server it went to; empty if it came to none.
+    pub(crate) server: &'a str,
+    /// `tools/call`, `resources/read`, …
+    pub(crate) method: &'a str,
+    /// The tool, prompt or resource.
+    pub(crate) name: &'a str,
+    /// Who called.
+    pub(crate) principal: Option<&'a str>,
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// What came of it.
+    pub(crate) outcome: Outcome,
+    /// Its name in logs, in the audit and in what the caller was told.
+    pub(crate) trace: &'a str,
+}
+
+/// The last calls.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(Mutex<Ring>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    slots: Vec<Slot>,
+    /// Where the next one goes.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    at: SystemTime,
+    server: String,
+    method: String,
+    name: String,
+    principal: String,
+    has_principal: bool,
+    took: Duration,
+    outcome: Outcome,
+    trace: String,
+}
+
+impl Calls {
+    /// Notes a call that is over.
+    pub(crate) fn note(&self, call: Noted<'_>) {
+        let at = SystemTime::now();
+        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = ring.next;
+        ring.next = (next + 1) % KEPT;
+        if ring.slots.len() == next {
+            ring.slots.push(Slot::new());
+        }
+        ring.slots[next].fill(at, call);
+    }
+
+    /// The last of them, newest first.
+    pub(crate) fn recent(&self, limit: usize) -> Vec<Value> {
+        let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (newer, older) = ring.slots.split_at(ring.next.min(ring.slots.len()));
+        newer.iter().rev().chain(older.iter().rev()).take(limit).map(Slot::to_json).collect()
+    }
+}
+
+impl Slot {
+    fn new() -> Self {
+        Self {
+            at: SystemTime::UNIX_EPOCH,
+            server: String::new(),
+            method: String::new(),
+            name: String::new(),
+            principal: String::new(),
+            has_principal: false,
+            took: Duration::ZERO,
+            outcome: Outcome::Ok,
+            trace: String::new(),
+        }
+    }
+
+    fn fill(&mut self, at: SystemTime, call: Noted<'_>) {
+        (self.at, self.took, self.outcome) = (at, call.took, call.outcome);
+        self.has_principal = call.principal.is_some();
+        for (slot, text) in [
+            (&mut self.server, call.server),
+            (&mut self.method, call.method),
+            (&mut self.name, call.name),
+            (&mut self.principal, call.principal.unwrap_or_default()),
+            (&mut self.trace, call.trace),
+        ] {
+            slot.clear();
+            slot.push_str(&text[..text.floor_char_boundary(LONGEST)]);
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "time": rfc3339(self.at),
+            "server": if self.server.is_empty() { Value::Null } else { json!(self.server) },
+            "method": self.method,
+            "name": self.name,
+            "principal": self.has_principal.then_some(&self.principal),
+            "ms": (self.took.as_secs_f64() * 1e6).round() / 1e3,
+            "outcome": self.outcome.word(),
+            "traceId": self.trace,
+        })
+    }
+}
+
+const KEPT: usize = 512;
+/// What is kept of a name that somebody made up.
+const LONGEST: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call<'a>(name: &'a str) -> Noted<'a> {
+        Noted {
+            server: "time",
+            method: "tools/call",
+            name,
+            principal: None,
+            took: Duration::from_micros(1500),
+            outcome: Outcome::Ok,
+            trace: "t1",
+        }
+    }
+
+    #[test]
+    fn the_newest_come_first_and_the_oldest_go() {
+        let calls = Calls::default();
+        assert!(calls.recent(9).is_empty());
+        for n in 0..KEPT + 3 {
+            calls.note(call(&n.to_string()));
+        }
+        let all = calls.recent(usize::MAX);
+        let names: Vec<_> = all.iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(names.len(), KEPT);
+        assert_eq!((names[0], names[3], names[KEPT - 1]), ("514", "511", "3"));
+        assert_eq!(calls.recent(2).len(), 2);
+    }
+
+    #[test]
+    fn what_is_shown_says_who_what_and_how_long() {
+        let calls = Calls::default();
+        calls.note(Noted { principal: Some("alice"), outcome: Outcome::ToolError, ..call("now") });
+        calls.note(Noted { server: "", ..call(&"é".repeat(LONGEST)) });
+        let mut recent = calls.recent(9);
+        assert!(recent[0]["name"].as_str().unwrap().len() <= LONGEST);
+        assert_eq!((&recent[0]["server"], &recent[0]["principal"]), (&Value::Null, &Value::Null));
+        recent[1].as_object_mut().unwrap().remove("time").unwrap();
+        assert_eq!(
+            recent[1],
+            json!({
+                "server": "time", "method": "tools/call", "name": "now", "principal": "alice",
+                "ms": 1.5, "outcome": "tool_error", "traceId": "t1",
+            })
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! A tree → what runs, or all that is wrong with it at once.
+
+mod address;
+mod gateway;
+mod section;
+mod server;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::section::{At, Reader};
+use super::expand::Env;
+use super::fault::Fault;
+use super::file::{Data, Document, Mark, join};
+use super::keys;
+use super::plan::{GatewayPlan, Inward, Plan, ServerPlan};
+
+/// What came of a check.
+pub(super) struct Checked {
+    /// Only good if there are no faults.
+    pub(super) plan: Plan,
+    pub(super) faults: Vec<Fault>,
+    pub(super) warnings: Vec<Fault>,
+    /// The files that values came from.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// The keys that were asked for.
+    #[cfg(test)]
+    pub(super) asked: BTreeSet<String>,
+}
+
+/// Checks a document that lies in the folder `base`.
+pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked {
+    let reader = Reader {
+        env,
+        base,
+        faults: RefCell::default(),
+        warnings: RefCell::default(),
+        files: RefCell::default(),
+        #[cfg(test)]
+        asked: RefCell::default(),
+    };
+    for (mark, path) in &document.twice {
+        let fault = reader.note(path, *mark, "This key is there already.".to_owned());
+        let suggestion = Some("Remove one of the two, or rename it.".to_owned());
+        reader.faults.borrow_mut().push(Fault { suggestion, ..fault });
+    }
+    let plan = root(&reader, document);
+    let in_order = |notes: &RefCell<Vec<Fault>>| {
+        let mut notes = notes.take();
+        notes.sort_by(|a, b| (a.line, a.column, &a.path).cmp(&(b.line, b.column, &b.path)));
+        notes.dedup();
+        let more = notes.len().saturating_sub(MOST);
+        notes.truncate(MOST);
+        for it in &mut notes {
+            let mark = Mark { line: it.line, column: it.column };
+            it.excerpt = document.excerpt(mark, it.shows);
+        }
+        if let Some(last) = notes.last().filter(|_| more > 0) {
+            let mark = Mark { line: last.line, column: last.column };
+            notes.push(reader.note("", mark, format!("There are {more} more after this one.")));
+        }
+        notes
+    };
+    Checked {
+        plan,
+        faults: in_order(&reader.faults),
+        warnings: in_order(&reader.warnings),
+        files: reader.files.into_inner(),
+        #[cfg(test)]
+        asked: reader.asked.into_inner(),
+    }
+}
+
+/// Whether a gateway may listen at `HOST:PORT`: beyond this machine only if it asks who comes in.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong, and one that says what to do.
+pub fn may_listen(listen: &str, auth: &Inward) -> Result<(), String> {
+    gateway::may_listen(listen, auth).map_err(|(message, advice)| format!("{message} {advice}"))
+}
+
+fn root(reader: &Reader<'_>, document: &Document) -> Plan {
+    let at = At { reader, node: &document.root, path: String::new() };
+    let foreign: Vec<&str> = match (&document.root.data, document.is_json) {
+        // Another program's file, or one like it: only what is nearly ours is worth a word.
+        (Data::Map(pairs), true) => {
+            let names = pairs.iter().map(|(name, _)| name.text.as_str());
+            let ours = || keys::ROOT.iter().map(|it| it.name);
+            names.filter(|it| super::fault::nearest(it, ours()).is_none()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let foreign = [keys::FOREIGN_ROOT, &foreign].concat();
+    let Some(section) = at.section(keys::ROOT, &foreign) else { return Plan::default() };
+    let gateway = section.get("gateway").and_then(|it| it.section(keys::GATEWAY, &[]));
+    let gateway = gateway.map_or_else(GatewayPlan::default, |it| gateway::gateway(&it));
+    if !section.has("mcpServers") {
+        at.hidden(
+            "There is neither `mcpServers` nor `servers`.",
+            "Add `mcpServers:` with a server, or `mcpServers: {}` for none.",
+        );
+    }
+    Plan { servers: servers(&at), gateway }
+}
+
+/// The servers of all places where they can stand.
+fn servers(root: &At<'_>) -> BTreeMap<String, Arc<ServerPlan>> {
+    let mut all = Servers::default();
+    let places = keys::ROOT.iter().find(|it| it.name == "mcpServers").expect("it is in the table");
+    let names = || [places.name].into_iter().chain(places.aliases.iter().copied());
+    for (_, at) in root.members().into_iter().filter(|(name, _)| names().any(|it| it == *name)) {
+        match &at.node.data {
+            _ if at.node.is_null() => {}
+            Data::List(_) => {
+                for item in at.items() {
+                    all.read(&item, None);
+                }
+            }
+            _ => {
+                let Data::Map(pairs) = &at.node.data else {
+                    at.hidden(
+                        format!("The servers must be a map or a list; this is {}.", at.node.kind()),
+                        "Write `NAME: { command: … }` below it.",
+                    );
+                    continue;
+                };
+                for (name, node) in pairs {
+                    let path = join(&at.path, &name.text);
+                    all.read(&At { reader: at.reader, node, path }, Some(&name.text));
+                }
+            }
+        }
+    }
+    all.plans
+}
+
+#[derive(Default)]
+struct Servers {
+    plans: BTreeMap<String, Arc<ServerPlan>>,
+    /// The names in lower case, and where they are.
+    names: BTreeMap<String, (String, usize)>,
+}
+
+impl Servers {
+    /// Reads a server that is at a key, or has its name inside.
+    fn read(&mut self, at: &At<'_>, key: Option<&str>) {
+        let Some(section) = at.section(keys::SERVER, keys::FOREIGN_SERVER) else { return };
+        let before = at.reader.faults.borrow().len();
+        let is_disabled = server::is_disabled(&section);
+        let name = match key {
+            Some(key) => {
+                if section.text("name").is_some_and(|it| it != key)
+                    && let Some(inner) = section.get("name")
+                {
+                    inner.warn("The server is called by its key.", "Remove `name`.");
+                }
+                Some((key.to_owned(), at.clone()))
+            }
+            None => section.want("name").and_then(|it| Some((it.word()?, it))),
+        };
+        if let Some((name, at)) = &name {
+            self.check_name(name, at);
+        }
+        let name = name.map(|(it, _)| it).unwrap_or_default();
+        let plan = server::server(&section, &name);
+        if is_disabled {
+            // It does not run, so what is wrong with it does no harm yet.
+            let faults = at.reader.faults.borrow_mut().split_off(before);
+            at.reader.warnings.borrow_mut().extend(faults);
+        } else {
+            self.plans.insert(name, Arc::new(plan));
+        }
+    }
+
+    fn check_name(&mut self, name: &str, at: &At<'_>) {
+        let is_good = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+        if !(1..=64).contains(&name.len()) || !name.chars().all(is_good) {
+            let better: String =
+                name.chars().map(|it| if is_good(it) { it } else { '-' }).collect();
+            let better: String = better.trim_matches('-').chars().take(64).collect();
+            let shown: String = name.chars().filter(|it| !it.is_control()).take(80).collect();
+            at.fault(
+                format!(
+                    "`{shown}` is no name of a server: letters, digits, `_` and `-`, at most 64."
+                ),
+                match better.is_empty() {
+                    true => "Choose another name.".to_owned(),
+                    false => format!("Call it `{better}`."),
+                },
+            );
+        }
+        let place = at.node.at.line;
+        match self.names.get(&name.to_lowercase()) {
+            Some((other, line)) => {
+                let message = match other == name {
+                    true => format!("There is a server `{name}` in line {line} already."),
+                    false => {
+                        format!("`{name}` and `{other}` in line {line} are the same but for case.")
+                    }
+                };
+                at.fault(message, "Rename one of them.");
+            }
+            None => drop(self.names.insert(name.to_lowercase(), (name.to_owned(), place))),
+        }
+    }
+}
+
+/// How many faults, and how many warnings, are told.
+const MOST: usize = 100;

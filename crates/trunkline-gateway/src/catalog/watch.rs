@@ -1,0 +1,229 @@
+//! A file on disk → its text, each time it has changed and come to rest.
+//!
+//! The file is looked at, not subscribed to: that works on every file system, in containers, and
+//! where the name is a link that is swapped, as Kubernetes does it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::file::LARGEST;
+use super::{Faults, unreadable};
+
+/// Looks at a catalog and the files that its values come from.
+#[derive(Debug)]
+pub struct Watch {
+    path: PathBuf,
+    files: BTreeSet<PathBuf>,
+    seen: Stamps,
+    /// What was told last.
+    last: Option<String>,
+}
+
+impl Watch {
+    /// Begins to look. Whatever happens from now on is noticed: begin before the file is read.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let seen = stamps([path.clone()].into());
+        Self { path, files: BTreeSet::new(), seen, last: None }
+    }
+
+    /// Also looks at these files, and at no others any more: those of [`super::Loaded::files`].
+    pub fn follow(&mut self, files: BTreeSet<PathBuf>) {
+        for path in &files {
+            self.seen.entry(path.clone()).or_insert_with(|| stamp(path));
+        }
+        self.seen.retain(|path, _| *path == self.path || files.contains(path));
+        self.files = files;
+    }
+
+    /// Waits until something has changed, and nothing changes any more. Gives the text of the
+    /// catalog. A catalog that is not there at the moment is waited for.
+    ///
+    /// # Errors
+    ///
+    /// That the catalog cannot be read.
+    pub async fn changed(&mut self) -> Result<String, Faults> {
+        let paths: BTreeSet<_> = self.files.iter().chain([&self.path]).cloned().collect();
+        let look = || {
+            let paths = paths.clone();
+            async { spawn_blocking(|| stamps(paths)).await.unwrap_or_default() }
+        };
+        loop {
+            sleep(EVERY).await;
+            let mut now = look().await;
+            if now == self.seen {
+                continue;
+            }
+            loop {
+                sleep(REST).await;
+                let then = std::mem::replace(&mut now, look().await);
+                if now == then && now.get(&self.path).is_some_and(Option::is_some) {
+                    break;
+                }
+            }
+            let path = self.path.clone();
+            let text = spawn_blocking(move || read_text(&path, LARGEST as u64)).await;
+            let others_changed = self.files.iter().any(|it| self.seen.get(it) != now.get(it));
+            self.seen = now;
+            match text.unwrap_or_else(|error| Err(io::Error::other(error))) {
+                Ok(text) if !others_changed && self.last.as_ref() == Some(&text) => {}
+                Ok(text) => {
+                    self.last = Some(text.clone());
+                    return Ok(text);
+                }
+                Err(error) => return Err(unreadable(&self.path, &error)),
+            }
+        }
+    }
+}
+
+/// Reads a file of text that is not larger than `most` bytes.
+pub(super) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let message = format!("it is larger than {} KiB", most / 1024);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// What tells two states of some files apart.
+type Stamps = BTreeMap<PathBuf, Option<Stamp>>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    /// Which file it is, behind all links.
+    identity: (u64, u64),
+    size: u64,
+    modified: Option<SystemTime>,
+}
+
+fn stamps(paths: BTreeSet<PathBuf>) -> Stamps {
+    paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect()
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let (size, modified) = (metadata.len(), metadata.modified().ok());
+    Some(Stamp { identity: identity(&metadata), size, modified })
+}
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
+/// How often the files are looked at.
+const EVERY: Duration = Duration::from_millis(500);
+/// How long they must be at rest.
+const REST: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A folder of this test, gone at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path =
+                std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn put(&self, name: &str, text: &str) -> PathBuf {
+            let path = self.0.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    // Time stands still while files are looked at, and is moved on when all wait.
+    async fn next(watch: &mut Watch) -> Option<Result<String, Faults>> {
+        timeout(Duration::from_secs(60), watch.changed()).await.ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_is_told_once() {
+        let folder = Folder::new("watch");
+        let path = folder.put("a.yaml", "one");
+        let mut watch = Watch::new(&path);
+        assert_eq!(next(&mut watch).await, None);
+        folder.put("a.yaml", "two, longer");
+        assert_eq!(next(&mut watch).await, Some(Ok("two, longer".to_owned())));
+        assert_eq!(next(&mut watch).await, None);
+        // Editors write another file and put it in the place of the first.
+        let other = folder.put("a.yaml~", "two, longer");
+        fs::rename(&other, &path).unwrap();
+        assert_eq!(next(&mut watch).await, None, "the text is the same");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(next(&mut watch).await, None, "it is not there");
+        folder.put("a.yaml", "three");
+        assert_eq!(next(&mut watch).await, Some(Ok("three".to_owned())));
+        fs::write(&path, [0xff]).unwrap();
+        let faults = next(&mut watch).await.unwrap().unwrap_err();
+        assert_eq!(faults.faults[0].message, "The file cannot be read: it is not UTF-8.");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn a_swapped_link_is_a_change() {
+        use std::os::unix::fs::symlink;
+        let folder = Folder::new("swap");
+        folder.put("..1/a.yaml", "one");
+        folder.put("..2/a.yaml", "two");
+        symlink("..1", folder.0.join("..data")).unwrap();
+        symlink("..data/a.yaml", folder.0.join("a.yaml")).unwrap();
+        let mut watch = Watch::new(folder.0.join("a.yaml"));
+        symlink("..2", folder.0.join("..new")).unwrap();
+        fs::rename(folder.0.join("..new"), folder.0.join("..data")).unwrap();
+        assert_eq!(next(&mut watch).await, Some(Ok("two".to_owned())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_secret_that_changes_is_a_change() {
+        let folder = Folder::new("secret");
+        let path = folder.put("a.yaml", "one");
+        let secret = folder.put("secret", "s");
+        let mut watch = Watch::new(&path);
+        watch.follow([secret].into());
+        folder.put("secret", "other");
+        assert_eq!(next(&mut watch).await, Some(Ok("one".to_owned())));
+        assert_eq!(next(&mut watch).await, None);
+        watch.follow(BTreeSet::new());
+        folder.put("secret", "yet another");
+        assert_eq!(next(&mut watch).await, None);
+    }
+}

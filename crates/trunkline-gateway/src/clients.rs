@@ -1,0 +1,105 @@
+//! Other programs' configuration files ⇄ servers of ours. Texts in, texts out: whoever calls reads
+//! and writes the files.
+//!
+//! Where to read first: `read.rs` for what is found in them, `write.rs` for what is put there.
+
+mod catalog;
+mod edit;
+mod entry;
+#[cfg(test)]
+mod fixtures;
+mod import;
+mod jsonc;
+mod mask;
+mod place;
+mod read;
+mod tables;
+mod variables;
+mod write;
+mod yaml;
+
+pub use catalog::{Have, have, merged};
+pub use entry::{Entry, Way};
+pub use import::{Origin, Resolve, Row, Verdict, plan};
+pub use jsonc::Unreadable;
+pub use mask::{masked_line, secrets_as_variables, summary};
+pub use place::{Place, Surroundings, places};
+pub use read::{Found, is_ours, read};
+pub use write::{NAME, Ours, connect, disconnect, is_connected};
+
+/// A program that uses MCP servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Client {
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    VsCode,
+    Windsurf,
+    Zed,
+    Codex,
+    Gemini,
+}
+
+impl Client {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::ClaudeDesktop,
+        Self::ClaudeCode,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Windsurf,
+        Self::Zed,
+        Self::Codex,
+        Self::Gemini,
+    ];
+
+    /// Its name on a command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::ClaudeCode => "claude-code",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+            Self::Windsurf => "windsurf",
+            Self::Zed => "zed",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Its name for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::ClaudeCode => "Claude Code",
+            Self::Cursor => "Cursor",
+            Self::VsCode => "VS Code",
+            Self::Windsurf => "Windsurf",
+            Self::Zed => "Zed",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+        }
+    }
+
+    /// The client of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// Whether a URL in its file is understood. Claude Desktop has its URLs elsewhere, in the
+    /// settings of the account.
+    pub const fn takes_url(self) -> bool {
+        !matches!(self, Self::ClaudeDesktop)
+    }
+
+    /// The member of its file that holds the servers.
+    const fn container(self) -> &'static str {
+        match self {
+            Self::VsCode => "servers",
+            Self::Zed => "context_servers",
+            Self::Codex => "mcp_servers",
+            _ => "mcpServers",
+        }
+    }
+}

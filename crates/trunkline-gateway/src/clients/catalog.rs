@@ -1,0 +1,249 @@
+//! A catalog's text and servers → the text with them, and every other line as it was.
+
+use serde_json::{Value, json};
+
+use super::edit::{self, Field, Fields};
+use super::entry::Entry;
+use super::jsonc::{self, Unreadable};
+use super::read::of_catalog;
+use super::yaml::{self, Data, Node};
+
+/// What a catalog has.
+#[derive(Clone, Debug, Default)]
+pub struct Have {
+    /// Its servers; `None` for what we do not understand.
+    pub servers: Vec<(String, Option<Entry>)>,
+    /// Where the gateway listens.
+    pub listen: Option<String>,
+    /// Whether it does so with a certificate.
+    pub has_tls: bool,
+    /// Whether it lets in only whoever has a token.
+    pub has_auth: bool,
+}
+
+/// What a catalog has. Variables stay as they are.
+pub fn have(text: &str) -> Result<Have, Unreadable> {
+    let root = value(text)?;
+    let servers = servers(&root).into_iter().map(|(name, it)| (name, of_catalog(&it).ok()));
+    let listen = root["gateway"]["listen"].as_str().map(str::to_owned);
+    let gateway = &root["gateway"];
+    let has = |it: &Value| !it.is_null();
+    let has_auth = has(&gateway["auth"]["tokens"]) || has(&gateway["auth"]["issuers"]);
+    Ok(Have { servers: servers.collect(), listen, has_tls: has(&gateway["tls"]), has_auth })
+}
+
+/// The catalog with these servers; those of the same name are replaced.
+pub fn merged(text: &str, entries: &[(String, Entry)]) -> Result<String, Unreadable> {
+    let mut out = text.to_owned();
+    for (name, entry) in entries {
+        let fields = entry.fields();
+        let new =
+            if is_json(&out) { put_json(&out, name, &fields)? } else { put(&out, name, &fields)? };
+        // The rest must mean what it meant; otherwise we did not understand the file.
+        let (before, after) = (value(&out)?, value(&new)?);
+        let mut expected = servers(&before);
+        match expected.iter_mut().find(|(it, _)| it == name) {
+            Some((_, old)) => *old = fields.to_value(),
+            None => expected.push((name.clone(), fields.to_value())),
+        }
+        let mut found = servers(&after);
+        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        if found != expected || rest(&before) != rest(&after) {
+            let why =
+                format!("`{name}` cannot be written into this file without harm. Add it by hand.");
+            return Err(Unreadable::at(text, 0, why));
+        }
+        out = new;
+    }
+    Ok(out)
+}
+
+fn value(text: &str) -> Result<Value, Unreadable> {
+    match is_json(text) {
+        true => Ok(jsonc::parse(text)?.map_or(Value::Null, |it| it.to_value())),
+        false => Ok(yaml::parse(text)?.map_or(Value::Null, |it| it.to_value())),
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
+    while let Some(comment) = rest.strip_prefix("//") {
+        rest = comment.split_once('\n').map_or("", |(_, it)| it).trim_start();
+    }
+    rest.starts_with('{') || rest.starts_with("/*")
+}
+
+fn servers(root: &Value) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for key in CONTAINERS {
+        match &root[key] {
+            Value::Object(map) => {
+                all.extend(map.iter().map(|(name, it)| (name.clone(), it.clone())))
+            }
+            Value::Array(list) => {
+                for item in list {
+                    let mut item = item.clone();
+                    let name = item.as_object_mut().and_then(|it| it.remove("name"));
+                    let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
+                    all.push((name.to_owned(), item));
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// What is no server.
+fn rest(root: &Value) -> Value {
+    let mut root = if root.is_null() { json!({}) } else { root.clone() };
+    if let Some(all) = root.as_object_mut() {
+        CONTAINERS.iter().for_each(|it| drop(all.remove(*it)));
+    }
+    root
+}
+
+fn put_json(text: &str, name: &str, fields: &Fields) -> Result<String, Unreadable> {
+    let root = value(text)?;
+    let has = |key: &&&str| root[**key].get(name).is_some();
+    let holder = CONTAINERS.iter().find(has);
+    let holder = holder.or_else(|| CONTAINERS.iter().find(|it| root[**it].is_object()));
+    edit::put(text, &[holder.copied().unwrap_or(CONTAINERS[0])], name, fields)
+}
+
+fn put(text: &str, name: &str, fields: &Fields) -> Result<String, Unreadable> {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let Some(root) = yaml::parse(text)? else {
+        let body = format!("{}:\n{}", CONTAINERS[0], block(name, fields, 2));
+        return Ok(appended(text, &body, newline, false));
+    };
+    let Data::Map(keys) = &root.data else {
+        return Err(yaml::fail(root.line, root.column, "A catalog is a map of names and values."));
+    };
+    let holds = |it: &&(String, (usize, usize), Node)| CONTAINERS.contains(&&*it.0);
+    let mut holders = keys.iter().filter(holds);
+    let holder =
+        holders.clone().find(|(.., it)| find(it, name).is_some()).or_else(|| holders.next());
+    let Some((_, at, holder)) = holder else {
+        let body = format!("{}:\n{}", CONTAINERS[0], block(name, fields, 2));
+        return Ok(appended(text, &body, newline, true));
+    };
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    // Where the next name of the file begins, and before it the last line that says something.
+    let next = keys.iter().map(|(_, it, _)| it.0).filter(|it| *it > at.0).min();
+    let end = content_end(&lines, at.0, next.unwrap_or(lines.len()));
+    let is_flow = holder.line == at.0 || starts_flow(lines[holder.line], holder.column);
+    let (range, new) = match &holder.data {
+        Data::One(Value::Null) => (end..end, block(name, fields, 2)),
+        Data::Map(all) if all.is_empty() => {
+            let line = lines[at.0].replacen("{}", "", 1);
+            let head = format!("{}\n", line.trim_end());
+            (at.0..at.0 + 1, head + &block(name, fields, 2))
+        }
+        _ if is_flow => {
+            let why = "The servers are written in braces. Write each on lines of its own first.";
+            return Err(yaml::fail(at.0, at.1, why));
+        }
+        Data::Map(all) => {
+            let indent = all[0].1.1;
+            let new = block(name, fields, indent);
+            match all.iter().position(|(it, ..)| it == name) {
+                Some(place) => {
+                    let start = all[place].1.0;
+                    let until = all.get(place + 1).map_or(end, |(_, it, _)| it.0);
+                    (start..content_end(&lines, start, until), new)
+                }
+                None => (end..end, new),
+            }
+        }
+        Data::List(items) => {
+            let dash = lines[items[0].line].find('-').unwrap_or(0);
+            let mut all = vec![("name".to_owned(), Field::One(name.into()))];
+            all.extend(fields.0.iter().cloned());
+            let body = body(&Fields(all), dash + 2);
+            let new = format!("{}- {}", " ".repeat(dash), &body[dash + 2..]);
+            match find(holder, name) {
+                Some(place) => {
+                    let start = items[place].line;
+                    let until = items.get(place + 1).map_or(end, |it| it.line);
+                    (start..content_end(&lines, start, until), new)
+                }
+                None => (end..end, new),
+            }
+        }
+        Data::One(_) => {
+            return Err(yaml::fail(holder.line, holder.column, "Here should be servers."));
+        }
+    };
+    let new = new.replace('\n', newline);
+    let before = lines[..range.start].concat();
+    let gap = if before.is_empty() || before.ends_with('\n') { "" } else { newline };
+    Ok(format!("{before}{gap}{new}{}", lines[range.end..].concat()))
+}
+
+/// Where a server of that name is among the others.
+fn find(holder: &Node, name: &str) -> Option<usize> {
+    match &holder.data {
+        Data::Map(all) => all.iter().position(|(it, ..)| it == name),
+        Data::List(items) => items.iter().position(|it| {
+            let found = it.get("name").map(|(_, it)| it.to_value());
+            found.is_some_and(|it| it.as_str() == Some(name))
+        }),
+        Data::One(_) => None,
+    }
+}
+
+fn starts_flow(line: &str, column: usize) -> bool {
+    matches!(line.chars().nth(column), Some('{' | '['))
+}
+
+fn appended(text: &str, body: &str, newline: &str, has_gap: bool) -> String {
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { newline };
+    let gap = if has_gap { newline } else { "" };
+    format!("{text}{end}{gap}{}", body.replace('\n', newline))
+}
+
+/// One past the last line that says something.
+fn content_end(lines: &[&str], start: usize, end: usize) -> usize {
+    let says = |line: &&str| !matches!(line.trim_start().bytes().next(), None | Some(b'#'));
+    lines[start..end].iter().rposition(says).map_or(end, |it| start + it + 1)
+}
+
+fn block(name: &str, fields: &Fields, indent: usize) -> String {
+    format!("{}{}:\n{}", " ".repeat(indent), scalar(name), body(fields, indent + 2))
+}
+
+fn body(fields: &Fields, indent: usize) -> String {
+    let pad = " ".repeat(indent);
+    let lines = fields.0.iter().map(|(key, field)| {
+        let key = scalar(key);
+        match field {
+            Field::One(Value::String(text)) => format!("{pad}{key}: {}\n", scalar(text)),
+            Field::One(Value::Array(items)) => {
+                let items = items.iter().map(|it| it.as_str().map_or(it.to_string(), scalar));
+                format!("{pad}{key}: [{}]\n", items.collect::<Vec<_>>().join(", "))
+            }
+            Field::One(value) => format!("{pad}{key}: {value}\n"),
+            Field::Many(fields) => format!("{pad}{key}:\n{}", body(fields, indent + 2)),
+        }
+    });
+    lines.collect()
+}
+
+/// A text as YAML has it: in quotes, unless it can mean nothing else.
+fn scalar(text: &str) -> String {
+    let is_word = |it: char| it.is_ascii_alphanumeric() || "_/.-".contains(it);
+    let lower = text.to_ascii_lowercase();
+    let is_plain = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '/')
+        && text.chars().all(is_word)
+        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&&*lower);
+    // JSON's escapes are YAML's.
+    if is_plain { text.to_owned() } else { Value::from(text).to_string() }
+}
+
+/// What holds the servers. The first is written where there is none.
+const CONTAINERS: [&str; 2] = ["mcpServers", "servers"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! One server of a client's file, as the catalog would have it.
+
+use serde_json::{Value, json};
+
+use super::edit::{Field, Fields};
+
+/// A server, in the catalog's words: texts may hold `${NAME}`, and `$$` for a dollar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// How it is reached.
+    pub way: Way,
+    /// Whether it is switched off.
+    pub is_disabled: bool,
+    /// The only tools that are shown; empty for all.
+    pub expose: Vec<String>,
+    /// Seconds that it may take to start.
+    pub start_seconds: Option<u64>,
+    /// Seconds that a call may take.
+    pub call_seconds: Option<u64>,
+    /// What could not be carried over, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Way {
+    /// A program.
+    Stdio {
+        /// What to run.
+        command: String,
+        /// With which arguments.
+        args: Vec<String>,
+        /// Its variables.
+        env: Vec<(String, String)>,
+        /// Variables of ours that it gets.
+        inherit: Vec<String>,
+        /// Where it runs.
+        cwd: Option<String>,
+    },
+    /// A URL.
+    Http {
+        /// Where.
+        url: String,
+        /// Whether it speaks the transport of 2024-11-05.
+        is_sse: bool,
+        /// Headers of every request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+impl Entry {
+    /// Whether it means the same. Notes do not count, nor does the order of variables.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let plain = |it: &Self| {
+            let mut it = Self { notes: Vec::new(), ..it.clone() };
+            match &mut it.way {
+                Way::Stdio { env, inherit, .. } => {
+                    env.sort();
+                    inherit.sort();
+                }
+                Way::Http { headers, .. } => {
+                    headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
+                    headers.sort();
+                }
+            }
+            it.expose.sort();
+            it
+        };
+        plain(self) == plain(other)
+    }
+
+    /// Variables or headers, with names and values.
+    pub fn values(&self) -> &[(String, String)] {
+        match &self.way {
+            Way::Stdio { env, .. } => env,
+            Way::Http { headers, .. } => headers,
+        }
+    }
+
+    /// The keys of the catalog, in the order in which people write them.
+    pub(super) fn fields(&self) -> Fields {
+        let mut out = Vec::new();
+        let mut one = |key: &str, value: Value| out.push((key.to_owned(), Field::One(value)));
+        let pairs = |all: &[(String, String)]| {
+            Fields(
+                all.iter().map(|(key, it)| (key.clone(), Field::One(it.as_str().into()))).collect(),
+            )
+        };
+        match &self.way {
+            Way::Stdio { command, args, inherit, cwd, .. } => {
+                one("command", command.as_str().into());
+                if !args.is_empty() {
+                    one("args", json!(args));
+                }
+                if !inherit.is_empty() {
+                    one("inherit", json!(inherit));
+                }
+                if let Some(cwd) = cwd {
+                    one("cwd", cwd.as_str().into());
+                }
+            }
+            Way::Http { url, is_sse, .. } => {
+                if *is_sse {
+                    one("type", "sse".into());
+                }
+                one("url", url.as_str().into());
+            }
+        }
+        if !self.values().is_empty() {
+            let key = if matches!(self.way, Way::Stdio { .. }) { "env" } else { "headers" };
+            out.push((key.to_owned(), Field::Many(pairs(self.values()))));
+        }
+        if !self.expose.is_empty() {
+            out.push(("exposeTools".to_owned(), Field::One(json!(self.expose))));
+        }
+        let mut times = Vec::new();
+        for (key, value) in
+            [("startSeconds", self.start_seconds), ("callSeconds", self.call_seconds)]
+        {
+            times.extend(value.map(|it| (key.to_owned(), Field::One(it.into()))));
+        }
+        if !times.is_empty() {
+            out.push(("timeouts".to_owned(), Field::Many(Fields(times))));
+        }
+        if self.is_disabled {
+            out.push(("disabled".to_owned(), Field::One(true.into())));
+        }
+        Fields(out)
+    }
+}

@@ -1,0 +1,221 @@
+//! Servers that were found, and the catalog → what would be added, what is there, what differs.
+
+use std::collections::BTreeMap;
+
+use super::catalog::Have;
+use super::entry::Entry;
+use super::read::{Found, is_ours};
+
+/// What becomes of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is new.
+    Add,
+    /// It is there already.
+    Same(Origin),
+    /// Something else is there by this name, or what is there was not understood.
+    Conflict(Origin, Option<Entry>),
+    /// It takes the place of what is there.
+    Replace(Origin),
+    /// It is the gateway.
+    Ours,
+    /// It is not taken over.
+    Skip(String),
+}
+
+/// Where a server of that name comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The catalog.
+    Catalog,
+    /// A client's file, as it is called there.
+    Client(String),
+}
+
+/// What to do about conflicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolve {
+    /// The newcomer gets another name.
+    Rename,
+    /// The newcomer is left out.
+    Skip,
+    /// The newcomer takes the place.
+    Replace,
+}
+
+/// A server that was found, and what becomes of it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What was found.
+    pub found: Found,
+    /// Its name in the catalog.
+    pub name: String,
+    /// What becomes of it.
+    pub verdict: Verdict,
+}
+
+impl Row {
+    /// What is to be written, if anything.
+    pub fn change(&self) -> Option<(String, Entry)> {
+        let is_change = matches!(self.verdict, Verdict::Add | Verdict::Replace(_));
+        let entry = self.found.entry.as_ref().ok().filter(|_| is_change)?;
+        Some((self.name.clone(), entry.clone()))
+    }
+}
+
+/// What becomes of each. Of several by one name the first counts, and the others are compared to
+/// it.
+pub fn plan(found: Vec<Found>, have: &Have, listen: &str, resolve: Option<Resolve>) -> Vec<Row> {
+    let mut there: BTreeMap<String, (Origin, Option<Entry>)> = BTreeMap::new();
+    for (name, entry) in &have.servers {
+        there.insert(name.clone(), (Origin::Catalog, entry.clone()));
+    }
+    let mut rows = Vec::new();
+    for found in found {
+        let mut name = fitting(&found.name);
+        let verdict = match &found.entry {
+            Err(why) => Verdict::Skip(why.clone()),
+            Ok(entry) if is_ours(&found.name, entry, listen) => Verdict::Ours,
+            Ok(entry) => {
+                let verdict = judge(&name, entry, &there);
+                match (verdict, resolve) {
+                    (Verdict::Conflict(..), Some(Resolve::Rename)) => {
+                        name = renamed(&name, &found, entry, &there);
+                        judge(&name, entry, &there)
+                    }
+                    (Verdict::Conflict(origin, _), Some(Resolve::Replace)) => match origin {
+                        Origin::Catalog => Verdict::Replace(origin),
+                        // Two newcomers: the first stays, or it would depend on luck.
+                        Origin::Client(it) => {
+                            Verdict::Skip(format!("`{name}` of {it} comes before it."))
+                        }
+                    },
+                    (Verdict::Conflict(..), Some(Resolve::Skip)) => {
+                        Verdict::Skip("Something else is there by this name.".to_owned())
+                    }
+                    (verdict, _) => verdict,
+                }
+            }
+        };
+        if let (Ok(entry), Verdict::Add | Verdict::Replace(_)) = (&found.entry, &verdict) {
+            let origin = Origin::Client(found.client.title().to_owned());
+            there.insert(name.clone(), (origin, Some(entry.clone())));
+        }
+        rows.push(Row { found, name, verdict });
+    }
+    rows
+}
+
+fn judge(name: &str, entry: &Entry, there: &BTreeMap<String, (Origin, Option<Entry>)>) -> Verdict {
+    match there.get(name) {
+        None => Verdict::Add,
+        Some((origin, Some(it))) if it.is_same(entry) => Verdict::Same(origin.clone()),
+        Some((origin, it)) => Verdict::Conflict(origin.clone(), it.clone()),
+    }
+}
+
+/// A name that is free, or that this very server has already.
+fn renamed(
+    name: &str,
+    found: &Found,
+    entry: &Entry,
+    there: &BTreeMap<String, (Origin, Option<Entry>)>,
+) -> String {
+    let base = format!("{name}-{}", found.client.name());
+    let mut candidates =
+        std::iter::once(base.clone()).chain((2..).map(|it| format!("{base}-{it}")));
+    let is_free = |it: &String| !matches!(judge(it, entry, there), Verdict::Conflict(..));
+    candidates.find(is_free).unwrap_or(base)
+}
+
+/// A name as the catalog takes it: `[A-Za-z0-9_-]{1,64}`.
+fn fitting(name: &str) -> String {
+    let fit = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
+    let name: String = name.chars().map(fit).take(64).collect();
+    if name.is_empty() { "server".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Client, Place, have, read};
+    use super::*;
+
+    fn found(client: Client, text: &str) -> Vec<Found> {
+        read(&Place { client, path: "f".into(), project: None }, text).unwrap()
+    }
+
+    #[track_caller]
+    fn check(resolve: Option<Resolve>, expected: &[&str]) {
+        let have = have("mcpServers:\n  time:\n    command: uvx\n    args: [t]\n    env: {A: '1', B: '2'}\n  git: {command: git-mcp}\n").unwrap();
+        let mut all = found(
+            Client::Cursor,
+            r#"{"mcpServers": {
+                "time": {"command": "uvx", "args": ["t"], "env": {"B": "2", "A": "1"}},
+                "git": {"command": "other"},
+                "my files": {"command": "fs"},
+                "trunkline": {"command": "/usr/bin/trunkline", "args": ["serve", "--stdio"]},
+                "self": {"url": "http://localhost:7373/mcp"},
+                "bad": {}}}"#,
+        );
+        all.extend(found(
+            Client::Gemini,
+            r#"{"mcpServers": {"my-files": {"command": "fs"}, "git": {"command": "third"}}}"#,
+        ));
+        all.extend(found(Client::Codex, "[mcp_servers.my-files]\ncommand = 'fs2'\n"));
+        let rows = plan(all, &have, "127.0.0.1:7373", resolve);
+        let word = |it: &Row| {
+            let what = match &it.verdict {
+                Verdict::Add => "add".to_owned(),
+                Verdict::Same(origin) => format!("same {origin:?}"),
+                Verdict::Conflict(origin, _) => format!("conflict {origin:?}"),
+                Verdict::Replace(_) => "replace".to_owned(),
+                Verdict::Ours => "ours".to_owned(),
+                Verdict::Skip(_) => "skip".to_owned(),
+            };
+            format!("{} {what}", it.name)
+        };
+        assert_eq!(rows.iter().map(word).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn new_same_and_different_are_told_apart() {
+        check(
+            None,
+            &[
+                "bad skip",
+                "git conflict Catalog",
+                "my-files add",
+                "self ours",
+                "time same Catalog",
+                "trunkline ours",
+                "git conflict Catalog",
+                "my-files same Client(\"Cursor\")",
+                "my-files conflict Client(\"Cursor\")",
+            ],
+        );
+    }
+
+    #[test]
+    fn conflicts_end_as_was_said() {
+        let word = |how, git: &str, second: &str, codex: &str| {
+            let git2 = second.to_owned();
+            check(
+                Some(how),
+                &[
+                    "bad skip",
+                    git,
+                    "my-files add",
+                    "self ours",
+                    "time same Catalog",
+                    "trunkline ours",
+                    &git2,
+                    "my-files same Client(\"Cursor\")",
+                    codex,
+                ],
+            );
+        };
+        word(Resolve::Skip, "git skip", "git skip", "my-files skip");
+        word(Resolve::Rename, "git-cursor add", "git-gemini add", "my-files-codex add");
+        word(Resolve::Replace, "git replace", "git skip", "my-files skip");
+    }
+}

@@ -1,0 +1,280 @@
+//! A server → a few words about it in which no secret is.
+
+use std::collections::BTreeMap;
+
+use trunkline_auth::url::shown;
+
+use super::entry::{Entry, Way};
+use super::variables::{is_variable, variable_name};
+
+/// What a server is, in lines of `key: value`. Whatever may be secret is `***`.
+pub fn summary(entry: &Entry) -> Vec<String> {
+    let mut lines = Vec::new();
+    match &entry.way {
+        Way::Stdio { command, args, inherit, cwd, .. } => {
+            let words = [command.clone()].into_iter().chain(masked_args(args));
+            lines.push(format!("command: {}", words.collect::<Vec<_>>().join(" ")));
+            lines.extend(cwd.iter().map(|it| format!("cwd: {it}")));
+            if !inherit.is_empty() {
+                lines.push(format!("inherit: {}", inherit.join(", ")));
+            }
+        }
+        Way::Http { url, is_sse, .. } => {
+            let kind = if *is_sse { "sse" } else { "url" };
+            let hidden = shown(url);
+            let rest = if hidden == *url { "" } else { " (and more)" };
+            lines.push(format!("{kind}: {hidden}{rest}"));
+        }
+    }
+    let what = if matches!(entry.way, Way::Stdio { .. }) { "env" } else { "headers" };
+    let values = entry.values().iter().map(|(name, value)| match is_harmless(name, value) {
+        true => format!("{name}={value}"),
+        false => format!("{name}=***"),
+    });
+    let values: Vec<_> = values.collect();
+    if !values.is_empty() {
+        lines.push(format!("{what}: {}", values.join(", ")));
+    }
+    if !entry.expose.is_empty() {
+        lines.push(format!("exposeTools: {}", entry.expose.join(", ")));
+    }
+    if entry.is_disabled {
+        lines.push("disabled: true".to_owned());
+    }
+    lines
+}
+
+/// A line of somebody's file in which no secret is.
+pub fn masked_line(line: &str) -> String {
+    let Some(at) = line.find([':', '=']) else { return line.to_owned() };
+    let (name, value) = line.split_at(at + 1);
+    let bare = value.trim().trim_end_matches(',').trim_matches(['"', '\'']);
+    let is_open = bare.is_empty() || bare.starts_with(['{', '[']);
+    let is_nested = is_open && !has_secret_shape(bare) && bare.len() < 2;
+    match !is_nested && (is_secret(name, bare) || value.split(['"', '\'']).any(has_secret_shape)) {
+        true => format!("{name} ***"),
+        false => line.to_owned(),
+    }
+}
+
+/// The server with a variable in place of each secret. `taken` holds the variables of all servers
+/// with what they stand for; it grows.
+pub fn secrets_as_variables(
+    server: &str,
+    entry: &Entry,
+    taken: &mut BTreeMap<String, String>,
+) -> Entry {
+    let mut entry = entry.clone();
+    let is_env = matches!(entry.way, Way::Stdio { .. });
+    let values = match &mut entry.way {
+        Way::Stdio { env, .. } => env,
+        Way::Http { headers, .. } => headers,
+    };
+    for (name, value) in values {
+        // What is no secret to us may still be one; numbers and references are none.
+        if !is_secret(name, value) || value.contains("${") {
+            continue;
+        }
+        let (scheme, secret) = match value.split_once(' ') {
+            Some((scheme @ ("Bearer" | "Basic" | "Token"), secret)) => {
+                (format!("{scheme} "), secret)
+            }
+            _ => (String::new(), &**value),
+        };
+        let long = variable_name(&format!("{server}_{name}"));
+        let mut variable = if is_env { variable_name(name) } else { long.clone() };
+        if taken.get(&variable).is_some_and(|it| it != secret) {
+            variable = long;
+        }
+        taken.insert(variable.clone(), secret.to_owned());
+        *value = format!("{scheme}${{{variable}}}");
+    }
+    entry
+}
+
+/// Whether a value can be shown to whoever looks over a shoulder.
+fn is_harmless(name: &str, value: &str) -> bool {
+    let is_small = value.len() <= 5 && value.bytes().all(|it| it.is_ascii_digit());
+    let plain = value.strip_prefix("Bearer ").unwrap_or(value);
+    is_variable(plain)
+        || matches!(value, "" | "true" | "false")
+        || (is_small && !has_secret_name(name))
+        || HARMLESS.iter().any(|it| name.eq_ignore_ascii_case(it))
+}
+
+fn is_secret(name: &str, value: &str) -> bool {
+    !is_harmless(name, value) && (has_secret_name(name) || has_secret_shape(value))
+}
+
+fn has_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|it| name.contains(it))
+}
+
+/// Whether it looks as keys look.
+fn has_secret_shape(value: &str) -> bool {
+    let is_known = PREFIXES.iter().any(|it| value.starts_with(it));
+    let is_word = value.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.=+".contains(&it));
+    let has = |class: fn(&u8) -> bool| value.as_bytes().iter().any(class);
+    let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    // A connection string with a password.
+    let has_password = value.split_once("://").is_some_and(|(_, it)| {
+        it.split('/').next().is_some_and(|it| it.contains('@') && it.contains(':'))
+    });
+    is_known || has_password || (value.len() >= 20 && is_word && is_mixed)
+}
+
+fn masked_args(args: &[String]) -> Vec<String> {
+    let mut is_next_secret = false;
+    let one = |arg: &String| {
+        let was_named = std::mem::take(&mut is_next_secret);
+        if let Some((flag, value)) = arg.split_once('=')
+            && flag.starts_with('-')
+        {
+            let hides = has_secret_name(flag) || has_secret_shape(value);
+            return if hides { format!("{flag}=***") } else { arg.clone() };
+        }
+        is_next_secret = arg.starts_with('-') && has_secret_name(arg);
+        let header = arg.split_once(':').filter(|(name, _)| has_secret_name(name));
+        match header {
+            _ if was_named && !arg.starts_with('-') => "***".to_owned(),
+            Some((name, _)) if !arg.contains("://") => format!("{name}:***"),
+            _ if arg.contains("://") => shown(arg),
+            _ if has_secret_shape(arg) && !arg.contains('/') && !arg.contains('@') => {
+                "***".to_owned()
+            }
+            _ => arg.clone(),
+        }
+    };
+    args.iter().map(one).collect()
+}
+
+const SECRET: [&str; 12] = [
+    "key",
+    "token",
+    "secret",
+    "pass",
+    "pwd",
+    "auth",
+    "credential",
+    "cookie",
+    "session",
+    "dsn",
+    "private",
+    "signature",
+];
+
+const HARMLESS: [&str; 12] = [
+    "TZ",
+    "LANG",
+    "LC_ALL",
+    "PATH",
+    "HOME",
+    "DEBUG",
+    "LOG_LEVEL",
+    "NODE_ENV",
+    "PORT",
+    "HOST",
+    "Accept",
+    "Content-Type",
+];
+
+/// How well-known keys begin.
+const PREFIXES: [&str; 10] =
+    ["sk-", "sk_", "ghp_", "gho_", "github_pat_", "xox", "AKIA", "AIza", "glpat-", "eyJ"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stdio(args: &[&str], env: &[(&str, &str)]) -> Entry {
+        let own = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
+        Entry {
+            way: Way::Stdio {
+                command: "npx".to_owned(),
+                args: args.iter().map(|it| (*it).to_owned()).collect(),
+                env: env.iter().map(own).collect(),
+                inherit: Vec::new(),
+                cwd: None,
+            },
+            is_disabled: false,
+            expose: Vec::new(),
+            start_seconds: None,
+            call_seconds: None,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let args = [
+            "-y",
+            "@org/pkg@1.2.3",
+            "--api-key",
+            "hunter2",
+            "--token=hunter2",
+            "--port",
+            "80",
+            "https://me:hunter2@a.example/x?key=hunter2",
+            "sk-hunter2hunter2hunter2",
+            "Authorization: Bearer hunter2",
+            "/home/a/some-long-folder-name-2026/x",
+        ];
+        let env = [
+            ("API_KEY", "hunter2"),
+            ("FOO", "hunter2"),
+            ("PIN_TOKEN", "1234"),
+            ("TZ", "UTC"),
+            ("A", "${A_KEY}"),
+            ("B", "${B:-hunter2}"),
+            ("RETRIES", "3"),
+            ("ON", "true"),
+        ];
+        let found = summary(&stdio(&args, &env)).join("\n");
+        assert_eq!(
+            found,
+            "command: npx -y @org/pkg@1.2.3 --api-key *** --token=*** --port 80 https://a.example/x \
+             *** Authorization:*** /home/a/some-long-folder-name-2026/x\n\
+             env: API_KEY=***, FOO=***, PIN_TOKEN=***, TZ=UTC, A=${A_KEY}, B=***, RETRIES=3, ON=true"
+        );
+    }
+
+    #[test]
+    fn lines_of_files_are_shown_without_their_secrets() {
+        for (line, expected) in [
+            ("  \"API_KEY\": \"hunter2\",", "  \"API_KEY\": ***"),
+            ("  \"env\": { \"A\": \"sk-hunter2\" }", "  \"env\": ***"),
+            ("token = 'hunter2'", "token = ***"),
+            ("  \"auth\": {", "  \"auth\": {"),
+            ("  \"command\": \"npx\",", "  \"command\": \"npx\","),
+            ("  }", "  }"),
+        ] {
+            assert_eq!(masked_line(line), expected);
+        }
+    }
+
+    #[test]
+    fn secrets_become_variables_and_two_secrets_two() {
+        let mut taken = BTreeMap::new();
+        let first = stdio(&[], &[("API_KEY", "one"), ("DATA", "/x"), ("DB", "pg://a:b@h/d")]);
+        let second = stdio(&[], &[("API_KEY", "two")]);
+        let found = secrets_as_variables("a", &first, &mut taken);
+        assert_eq!(found.values()[0].1, "${API_KEY}");
+        assert_eq!(found.values()[1].1, "/x");
+        assert_eq!(found.values()[2].1, "${DB}");
+        assert_eq!(secrets_as_variables("a", &first, &mut taken), found);
+        let found = secrets_as_variables("my-b", &second, &mut taken);
+        assert_eq!(found.values()[0].1, "${MY_B_API_KEY}");
+        let mut http = first;
+        http.way = Way::Http {
+            url: "https://a.example".to_owned(),
+            is_sse: false,
+            headers: vec![("Authorization".to_owned(), "Bearer s3cret".to_owned())],
+        };
+        let found = secrets_as_variables("c", &http, &mut taken);
+        assert_eq!(found.values()[0].1, "Bearer ${C_AUTHORIZATION}");
+        let names: Vec<_> = taken.keys().map(String::as_str).collect();
+        assert_eq!(names, ["API_KEY", "C_AUTHORIZATION", "DB", "MY_B_API_KEY"]);
+        assert_eq!(taken["C_AUTHORIZATION"], "s3cret");
+    }
+}

@@ -1,0 +1,185 @@
+//! Variables as a client writes them → variables as the catalog writes them: `${NAME}`,
+//! `${NAME:-default}`, `${file:PATH}`, and `$$` for a dollar.
+
+use std::path::Path;
+
+use super::Client;
+
+/// How variables are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// There are none.
+    Literal,
+    /// `${NAME}`, `${NAME:-default}`.
+    Braces,
+    /// The same, and `$NAME`.
+    Shell,
+    /// `${env:NAME}`, `${input:ID}`, `${workspaceFolder}` …
+    Editor,
+    /// As in the catalog.
+    Catalog,
+}
+
+impl Syntax {
+    pub(super) const fn of(client: Client) -> Self {
+        match client {
+            Client::ClaudeDesktop | Client::Zed | Client::Codex => Self::Literal,
+            Client::ClaudeCode => Self::Braces,
+            Client::Gemini => Self::Shell,
+            Client::Cursor | Client::VsCode | Client::Windsurf => Self::Editor,
+        }
+    }
+}
+
+/// Translates the texts of one server.
+pub(super) struct Translator<'a> {
+    pub(super) syntax: Syntax,
+    pub(super) project: Option<&'a Path>,
+    /// Variables that stand for what the client asks its user.
+    pub(super) asked: Vec<String>,
+}
+
+impl Translator<'_> {
+    /// A text in the catalog's syntax, or why there is none.
+    pub(super) fn text(&mut self, text: &str) -> Result<String, String> {
+        if self.syntax == Syntax::Catalog {
+            return Ok(text.to_owned());
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            out.push_str(&rest[..at]);
+            let after = &rest[at + 1..];
+            let braced = after.strip_prefix('{').and_then(|it| it.split_once('}'));
+            rest = match (self.syntax, braced) {
+                (Syntax::Braces | Syntax::Shell, Some((inner, tail))) if is_reference(inner) => {
+                    out.push_str(&format!("${{{inner}}}"));
+                    tail
+                }
+                (Syntax::Editor, Some((inner, tail))) => {
+                    out.push_str(&self.editor(inner)?);
+                    tail
+                }
+                (Syntax::Shell, None) if is_name(&after[..name_end(after)]) => {
+                    let (name, tail) = after.split_at(name_end(after));
+                    out.push_str(&format!("${{{name}}}"));
+                    tail
+                }
+                _ => {
+                    out.push_str("$$");
+                    after
+                }
+            };
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    fn editor(&mut self, inner: &str) -> Result<String, String> {
+        let folder = || {
+            let folder = self.project.and_then(Path::to_str);
+            folder.map(escaped).ok_or(format!(
+                "It uses `${{{inner}}}`, and this file is for no folder. Write the folder instead."
+            ))
+        };
+        Ok(match inner.split_once(':') {
+            Some(("env", name)) if is_name(name) => format!("${{{name}}}"),
+            Some(("file", path)) => format!("${{file:{path}}}"),
+            Some(("input", id)) => {
+                let name = variable_name(id);
+                self.asked.push(name.clone());
+                format!("${{{name}}}")
+            }
+            None if inner == "userHome" => "${HOME}".to_owned(),
+            None if inner == "workspaceFolder" => folder()?,
+            None if inner == "workspaceFolderBasename" => {
+                folder()?.rsplit('/').next().unwrap_or_default().to_owned()
+            }
+            None if inner == "pathSeparator" || inner == "/" => "/".to_owned(),
+            // Cursor takes a plain name, too.
+            None if is_name(inner) && inner.chars().all(|it| !it.is_ascii_lowercase()) => {
+                format!("${{{inner}}}")
+            }
+            _ => return Err(format!("It uses `${{{inner}}}`, which only the editor knows.")),
+        })
+    }
+}
+
+/// A text in which nothing is a variable.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
+/// A name as variables have it.
+pub(super) fn variable_name(text: &str) -> String {
+    let fit = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_uppercase() } else { '_' };
+    let name: String = text.chars().map(fit).collect();
+    if name.starts_with(|it: char| it.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+/// Whether a text is one variable and nothing else.
+pub(super) fn is_variable(text: &str) -> bool {
+    let inner = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
+    inner.is_some_and(|it| !it.contains('}') && !it.contains(":-"))
+}
+
+fn is_reference(inner: &str) -> bool {
+    is_name(inner.split_once(":-").map_or(inner, |(name, _)| name))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|it: char| it.is_ascii_digit())
+        && name_end(text) == text.len()
+}
+
+fn name_end(text: &str) -> usize {
+    text.find(|it: char| !it.is_ascii_alphanumeric() && it != '_').unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(syntax: Syntax, text: &str, expected: Result<&str, &str>) {
+        let project = Some(Path::new("/p/shop"));
+        let mut translator = Translator { syntax, project, asked: Vec::new() };
+        match (translator.text(text), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+            (Err(found), Err(part)) => assert!(found.contains(part), "{found}"),
+            (found, _) => panic!("{found:?}"),
+        }
+    }
+
+    #[test]
+    fn variables_of_one_are_variables_of_the_other() {
+        check(Syntax::Literal, "a$b ${C}", Ok("a$$b $${C}"));
+        check(Syntax::Braces, "x${A} ${B:-c d} $E ${f g}", Ok("x${A} ${B:-c d} $$E $${f g}"));
+        check(Syntax::Shell, "$A/${B} $1 $", Ok("${A}/${B} $$1 $$"));
+        check(Syntax::Editor, "Bearer ${env:TOKEN}", Ok("Bearer ${TOKEN}"));
+        check(Syntax::Editor, "${userHome}/x ${/}", Ok("${HOME}/x /"));
+        check(Syntax::Editor, "${workspaceFolder}/x", Ok("/p/shop/x"));
+        check(Syntax::Editor, "${workspaceFolderBasename}", Ok("shop"));
+        check(Syntax::Editor, "${input:api-key}", Ok("${API_KEY}"));
+        check(Syntax::Editor, "${file:/run/key} $5", Ok("${file:/run/key} $$5"));
+        check(Syntax::Editor, "${command:x.y}", Err("only the editor"));
+        check(Syntax::Catalog, "$$ ${A}", Ok("$$ ${A}"));
+    }
+
+    #[test]
+    fn without_a_folder_there_is_no_workspace() {
+        let mut it = Translator { syntax: Syntax::Editor, project: None, asked: Vec::new() };
+        assert!(it.text("${workspaceFolder}").unwrap_err().contains("for no folder"));
+        it.text("${input:a}").unwrap();
+        assert_eq!(it.asked, ["A"]);
+    }
+
+    #[test]
+    fn names_fit() {
+        assert_eq!(variable_name("perplexity-key"), "PERPLEXITY_KEY");
+        assert_eq!(variable_name("2fa"), "_2FA");
+        assert!(is_variable("${A}") && !is_variable("a${A}") && !is_variable("${A:-secret}"));
+        assert!(!is_variable("${A}${B}"));
+    }
+}

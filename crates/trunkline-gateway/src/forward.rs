@@ -1,0 +1,219 @@
+//! One call at one instance: what is sent, what comes of it, and what is said and asked meanwhile.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use trunkline_proto::{Attached, Call, CallError, Heard, Timing, Utterance};
+use trunkline_transport::voice::Request;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::{InputRequest, Progress, meta};
+use trunkline_wire::revision::Era;
+
+use crate::failure::{Done, Failure, Stage};
+use crate::line::{Line, OnLine, Question};
+use crate::pool::Lease;
+use crate::upstream::{Instance, OpenLine, Upstream};
+
+/// A call under way. Dropping it cancels it at the server.
+pub(crate) struct Forward {
+    call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
+    heard: Option<mpsc::Receiver<Heard>>,
+    pub(crate) line: Arc<Line>,
+    /// What the caller was asked and has not answered, in the new era.
+    asked: Vec<(String, InputRequest, Question)>,
+    count: u32,
+    _open: OpenLine,
+    pub(crate) lease: Lease<Upstream>,
+}
+
+/// What happens next.
+pub(crate) enum Event {
+    /// The caller should hear this.
+    Said(Utterance),
+    /// The caller should be asked, and come back.
+    Asked,
+    /// It is over.
+    Over(Result<Json, CallError>),
+}
+
+impl Forward {
+    /// Makes the call.
+    pub(crate) fn begin(
+        lease: Lease<Upstream>,
+        line: Arc<Line>,
+        method: &'static str,
+        params: Object,
+        timing: Timing,
+        wants_progress: bool,
+        relays: bool,
+    ) -> Self {
+        let mut request = Request::new(method, params);
+        request.timing = Some(timing);
+        request.relays = relays;
+        request.attached = Attached::new(OnLine(Arc::clone(&line)));
+        let heard = wants_progress.then(|| {
+            let (tell, heard) = mpsc::channel(PROGRESS);
+            request.heard = Some(tell);
+            heard
+        });
+        let instance = lease.instance();
+        let open = instance.open_line(&line);
+        let call = Box::pin(instance.call(request));
+        Self { call, heard, line, asked: Vec::new(), count: 0, _open: open, lease }
+    }
+
+    pub(crate) fn instance(&self) -> &Arc<Instance> {
+        self.lease.instance()
+    }
+
+    pub(crate) async fn next(&mut self) -> Event {
+        loop {
+            if let Some(said) = self.line.next_said() {
+                return Event::Said(said);
+            }
+            for question in self.line.take_questions() {
+                self.count += 1;
+                let request = question.request.clone();
+                self.asked.push((format!("q{}", self.count), request, question));
+            }
+            self.asked.retain(|(.., question)| !question.tell.is_closed());
+            if !self.asked.is_empty() {
+                return Event::Asked;
+            }
+            let heard = async {
+                match &mut self.heard {
+                    Some(heard) => heard.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(heard) = heard => {
+                    if let Some(said) = utterance(heard) {
+                        return Event::Said(said);
+                    }
+                }
+                () = self.line.news.notified() => {}
+                outcome = &mut self.call => return Event::Over(outcome),
+            }
+        }
+    }
+
+    /// What the caller is asked now.
+    pub(crate) fn questions(&self) -> Vec<(String, InputRequest)> {
+        self.asked.iter().map(|(name, request, _)| (name.clone(), request.clone())).collect()
+    }
+
+    /// Passes answers on. What is not answered stays asked.
+    pub(crate) fn answer(&mut self, mut answers: Object) {
+        let asked = std::mem::take(&mut self.asked);
+        for (name, request, question) in asked {
+            match answers.take(&name) {
+                // The server may have given the question up meanwhile.
+                Some(answer) => drop(question.tell.send(Ok(answer))),
+                None => self.asked.push((name, request, question)),
+            }
+        }
+    }
+}
+
+/// What a caller hears of a notification about its call.
+fn utterance(heard: Heard) -> Option<Utterance> {
+    match heard.method {
+        "notifications/progress" => Some(Utterance::Progress(heard.params.to::<Progress>().ok()?)),
+        "notifications/message" => Some(Utterance::Log(heard.params.to().ok()?)),
+        _ => None,
+    }
+}
+
+/// The `_meta` of a call as the server gets it: what belongs between two ends alone is left out, and
+/// a server of the new era is told who the caller is and what it can be asked.
+pub(crate) fn meta_for(call: &Call, era: Era) -> Option<Json> {
+    let is_new = call.revision.era() == Era::Stateless;
+    let mut object =
+        call.meta.as_ref().and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
+    object.take(meta::PROGRESS_TOKEN);
+    object.take(meta::PROTOCOL_VERSION);
+    match (era, is_new) {
+        (Era::Stateless, true) => {}
+        (Era::Stateless, false) => {
+            object.set(meta::CLIENT_CAPABILITIES, Json::of(&call.peer.client));
+            if let Some(info) = &call.peer.info {
+                object.set(meta::CLIENT_INFO, Json::of(info));
+            }
+            if let Some(level) = &call.log_level {
+                object.set(meta::LOG_LEVEL, Json::of(level));
+            }
+        }
+        (Era::Stateful, true) => {
+            for name in [meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL] {
+                object.take(name);
+            }
+        }
+        (Era::Stateful, false) => {}
+    }
+    (!object.is_empty()).then(|| object.to_json())
+}
+
+/// What a failed call comes to: an error of the server's own, or a failure of the way there.
+pub(crate) async fn failed(
+    error: CallError,
+    instance: &Instance,
+) -> Result<trunkline_wire::jsonrpc::ErrorObject, Failure> {
+    let server = &instance.server;
+    let at_call = |reason, message: String| {
+        let mut failure = Failure::new(reason, Stage::Call, message).of(server);
+        failure.instance = Some(instance.id);
+        failure
+    };
+    Err(match error {
+        CallError::Peer(error) | CallError::Refused(error) => return Ok(error),
+        CallError::Unreachable(why) => {
+            at_call("unreachable", format!("`{server}` could not be reached: {why}"))
+        }
+        CallError::Closed | CallError::Lost(_) => {
+            let mut failure = instance.gone().await;
+            failure.reason = "outcome_unknown";
+            failure.done = Done::Unknown;
+            failure.message =
+                format!("`{server}` went away during the call; the work may have been done.");
+            failure.advice("Look before trying again.")
+        }
+        CallError::TimedOut => {
+            let mut failure = at_call(
+                "timeout",
+                format!("`{server}` did not answer in time; the work may have been done."),
+            );
+            failure.done = Done::Unknown;
+            failure.stderr = instance.stderr();
+            failure.advice("Raise `timeouts.callSeconds`, or look before trying again.")
+        }
+        CallError::Cancelled => {
+            let mut failure = at_call("cancelled", format!("`{server}` gave the work up."));
+            failure.done = Done::Unknown;
+            failure
+        }
+        CallError::Invalid(why) => {
+            let mut failure =
+                at_call("bad_answer", format!("The answer of `{server}` breaks the protocol: {why}"));
+            failure.done = Done::Unknown;
+            failure
+        }
+        error => at_call("refused", format!("`{server}` did not take the call: {error}")),
+    })
+}
+
+/// Whether a failure proves that nothing was begun.
+pub(crate) fn was_not_made(error: &CallError) -> bool {
+    matches!(error, CallError::Unreachable(_))
+}
+
+/// Whether a failure leaves open what was done.
+pub(crate) fn is_unknown(error: &CallError) -> bool {
+    matches!(error, CallError::Closed | CallError::Lost(_))
+}
+
+const PROGRESS: usize = 256;

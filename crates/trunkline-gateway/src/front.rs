@@ -1,0 +1,303 @@
+//! HTTP requests → the clients of one selector or another: by path, by header, or all.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{HeaderMap, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use trunkline_auth::address::{Guard, Reach};
+use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
+use trunkline_proto::http::Refusal;
+use trunkline_proto::server::Memo;
+use trunkline_transport::auth::HttpFetch;
+use trunkline_transport::http::{Answers, Endpoint, HttpBody, Settings, plain, refuse};
+
+use crate::catalog::plan::{GatewayPlan, Inward};
+use crate::face::{Face, Selector};
+use crate::failure::{Failure, Stage};
+use crate::gateway::Gateway;
+
+/// The door of a gateway for HTTP.
+pub struct Front {
+    gateway: Gateway,
+    doors: Mutex<Doors>,
+    /// Our own address, as clients see it.
+    origin: String,
+}
+
+/// What was built for the rules of who is let in that are in force.
+struct Doors {
+    plan: GatewayPlan,
+    gate: Option<Arc<Gate>>,
+    endpoints: HashMap<(Selector, String), Arc<Endpoint<Face>>>,
+    is_closing: bool,
+}
+
+impl Front {
+    /// The door of a gateway that listens at `address`.
+    pub fn new(gateway: &Gateway, address: SocketAddr) -> Result<Arc<Self>, Failure> {
+        let plan = gateway.0.world().plan.gateway.clone();
+        let scheme = if plan.tls.is_some() { "https" } else { "http" };
+        let origin = format!("{scheme}://{address}");
+        let gate = gate(&plan.auth, &origin)?;
+        let doors =
+            Doors { plan, gate, endpoints: HashMap::new(), is_closing: false };
+        Ok(Arc::new(Self { gateway: gateway.clone(), doors: Mutex::new(doors), origin }))
+    }
+
+    /// Follows a plan that was changed: who is let in is decided anew.
+    pub fn follow(&self) -> Result<(), Failure> {
+        let plan = self.gateway.0.world().plan.gateway.clone();
+        let mut doors = self.lock();
+        let is_same = (&doors.plan.auth, &doors.plan.hosts, &doors.plan.origins)
+            == (&plan.auth, &plan.hosts, &plan.origins);
+        if !is_same {
+            doors.gate = gate(&plan.auth, &self.origin)?;
+            for (_, endpoint) in doors.endpoints.drain() {
+                endpoint.hang_up();
+            }
+        }
+        doors.plan = plan;
+        Ok(())
+    }
+
+    /// Whether clients are let in: it is not closing.
+    pub fn is_open(&self) -> bool {
+        !self.lock().is_closing
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Doors> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a request goes.
+    fn endpoint<B>(&self, request: &Request<B>) -> Result<Arc<Endpoint<Face>>, Refusal> {
+        let mut doors = self.lock();
+        let place = Place::of(request.uri().path());
+        let selector = chosen(&place, request.headers())?;
+        let is_mcp = place.is_mcp;
+        if is_mcp && selector == Selector::All && doors.plan.selector_required {
+            let why = "Choose servers: `/mcp/server/NAME`, `/mcp/tags/A,B`, or the header \
+                       `X-Mcp-Server` or `X-Mcp-Tags`.";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
+        }
+        // Whoever may not come in does not learn which servers there are.
+        if let (Selector::Server(name), None) = (&selector, &doors.gate)
+            && !self.gateway.0.world().servers.contains_key(name)
+        {
+            let why = format!("There is no server `{name}` here.");
+            return Err(Refusal::new(StatusCode::NOT_FOUND, why));
+        }
+        let key = (selector, place.base.to_owned());
+        if let Some(endpoint) = doors.endpoints.get(&key) {
+            return Ok(Arc::clone(endpoint));
+        }
+        let endpoint = self.build(&doors, &key);
+        if doors.endpoints.len() >= ENDPOINTS {
+            let why = "Too many different choices of servers are in use.";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
+        if doors.is_closing {
+            endpoint.hang_up();
+        }
+        doors.endpoints.insert(key, Arc::clone(&endpoint));
+        Ok(endpoint)
+    }
+
+    fn build(&self, doors: &Doors, (selector, base): &(Selector, String)) -> Arc<Endpoint<Face>> {
+        let shared = &self.gateway.0;
+        let mut settings = Settings::new(shared.settings.limits.clone());
+        settings.path = base.clone();
+        let pair = match base.as_str() {
+            "/mcp" => ("/sse".to_owned(), "/messages".to_owned()),
+            base => (format!("{base}/sse"), format!("{base}/messages")),
+        };
+        settings.sse_paths = Some(pair);
+        for host in &doors.plan.hosts {
+            settings.door.allow_host(host);
+        }
+        for origin in &doors.plan.origins {
+            settings.door.allow_origin(origin);
+        }
+        settings.gate = doors.gate.clone();
+        let face = self.gateway.face(selector.clone());
+        let mut core = trunkline_proto::server::Config::clone(&shared.core);
+        core.instructions = shared.instructions(selector);
+        Endpoint::new(Arc::new(core), face, settings)
+    }
+}
+
+/// What a path says.
+struct Place<'a> {
+    /// The path of its endpoint.
+    base: &'a str,
+    selector: Option<Selector>,
+    is_mcp: bool,
+}
+
+impl<'a> Place<'a> {
+    fn of(path: &'a str) -> Self {
+        let base = path.strip_suffix("/sse").or_else(|| path.strip_suffix("/messages"));
+        let base = base.filter(|it| it.starts_with("/mcp/")).unwrap_or(path);
+        let name = |prefix: &str| base.strip_prefix(prefix).filter(|it| !it.is_empty());
+        if let Some(name) = name("/mcp/server/").filter(|it| !it.contains('/')) {
+            let selector = Some(Selector::Server(name.to_owned()));
+            return Self { base, selector, is_mcp: true };
+        }
+        if let Some(tags) = name("/mcp/tags/").filter(|it| !it.contains('/')) {
+            return Self { base, selector: Some(Selector::Tags(list(tags))), is_mcp: true };
+        }
+        // Everything else is for the endpoint of all, which knows what is not there.
+        Self { base: "/mcp", selector: None, is_mcp: path == "/mcp" }
+    }
+}
+
+/// What path and headers choose together.
+fn chosen(place: &Place<'_>, headers: &HeaderMap) -> Result<Selector, Refusal> {
+    let text = |name: &str| -> Result<Option<String>, Refusal> {
+        let mut all = headers.get_all(name).iter();
+        match (all.next(), all.next()) {
+            (None, _) => Ok(None),
+            (Some(value), None) => match value.to_str() {
+                Ok(value) => Ok(Some(value.trim().to_owned())),
+                Err(_) => Err(bad(format!("The header `{name}` cannot be read."))),
+            },
+            (Some(_), Some(_)) => Err(bad(format!("The header `{name}` is there twice."))),
+        }
+    };
+    let by_header = match (text("x-mcp-server")?, text("x-mcp-tags")?) {
+        (None, None) => None,
+        (Some(server), None) => Some(Selector::Server(server)),
+        (None, Some(tags)) => Some(Selector::Tags(list(&tags))),
+        (Some(_), Some(_)) => {
+            return Err(bad("`X-Mcp-Server` and `X-Mcp-Tags` exclude each other.".to_owned()));
+        }
+    };
+    match (&place.selector, by_header) {
+        (Some(path), Some(header)) if *path != header => {
+            Err(bad("The path and the header choose different servers.".to_owned()))
+        }
+        (Some(path), _) => Ok(path.clone()),
+        (None, Some(header)) => Ok(header),
+        (None, None) => Ok(Selector::All),
+    }
+}
+
+fn bad(why: String) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, why)
+}
+
+/// Tags, as they are compared.
+fn list(tags: &str) -> Vec<String> {
+    let mut tags: Vec<_> = tags
+        .split(',')
+        .map(|it| it.trim().to_lowercase())
+        .filter(|it| !it.is_empty())
+        .collect();
+    tags.sort();
+    tags.dedup();
+    tags
+}
+
+impl Answers for Front {
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        memo: &Mutex<Memo>,
+    ) -> impl Future<Output = Response<HttpBody>> + Send {
+        let endpoint = match request.uri().path() {
+            "/healthz" => Err(plain(StatusCode::OK, "ok\n")),
+            "/readyz" if self.lock().is_closing => {
+                Err(plain(StatusCode::SERVICE_UNAVAILABLE, "closing\n"))
+            }
+            "/readyz" => Err(plain(StatusCode::OK, "ok\n")),
+            _ => self.endpoint(&request).map_err(refuse),
+        };
+        async move {
+            match endpoint {
+                Ok(endpoint) => endpoint.answer(request, memo).await,
+                Err(response) => response,
+            }
+        }
+    }
+
+    fn hang_up(&self) {
+        let all: Vec<_> = {
+            let mut doors = self.lock();
+            doors.is_closing = true;
+            doors.endpoints.values().cloned().collect()
+        };
+        all.iter().for_each(|it| it.hang_up());
+    }
+
+    fn end(&self) {
+        let all: Vec<_> = self.lock().endpoints.values().cloned().collect();
+        all.iter().for_each(|it| it.end());
+    }
+}
+
+/// Who is let in, if anybody has to say who they are.
+fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Failure> {
+    if auth.tokens.is_empty() && auth.issuers.is_empty() {
+        return Ok(None);
+    }
+    let resource = auth.resource.clone().unwrap_or_else(|| format!("{origin}/mcp"));
+    let mut protect = Protect::new(resource);
+    for issuer in &auth.issuers {
+        protect = protect.jwt(JwtIssuer::new(issuer));
+    }
+    for token in &auth.tokens {
+        protect = protect.api_key(&token.name, &token.token, &auth.scopes);
+    }
+    if !auth.scopes.is_empty() {
+        protect = protect.scopes_required(&auth.scopes);
+    }
+    let fetch = Arc::new(HttpFetch::new(Guard::new(Reach::Local)));
+    let gate = Gate::new(protect, fetch).map_err(|error| {
+        Failure::new("bad_auth", Stage::Policy, format!("`gateway.auth` does not work: {error}"))
+    })?;
+    Ok(Some(Arc::new(gate)))
+}
+
+const ENDPOINTS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(path: &str, headers: &[(&'static str, &str)]) -> Result<(Selector, String), u16> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        let place = Place::of(path);
+        let selector = chosen(&place, &map).map_err(|it| it.status.as_u16())?;
+        Ok((selector, place.base.to_owned()))
+    }
+
+    #[test]
+    fn servers_are_chosen_by_path_or_header_and_not_by_both() {
+        let server = |name: &str| Selector::Server(name.to_owned());
+        let tags = |tags: &[&str]| Selector::Tags(tags.iter().map(|&it| it.to_owned()).collect());
+        let table: &[(&str, &[(&'static str, &str)], Result<(Selector, &str), u16>)] = &[
+            ("/mcp", &[], Ok((Selector::All, "/mcp"))),
+            ("/sse", &[], Ok((Selector::All, "/mcp"))),
+            ("/mcp/server/time", &[], Ok((server("time"), "/mcp/server/time"))),
+            ("/mcp/server/time/sse", &[], Ok((server("time"), "/mcp/server/time"))),
+            ("/mcp/tags/B,a,,b", &[], Ok((tags(&["a", "b"]), "/mcp/tags/B,a,,b"))),
+            ("/mcp", &[("x-mcp-server", "time")], Ok((server("time"), "/mcp"))),
+            ("/mcp", &[("x-mcp-tags", "b, A")], Ok((tags(&["a", "b"]), "/mcp"))),
+            ("/mcp/server/time", &[("x-mcp-server", "time")], Ok((server("time"), "/mcp/server/time"))),
+            ("/mcp/server/time", &[("x-mcp-server", "git")], Err(400)),
+            ("/mcp/server/time", &[("x-mcp-tags", "a")], Err(400)),
+            ("/mcp", &[("x-mcp-server", "time"), ("x-mcp-tags", "a")], Err(400)),
+            ("/mcp", &[("x-mcp-server", "a"), ("x-mcp-server", "b")], Err(400)),
+        ];
+        for (path, headers, expected) in table {
+            let expected = expected.clone().map(|(it, base)| (it, base.to_owned()));
+            assert_eq!(choose(path, headers), expected, "{path} {headers:?}");
+        }
+    }
+}

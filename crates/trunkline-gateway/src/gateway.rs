@@ -1,0 +1,634 @@
+//! Everything together: the plan that is in force, the servers it names, and what is remembered
+//! between two calls.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use trunkline_auth::credentials::Credentials;
+use trunkline_auth::seal::Sealer;
+use trunkline_proto::Heard;
+use trunkline_proto::server::Config;
+use trunkline_store::Store;
+use trunkline_transport::drive::Driver;
+use trunkline_transport::limits::Limits;
+use trunkline_transport::listeners::Listeners;
+use trunkline_wire::json::Json;
+use trunkline_wire::model::{
+    Implementation, ListChanged, ResourcesCapability, ServerCapabilities, ServerTasks,
+    TASKS_EXTENSION,
+};
+use trunkline_wire::revision::Era;
+
+use crate::calls::{Calls, Noted};
+use crate::cache::Cache;
+use crate::catalog::{Change, Diff, diff};
+use crate::catalog::plan::{Plan, ServerPlan};
+use crate::face::{Face, Seat, Selector, View, change_of, what};
+use crate::failure::{Failure, Stage};
+use crate::gate::{Wrong, session_key};
+use crate::logs::{Logged, Logs};
+use crate::merge::{Kind, Lists, Page, Target};
+use crate::metrics::{self, Metrics};
+use crate::park::Lot;
+use crate::policy::ask::Approvals;
+use crate::policy::audit::Audit;
+use crate::policy::pins::{self, PinFile};
+use crate::policy::plugins::Pipeline;
+use crate::policy::quota::Quota;
+use crate::policy::redact::Redactor;
+use crate::policy::rules::Rules;
+use crate::seal::Seals;
+use crate::search::Seen;
+use crate::server::Server;
+use crate::subscriptions::Subscriptions;
+use crate::trail::Trail;
+use crate::upstream::Watcher;
+
+/// Finds a login that was stored for a URL.
+pub type Logins = Arc<dyn Fn(&str) -> Found + Send + Sync>;
+
+/// A login, once it is found.
+pub type Found = Pin<Box<dyn Future<Output = Option<Arc<dyn Credentials>>> + Send>>;
+
+/// What a gateway is given beside its plan.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where lists are kept between two runs.
+    pub store: Arc<dyn Store>,
+    /// The file that keeps what tools looked like; `None` for memory.
+    pub pins: Option<std::path::PathBuf>,
+    /// Logins that were stored.
+    pub logins: Option<Logins>,
+    /// What clients may cost.
+    pub limits: Limits,
+}
+
+/// Many servers behind one door. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway(pub(crate) Arc<Shared>);
+
+/// What all calls share.
+pub(crate) struct Shared {
+    world: RwLock<Arc<World>>,
+    /// Changes whenever a list or the plan does.
+    pub(crate) generation: AtomicU64,
+    views: Mutex<HashMap<Selector, Arc<View>>>,
+    /// How many clients are there, by what they chose.
+    clients: Mutex<BTreeMap<Selector, usize>>,
+    pub(crate) seals: Seals,
+    pub(crate) lot: Arc<Lot>,
+    pub(crate) listeners: Listeners<Seat>,
+    pub(crate) subscriptions: Subscriptions,
+    approvals: Mutex<Approvals>,
+    seen: Mutex<Seen>,
+    cache: Cache,
+    pub(crate) pins: Option<PinFile>,
+    pub(crate) metrics: Metrics,
+    pub(crate) logs: Logs,
+    pub(crate) calls: Calls,
+    trace: (u64, AtomicU64),
+    pub(crate) settings: Settings,
+    pub(crate) core: Arc<Config>,
+    pub(crate) began: Instant,
+    this: Weak<Shared>,
+}
+
+/// A plan in force.
+pub(crate) struct World {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) servers: BTreeMap<String, Arc<Server>>,
+    pub(crate) rules: Rules,
+    quota: Arc<Mutex<Quota>>,
+    pub(crate) plugins: Arc<Pipeline>,
+    pub(crate) audit: Option<Arc<Audit>>,
+    redactor: Arc<Redactor>,
+}
+
+impl World {
+    /// Counts a call against the rates; how long to wait if it is one too many.
+    pub(crate) fn take(&self, principal: Option<&str>, target: &Target) -> Result<(), Duration> {
+        if self.plan.gateway.rates.is_empty() {
+            return Ok(());
+        }
+        let name = what(target).on(&target.server);
+        let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
+        quota.take(principal, &name, Instant::now())
+    }
+
+    pub(crate) fn audits(&self) -> bool {
+        self.audit.is_some()
+    }
+}
+
+impl Gateway {
+    /// Puts a plan in force. Nothing is started yet but what always runs; lists that are not known
+    /// are fetched in the background.
+    pub async fn open(plan: Plan, settings: Settings) -> Result<Self, Failure> {
+        let cache = Cache::new(Arc::clone(&settings.store));
+        let pins = settings.pins.as_ref().map(PinFile::open).transpose();
+        let pins =
+            pins.map_err(|error| Failure::new("bad_pins", Stage::Policy, error.to_string()))?;
+        let core = Arc::new(core(&settings.limits));
+        let shared = Arc::new_cyclic(|this: &Weak<Shared>| Shared {
+            world: RwLock::new(Arc::new(World::empty())),
+            generation: AtomicU64::new(1),
+            views: Mutex::default(),
+            clients: Mutex::default(),
+            seals: Seals::new(Sealer::random()),
+            lot: Arc::default(),
+            listeners: Listeners::default(),
+            subscriptions: Subscriptions::default(),
+            approvals: Mutex::new(Approvals::new(crate::park::PATIENCE)),
+            seen: Mutex::default(),
+            cache,
+            pins,
+            metrics: Metrics::default(),
+            logs: Logs::default(),
+            calls: Calls::default(),
+            trace: (seed(), AtomicU64::new(0)),
+            settings,
+            core,
+            began: Instant::now(),
+            this: Weak::clone(this),
+        });
+        let gateway = Self(shared);
+        gateway.apply(plan).await?;
+        gateway.0.tend();
+        Ok(gateway)
+    }
+
+    /// Puts another plan in force. Servers that did not change keep their processes; those that did
+    /// finish their calls first.
+    pub async fn apply(&self, plan: Plan) -> Result<Diff, Failure> {
+        let shared = &self.0;
+        let before = shared.world();
+        let redactor = Arc::new(Redactor::of(&plan));
+        let changes = diff(&before.plan, &plan);
+        let mut servers = BTreeMap::new();
+        for (name, server) in &plan.servers {
+            let kept = before
+                .servers
+                .get(name)
+                .filter(|_| changes.servers.get(name) != Some(&Change::Replaced));
+            let server = match kept {
+                Some(kept) => {
+                    kept.reconfigure(Arc::clone(server));
+                    Arc::clone(kept)
+                }
+                None => {
+                    let lists = shared.cache.load(&server.fingerprint()).await.map(Arc::new);
+                    let watcher: Weak<dyn Watcher> = Weak::clone(&shared.this) as Weak<dyn Watcher>;
+                    let server =
+                        Server::new(Arc::clone(server), lists, watcher, Arc::clone(&redactor));
+                    let metrics = shared.metrics.server(&server.name);
+                    server.pool.on_event(move |event| metrics.pool_event(event));
+                    server
+                }
+            };
+            servers.insert(name.clone(), server);
+        }
+        let plugins = match before.plan.gateway.plugins == plan.gateway.plugins {
+            true => Arc::clone(&before.plugins),
+            false => Arc::new(Pipeline::start(&plan.gateway.plugins).await?),
+        };
+        let audit = match &plan.gateway.audit {
+            path if *path == before.plan.gateway.audit => before.audit.clone(),
+            Some(path) => {
+                let audit = Audit::open(path).map_err(|error| {
+                    let message = format!("`{}` cannot be written: {error}.", path.display());
+                    Failure::new("bad_audit", Stage::Policy, message)
+                })?;
+                Some(Arc::new(audit))
+            }
+            None => None,
+        };
+        before.quota.lock().unwrap_or_else(PoisonError::into_inner).replace(&plan.gateway.rates);
+        let world = World {
+            rules: Rules::new(&plan.gateway.rules),
+            quota: Arc::clone(&before.quota),
+            plan: Arc::new(plan),
+            servers,
+            plugins,
+            audit,
+            redactor,
+        };
+        shared.enforce(&before, world);
+        Ok(changes)
+    }
+
+    /// The view of those who chose this.
+    pub(crate) fn face(&self, selector: Selector) -> Arc<Face> {
+        Arc::new(Face { shared: Arc::clone(&self.0), view: self.0.view(selector) })
+    }
+
+    /// Serves one client over stdin and stdout, until it hangs up or `shutdown`.
+    pub async fn serve_stdio(
+        &self,
+        selector: Selector,
+        shutdown: impl Future<Output = ()>,
+    ) -> std::io::Result<()> {
+        let mut core = Config::clone(&self.0.core);
+        core.instructions = self.0.instructions(&selector);
+        let server = trunkline_proto::server::Server::new(Arc::new(core));
+        let (stdin, stdout) =
+            (trunkline_transport::stdio::stdin()?, trunkline_transport::stdio::stdout()?);
+        let limits = self.0.settings.limits.clone();
+        let driver = Driver::new(server, self.face(selector), (stdin, stdout), None, limits);
+        let voice = driver.voice();
+        let mut driving = std::pin::pin!(driver.run());
+        tokio::select! {
+            outcome = &mut driving => outcome.map_err(std::io::Error::other),
+            () = shutdown => {
+                // What is in flight is answered first.
+                voice.close();
+                driving.await.map_err(std::io::Error::other)
+            }
+        }
+    }
+
+    /// Lets calls finish and stops everything.
+    pub async fn close(&self) {
+        let world = self.0.world();
+        let mut closing = JoinSet::new();
+        for server in world.servers.values() {
+            let (pool, drain) = (Arc::clone(&server.pool), server.plan().drain);
+            closing.spawn(async move { pool.close(drain).await });
+        }
+        while closing.join_next().await.is_some() {}
+        world.plugins.close().await;
+        let audit = world.audit.clone();
+        drop(world);
+        *self.0.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(World::empty());
+        // Calls that were cut off may still hold it; what they note is written by its own task.
+        if let Some(audit) = audit.and_then(Arc::into_inner) {
+            audit.close().await;
+        }
+    }
+}
+
+impl World {
+    fn empty() -> Self {
+        Self {
+            plan: Arc::default(),
+            servers: BTreeMap::new(),
+            rules: Rules::new(&[]),
+            quota: Arc::new(Mutex::new(Quota::new(&[]))),
+            plugins: Arc::default(),
+            audit: None,
+            redactor: Arc::new(Redactor::new([])),
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn world(&self) -> Arc<World> {
+        Arc::clone(&self.world.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a world in force and lets go of what is not in it.
+    fn enforce(&self, before: &World, world: World) {
+        let world = Arc::new(world);
+        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&world);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        for (name, server) in &before.servers {
+            if world.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {
+                let (pool, drain) = (Arc::clone(&server.pool), server.plan().drain);
+                tokio::spawn(async move { pool.close(drain).await });
+            }
+        }
+        for server in world.servers.values() {
+            self.count_clients(server);
+        }
+        if !before.servers.is_empty() {
+            for kind in Kind::ALL {
+                self.listeners.tell(&change_of(kind), |_| true);
+            }
+        }
+        self.bootstrap(&world);
+    }
+
+    pub(crate) fn view(&self, selector: Selector) -> Arc<View> {
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody needs more; whoever makes up selectors makes none of the others go.
+        if views.len() >= VIEWS && !views.contains_key(&selector) {
+            return View::new(selector);
+        }
+        let view = views.entry(selector.clone()).or_insert_with(|| View::new(selector));
+        Arc::clone(view)
+    }
+
+    /// A server's lists as clients see them: without what waits for approval.
+    pub(crate) fn shown(&self, server: &Server, lists: Arc<Lists>) -> Arc<Lists> {
+        let held = match &self.pins {
+            Some(pins) if server.plan().pin => pins.held(&server.name),
+            _ => Vec::new(),
+        };
+        if held.is_empty() {
+            return lists;
+        }
+        let mut shown = Lists::clone(&lists);
+        shown.tools.retain(|tool| held.iter().all(|it| it.tool != tool.name));
+        Arc::new(shown)
+    }
+
+    /// What is wrong with a tool that is there and is held back.
+    pub(crate) fn held_back(&self, world: &World, view: &View, shown: &str) -> Option<Wrong> {
+        let pins = self.pins.as_ref()?;
+        for server in world.servers.values().filter(|it| view.selector.chooses(&it.plan())) {
+            for held in pins.held(&server.name) {
+                let prefixed = format!("{}.{}", server.name, held.tool);
+                if shown == held.tool || shown == prefixed {
+                    return Some(pins::held_back(&server.name, &held.tool).into());
+                }
+            }
+        }
+        None
+    }
+
+    pub(crate) fn page(&self) -> Page {
+        Page { server_info: Some(Json::of(&self.core.info)), ..Page::default() }
+    }
+
+    pub(crate) fn approvals<T>(&self, with: impl FnOnce(&mut Approvals) -> T) -> T {
+        with(&mut self.approvals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn seen<T>(&self, with: impl FnOnce(&mut Seen) -> T) -> T {
+        with(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        Weak::clone(&self.this)
+    }
+
+    /// How the servers that were chosen want to be used.
+    pub(crate) fn instructions(&self, selector: &Selector) -> Option<String> {
+        let world = self.world();
+        let chosen = world.servers.values().filter(|it| selector.chooses(&it.plan()));
+        let said = chosen.filter_map(|it| {
+            let said = it.lists()?.instructions.clone()?;
+            match selector {
+                Selector::Server(_) => Some(said),
+                _ => Some(format!("# {}\n{said}", it.name)),
+            }
+        });
+        let said: Vec<_> = said.collect();
+        (!said.is_empty()).then(|| said.join("\n\n"))
+    }
+
+    pub(crate) fn next_trace(&self) -> String {
+        format!("{:016x}{:016x}", self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Remembers a call that is over.
+    pub(crate) fn note(&self, world: &World, trail: &Trail, outcome: metrics::Outcome) {
+        let took = trail.began.elapsed();
+        if let Some(server) = &trail.server {
+            self.metrics.call_finished(server, trail.method, outcome, took);
+        }
+        if let Some(reason) = trail.rejection() {
+            self.metrics.rejected(reason);
+        }
+        self.calls.note(Noted {
+            server: trail.server.as_deref().unwrap_or_default(),
+            method: trail.method,
+            name: trail.name.as_deref().unwrap_or_default(),
+            principal: trail.principal.as_deref(),
+            took,
+            outcome,
+            trace: &trail.id,
+        });
+        if let Some(audit) = &world.audit {
+            audit.note(trail.entry(outcome));
+        }
+    }
+
+    /// Whether every server that a view shows has said what it offers, or will not soon.
+    pub(crate) fn is_complete(&self, world: &World, view: &View) -> bool {
+        world
+            .servers
+            .values()
+            .all(|it| it.lists().is_some() || it.gave_up() || !view.selector.chooses(&it.plan()))
+    }
+
+    /// Has servers that have not said what they offer asked, for a while.
+    pub(crate) async fn complete(&self, world: &Arc<World>, view: &View) {
+        if self.is_complete(world, view) {
+            return;
+        }
+        let mut asking = JoinSet::new();
+        for server in world.servers.values() {
+            if server.lists().is_none() && !server.gave_up() && view.selector.chooses(&server.plan())
+            {
+                let Some(this) = self.this.upgrade() else { return };
+                let server = Arc::clone(server);
+                asking.spawn(async move { this.refresh(&server, true).await });
+            }
+        }
+        let all = async { while asking.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(COMPLETE, all).await;
+        // Those that take longer go on, and whoever listens is told.
+        asking.detach_all();
+    }
+
+    /// Fetches a server's lists and takes them over.
+    pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) {
+        match server.fetch(may_start).await {
+            Ok(Some(lists)) => self.take_over(server, lists).await,
+            Ok(None) => {}
+            Err(failure) => {
+                server.give_up();
+                tracing::warn!(server = &*server.name, %failure, "lists could not be fetched");
+                self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
+            }
+        }
+    }
+
+    async fn take_over(&self, server: &Arc<Server>, lists: Lists) {
+        let plan = server.plan();
+        let before = server.lists();
+        if let Some(pins) = self.pins.as_ref().filter(|_| plan.pin) {
+            let tools = lists.tools.iter();
+            let tools =
+                tools.map(|it| (it.name.clone(), pins::fingerprint(&Json::of(&**it)))).collect();
+            let (held, fault) = pins.sift(&plan.name, tools).await;
+            if let Some(fault) = fault {
+                self.logs.add(Logged::gateway(&server.name, &fault.to_string()));
+            }
+            for held in held {
+                let text = pins::held_back(&plan.name, &held.tool).to_string();
+                self.logs.add(Logged::gateway(&server.name, &text));
+            }
+        }
+        let is_same = before.as_ref().is_some_and(|it| it.etag() == lists.etag());
+        let lists = Arc::new(lists);
+        server.set_lists(Arc::clone(&lists));
+        if is_same {
+            return;
+        }
+        self.cache.save(&plan.fingerprint(), &lists).await;
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        for kind in Kind::ALL {
+            let was = before.as_ref().map(|it| it.etag_of(kind));
+            if was != Some(lists.etag_of(kind)) {
+                self.listeners.tell(&change_of(kind), |seat| seat.selector.chooses(&plan));
+            }
+        }
+    }
+
+    /// The tools of a server are shown differently from now on.
+    pub(crate) fn tools_changed(&self, plan: &ServerPlan) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.listeners.tell(&change_of(Kind::Tools), |seat| seat.selector.chooses(plan));
+    }
+
+    /// Asks servers of which nothing is known for their lists, a few at a time.
+    fn bootstrap(&self, world: &Arc<World>) {
+        let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
+        for server in world.servers.values().filter(|it| it.lists().is_none()) {
+            let (this, room, server) =
+                (Weak::clone(&self.this), Arc::clone(&room), Arc::clone(server));
+            tokio::spawn(async move {
+                let Ok(_place) = room.acquire().await else { return };
+                if let Some(this) = this.upgrade()
+                    && server.lists().is_none()
+                {
+                    this.refresh(&server, true).await;
+                }
+            });
+        }
+    }
+
+    /// Looks at the lists of running servers from time to time.
+    fn tend(&self) {
+        let this = Weak::clone(&self.this);
+        tokio::spawn(async move {
+            loop {
+                let Some(shared) = this.upgrade() else { return };
+                let every = shared.world().plan.gateway.refresh;
+                drop(shared);
+                tokio::time::sleep(if every.is_zero() { IDLE } else { every }).await;
+                let Some(shared) = this.upgrade().filter(|_| !every.is_zero()) else { continue };
+                for server in shared.world().servers.values() {
+                    shared.refresh(server, false).await;
+                }
+            }
+        });
+    }
+
+    pub(crate) fn joined(&self, selector: &Selector) {
+        *self.clients().entry(selector.clone()).or_default() += 1;
+        self.recount();
+    }
+
+    pub(crate) fn left(&self, selector: &Selector, conversation: u64) {
+        {
+            let mut clients = self.clients();
+            if let Some(count) = clients.get_mut(selector) {
+                *count -= 1;
+                if *count == 0 {
+                    clients.remove(selector);
+                }
+            }
+        }
+        let key = session_key(conversation);
+        for server in self.world().servers.values() {
+            server.pool.forget(&key);
+        }
+        self.recount();
+    }
+
+    pub(crate) fn client_count(&self) -> usize {
+        self.clients().values().sum()
+    }
+
+    fn recount(&self) {
+        for server in self.world().servers.values() {
+            self.count_clients(server);
+        }
+    }
+
+    fn count_clients(&self, server: &Server) {
+        let plan = server.plan();
+        let clients = self.clients();
+        let count = clients.iter().filter(|(it, _)| it.chooses(&plan)).map(|(_, n)| n).sum();
+        server.has_clients(count);
+    }
+
+    fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<Selector, usize>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Shared {
+    fn changed(&self, server: &str, instance: u64, heard: Heard) {
+        let world = self.world();
+        let Some(server) = world.servers.get(server) else { return };
+        match heard.method {
+            "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed" => {
+                if server.is_first_to_say_stale()
+                    && let Some(this) = self.this.upgrade()
+                {
+                    let server = Arc::clone(server);
+                    tokio::spawn(async move { this.refresh(&server, false).await });
+                }
+            }
+            "notifications/resources/updated" => {
+                if let Some(uri) = heard.params.get("uri").and_then(|it| it.to::<String>().ok()) {
+                    self.subscriptions.updated(self, &server.name, &uri);
+                }
+            }
+            _ => crate::tasks::heard(self, server, instance, heard),
+        }
+    }
+
+    fn line(&self, server: &str, instance: u64, line: &str) {
+        let line = self.world().redactor.redact(line).into_owned();
+        self.logs.add(Logged::stderr(server, instance, line));
+    }
+
+    fn known_era(&self, server: &str) -> Option<Era> {
+        self.world().servers.get(server)?.era()
+    }
+
+    fn login(&self, url: &str) -> Option<Found> {
+        Some(self.settings.logins.as_ref()?(url))
+    }
+}
+
+/// What the gateway is to its clients. It says that it has everything: lists of nothing are empty.
+fn core(limits: &Limits) -> Config {
+    let mut info = Implementation::new("trunkline", env!("CARGO_PKG_VERSION"));
+    info.title = Some("Trunkline gateway".to_owned());
+    let mut config = Config::new(info);
+    let mut caps = ServerCapabilities::default();
+    caps.tools = Some(ListChanged::new(true));
+    caps.prompts = Some(ListChanged::new(true));
+    caps.resources = Some(ResourcesCapability::new().subscribe(true).list_changed(true));
+    caps.completions = true;
+    caps.logging = true;
+    caps.tasks = Some(ServerTasks::ALL);
+    caps.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
+    config.capabilities = caps;
+    config.bounds = limits.bounds();
+    config
+}
+
+/// Tells the traces of one run from those of another.
+fn seed() -> u64 {
+    let name = trunkline_auth::tag::random_name();
+    let digest = trunkline_auth::digest::sha256(name.as_bytes());
+    u64::from_str_radix(&digest[..16], 16).unwrap_or(1)
+}
+
+const VIEWS: usize = 1024;
+/// How long a client waits for servers that have not said what they offer.
+const COMPLETE: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(60);

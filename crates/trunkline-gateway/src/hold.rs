@@ -1,0 +1,135 @@
+//! Keeps the subscriptions at one server: an instance is held while there are any, and what is
+//! subscribed to follows what is wanted.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use trunkline_proto::Heard;
+use trunkline_transport::voice::Request;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::SubscriptionFilter;
+use trunkline_wire::revision::Era;
+
+use crate::able;
+use crate::gateway::Shared;
+use crate::pool::Cause;
+use crate::server::Server;
+use crate::upstream::{Instance, Watcher};
+
+/// Holds subscriptions at a server until nobody is left who wants them.
+pub(crate) async fn hold(
+    shared: Weak<Shared>,
+    server: Weak<Server>,
+    mut wanted: watch::Receiver<HashSet<Arc<str>>>,
+) {
+    let mut pause = FIRST;
+    let mut is_again = false;
+    loop {
+        let Some(server) = server.upgrade() else { return };
+        let want = server.want(Some(Box::from(HOLDER)), able::ALL, Cause::Subscription);
+        let leased = server.pool.lease(want).await;
+        drop(server);
+        if let Ok(lease) = leased {
+            pause = FIRST;
+            let instance = Arc::clone(lease.instance());
+            // It is kept for as long as it is held, and others may call it meanwhile.
+            let _held = lease.hold();
+            if is_again && let Some(shared) = shared.upgrade() {
+                shared.subscriptions.all_updated(&shared, &instance.server);
+            }
+            is_again = true;
+            let ended = match instance.opened.revision.era() {
+                Era::Stateful => subscribe(&instance, &mut wanted).await,
+                Era::Stateless => listen(&shared, &instance, &mut wanted).await,
+            };
+            if ended.is_none() {
+                return;
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST);
+    }
+}
+
+/// Subscribes one by one. `None`: nobody wants anything any more.
+async fn subscribe(
+    instance: &Arc<Instance>,
+    wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
+) -> Option<()> {
+    let mut done: HashSet<Arc<str>> = HashSet::new();
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        for uri in now.difference(&done) {
+            tell(instance, "resources/subscribe", uri).await;
+        }
+        for uri in done.difference(&now) {
+            tell(instance, "resources/unsubscribe", uri).await;
+        }
+        done = now;
+        tokio::select! {
+            changed = wanted.changed() => changed.ok()?,
+            () = instance.ended() => return Some(()),
+        }
+    }
+}
+
+async fn tell(instance: &Instance, method: &'static str, uri: &str) {
+    let mut params = Object::default();
+    params.set("uri", Json::string(uri));
+    if let Err(error) = instance.call(Request::new(method, params)).await {
+        tracing::warn!(server = &*instance.server, uri, %error, "`{method}` failed");
+    }
+}
+
+/// Listens to all at once. There is no way to change what is listened to, so a new listener takes
+/// the place of the old one once it is acknowledged.
+async fn listen(
+    shared: &Weak<Shared>,
+    instance: &Arc<Instance>,
+    wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
+) -> Option<()> {
+    let mut now = wanted.borrow_and_update().clone();
+    let (mut call, mut heard) = open(instance, &now);
+    loop {
+        tokio::select! {
+            changed = wanted.changed() => {
+                changed.ok()?;
+                now = wanted.borrow_and_update().clone();
+                let (next, mut told) = open(instance, &now);
+                // The first that is heard is the acknowledgement.
+                let _ = tokio::time::timeout(ACKNOWLEDGED, told.recv()).await;
+                (call, heard) = (next, told);
+            }
+            Some(said) = heard.recv() => {
+                if let Some(shared) = shared.upgrade() {
+                    shared.changed(&instance.server, instance.id, said);
+                }
+            }
+            _ = &mut call => return Some(()),
+            () = instance.ended() => return Some(()),
+        }
+    }
+}
+
+type Listening = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc::Receiver<Heard>) {
+    let filter =
+        SubscriptionFilter::new().resource_subscriptions(uris.iter().map(|it| it.to_string()).collect::<Vec<_>>());
+    let mut params = Object::default();
+    params.set("notifications", Json::of(&filter));
+    let mut request = Request::new("subscriptions/listen", params);
+    let (tell, heard) = mpsc::channel(256);
+    request.heard = Some(tell);
+    let call = instance.call(request);
+    (Box::pin(async move { drop(call.await) }), heard)
+}
+
+/// By what a stateful server knows us as a subscriber.
+const HOLDER: &str = "\0subscriptions";
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(30);
+const ACKNOWLEDGED: Duration = Duration::from_secs(5);

@@ -1,0 +1,66 @@
+//! What many servers offer → what one client is shown, and back from a shown name to its server.
+//!
+//! `lists` holds what one server said, `names` decides what each thing is called, `index` answers
+//! lists and lookups, `cursors` says where a page ended.
+
+pub mod cursors;
+pub mod index;
+pub mod lists;
+pub mod names;
+
+mod adapt;
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use cursors::{BadCursor, Cursor};
+pub use index::{Index, Item, Look, Page, Target};
+pub use lists::{Draft, Lists};
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl Kind {
+    /// All four.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The method that lists it.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// What a method lists, if it lists any of these.
+    pub fn of_method(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.method() == method)
+    }
+
+    /// The member of the result that holds the items.
+    pub const fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The notification that says that it changed.
+    pub const fn changed(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+        }
+    }
+}

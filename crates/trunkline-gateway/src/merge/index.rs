@@ -1,0 +1,375 @@
+//! The lists of many servers → one list, its pages, and the way back from each shown name.
+//!
+//! An index is made once per change and never changes: whoever asks holds an `Arc` of it.
+
+mod section;
+mod uris;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use trunkline_auth::digest::sha256;
+use trunkline_wire::era::stateless::Extras;
+use trunkline_wire::header::ParamHeaders;
+use trunkline_wire::json::Json;
+use trunkline_wire::model::{CacheHint, Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_wire::revision::{Era, Revision};
+use trunkline_wire::text::UriTemplate;
+
+use super::names::{self, Own, Scheme};
+use super::{BadCursor, Cursor, Kind, Lists, adapt};
+use crate::catalog::plan::{Naming, ServerPlan};
+use section::{Entry, Section};
+
+/// What one client, or all who chose the same servers, can see.
+#[derive(Debug)]
+pub struct Index {
+    scheme: Scheme,
+    page: Page,
+    servers: Vec<Server>,
+    sections: [Section; 4],
+    /// The templates that URIs are matched with, and which entry each is.
+    matchers: Vec<(usize, UriTemplate)>,
+}
+
+#[derive(Debug)]
+struct Server {
+    name: Arc<str>,
+    has_resources: bool,
+    /// The schemes of the URIs that it lists.
+    schemes: BTreeSet<Box<str>>,
+}
+
+/// Where something is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// At which server.
+    pub server: Arc<str>,
+    /// Its name, URI or URI template there.
+    pub name: Arc<str>,
+    /// What it is.
+    pub item: Item,
+}
+
+/// What a target is, as its server lists it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// A tool.
+    Tool(Arc<Tool>),
+    /// A prompt.
+    Prompt(Arc<Prompt>),
+    /// A resource.
+    Resource(Arc<Resource>),
+    /// A resource template; where a URI was looked up, one that the URI matches.
+    Template(Arc<ResourceTemplate>),
+    /// A URI that the server does not list.
+    Unlisted,
+}
+
+/// What every page has in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// Items on a page.
+    pub size: usize,
+    /// The bytes after which a page ends. The item that reaches it is still on it.
+    pub bytes: usize,
+    /// How long clients from 2026-07-28 on may keep a page.
+    pub cache: CacheHint,
+    /// Who we are, for clients from 2026-07-28 on.
+    pub server_info: Option<Json>,
+}
+
+/// Who looks at a list, and where.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// What the client speaks.
+    pub revision: Revision,
+    /// Where the page before ended, unsealed.
+    pub after: Option<&'a Cursor>,
+    /// What the client may see; `None` for everything.
+    pub visible: Option<&'a dyn Fn(&Target) -> bool>,
+    /// Makes a cursor fit to be handed out.
+    pub seal: &'a dyn Fn(&Cursor) -> String,
+}
+
+impl Target {
+    /// The tool that it is.
+    pub fn tool(&self) -> Option<&Arc<Tool>> {
+        match &self.item {
+            Item::Tool(tool) => Some(tool),
+            _ => None,
+        }
+    }
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { size: 1_000, bytes: 4 << 20, cache: CacheHint::NONE, server_info: None }
+    }
+}
+
+impl Index {
+    /// Puts the lists together, by the names of the servers and then in each server's order. `raw`:
+    /// the client has chosen this one server, and sees it as it is.
+    pub fn build(naming: Naming, servers: &[(Arc<ServerPlan>, Arc<Lists>)], raw: bool) -> Self {
+        Self::with(naming, servers, raw, Page::default())
+    }
+
+    /// The same with other pages.
+    pub fn with(
+        naming: Naming,
+        servers: &[(Arc<ServerPlan>, Arc<Lists>)],
+        raw: bool,
+        page: Page,
+    ) -> Self {
+        let scheme = Scheme::new(naming, raw);
+        let mut sorted: Vec<Given<'_>> = servers.iter().map(Given::new).collect();
+        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        let tools = section(Kind::Tools, &sorted, |entries| tools(scheme, &sorted, entries));
+        let prompts = section(Kind::Prompts, &sorted, |entries| prompts(scheme, &sorted, entries));
+        let resources = section(Kind::Resources, &sorted, |entries| {
+            uris::resources(scheme, &sorted, entries);
+        });
+        let templates = section(Kind::Templates, &sorted, |entries| {
+            uris::templates(scheme, &sorted, entries);
+        });
+        let matchers = templates
+            .entries
+            .iter()
+            .enumerate()
+            .filter_map(|(at, entry)| Some((at, UriTemplate::parse(&entry.target.name).ok()?)));
+        let matchers = matchers.collect();
+        let servers = sorted.iter().map(Server::new).collect();
+        Self { scheme, page, servers, sections: [tools, prompts, resources, templates], matchers }
+    }
+
+    /// How many items there are.
+    pub fn len(&self, kind: Kind) -> usize {
+        self.section(kind).entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self, kind: Kind) -> bool {
+        self.len(kind) == 0
+    }
+
+    /// Everything there is: the shown name, URI or template, and where it is.
+    pub fn iter(&self, kind: Kind) -> impl Iterator<Item = (&Arc<str>, &Target)> {
+        self.section(kind).entries.iter().map(|entry| (&entry.shown, &entry.target))
+    }
+
+    /// The names of the servers, in order.
+    pub fn servers(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.servers.iter().map(|server| &server.name)
+    }
+
+    /// Changes exactly when the list does: tells whether to say so.
+    pub fn etag(&self, kind: Kind) -> &str {
+        &self.section(kind).etag
+    }
+
+    /// The tool that is shown by this name.
+    pub fn tool(&self, shown: &str) -> Option<&Target> {
+        self.section(Kind::Tools).find(shown).map(|entry| &entry.target)
+    }
+
+    /// The prompt that is shown by this name.
+    pub fn prompt(&self, shown: &str) -> Option<&Target> {
+        self.section(Kind::Prompts).find(shown).map(|entry| &entry.target)
+    }
+
+    /// The template that is shown like this, for completions.
+    pub fn template(&self, shown: &str) -> Option<&Target> {
+        self.section(Kind::Templates).find(shown).map(|entry| &entry.target)
+    }
+
+    /// The headers that a call of this tool has from 2026-07-28 on; `None` if there are none.
+    pub fn param_headers(&self, shown: &str) -> Option<&Arc<ParamHeaders>> {
+        self.section(Kind::Tools).find(shown)?.headers.as_ref()
+    }
+
+    /// The name by which a server's tool is shown; `None` if it is not.
+    pub fn shown_tool(&self, server: &str, own: &str) -> Option<&Arc<str>> {
+        self.section(Kind::Tools).find_own(server, own).map(|entry| &entry.shown)
+    }
+
+    /// The name by which a server's prompt is shown.
+    pub fn shown_prompt(&self, server: &str, own: &str) -> Option<&Arc<str>> {
+        self.section(Kind::Prompts).find_own(server, own).map(|entry| &entry.shown)
+    }
+
+    /// One page of a list, as the answer to the request that lists it.
+    pub fn page(&self, kind: Kind, look: &Look<'_>) -> Result<Json, BadCursor> {
+        let section = self.section(kind);
+        let written = section.written(look.revision, || self.write(kind, look.revision));
+        let may_see = |entry: &Entry| look.visible.is_none_or(|visible| visible(&entry.target));
+        if look.after.is_none() && section.entries.iter().all(may_see) {
+            let whole = section.whole(look.revision, || self.whole(kind, look.revision, written));
+            if let Some(whole) = whole {
+                return Ok(whole.clone());
+            }
+        }
+        let start = match look.after {
+            None => 0,
+            Some(cursor) if cursor.kind == kind => {
+                section.place(&cursor.after).ok_or(BadCursor)? + 1
+            }
+            Some(_) => return Err(BadCursor),
+        };
+        let (mut items, mut bytes, mut last, mut next) = (Vec::new(), 0, None, None);
+        for at in (start..section.entries.len()).filter(|at| may_see(&section.entries[*at])) {
+            if items.len() >= self.page.size.max(1) || bytes >= self.page.bytes {
+                next = last;
+                break;
+            }
+            items.push(&*written[at]);
+            bytes += written[at].len();
+            last = Some(&section.entries[at].shown);
+        }
+        let next = next.map(|last| (look.seal)(&Cursor { kind, after: (&**last).into() }));
+        Ok(adapt::page(kind, look.revision, &items, next, &self.extras()))
+    }
+
+    fn section(&self, kind: Kind) -> &Section {
+        &self.sections[kind as usize]
+    }
+
+    fn extras(&self) -> Extras<'_> {
+        Extras { cache: Some(self.page.cache), server_info: self.page.server_info.as_ref() }
+    }
+
+    /// The whole list, if it is one page.
+    fn whole(&self, kind: Kind, revision: Revision, written: &[Box<str>]) -> Option<Json> {
+        let bytes: usize = written.iter().map(|it| it.len()).sum();
+        if written.len() > self.page.size.max(1) || bytes > self.page.bytes {
+            return None;
+        }
+        let items: Vec<&str> = written.iter().map(|it| &**it).collect();
+        Some(adapt::page(kind, revision, &items, None, &self.extras()))
+    }
+
+    fn write(&self, kind: Kind, revision: Revision) -> Box<[Box<str>]> {
+        self.section(kind).entries.iter().map(|entry| self.write_entry(entry, revision)).collect()
+    }
+
+    fn write_entry(&self, entry: &Entry, revision: Revision) -> Box<str> {
+        let shown = || (*entry.shown).to_owned();
+        match &entry.target.item {
+            Item::Tool(tool) => {
+                let mut tool = Tool::clone(tool);
+                tool.name = shown();
+                if entry.headers.is_none() && revision.era() == Era::Stateless {
+                    tool.input_schema = adapt::without_headers(&tool.input_schema);
+                }
+                adapt::point_interface(&mut tool, |uri| {
+                    let resources = self.section(Kind::Resources);
+                    resources.find_own(&entry.target.server, uri).map(|it| (*it.shown).to_owned())
+                });
+                adapt::write(tool, revision)
+            }
+            Item::Prompt(prompt) => {
+                let mut prompt = Prompt::clone(prompt);
+                prompt.name = shown();
+                adapt::write(prompt, revision)
+            }
+            Item::Resource(resource) => {
+                let mut resource = Resource::clone(resource);
+                resource.uri = shown();
+                adapt::write(resource, revision)
+            }
+            Item::Template(template) => {
+                let mut template = ResourceTemplate::clone(template);
+                template.uri_template = shown();
+                adapt::write(template, revision)
+            }
+            Item::Unlisted => unreachable!("only lookups make these"),
+        }
+    }
+}
+
+/// A server as it is given to an index.
+struct Given<'a> {
+    name: Arc<str>,
+    plan: &'a ServerPlan,
+    lists: &'a Lists,
+}
+
+impl<'a> Given<'a> {
+    fn new((plan, lists): &'a (Arc<ServerPlan>, Arc<Lists>)) -> Self {
+        Self { name: plan.name.as_str().into(), plan, lists }
+    }
+
+    fn target(&self, name: &str, item: Item) -> Target {
+        Target { server: self.name.clone(), name: name.into(), item }
+    }
+}
+
+impl Server {
+    fn new(given: &Given<'_>) -> Self {
+        let lists = given.lists;
+        let resources = lists.resources.iter().map(|it| &*it.uri);
+        let templates = lists.templates.iter().map(|it| &*it.uri_template);
+        let schemes = resources.chain(templates).filter_map(uris::scheme).map(Into::into);
+        let has_resources = lists.capabilities.resources.is_some();
+        Self { name: given.name.clone(), has_resources, schemes: schemes.collect() }
+    }
+}
+
+fn section(kind: Kind, servers: &[Given<'_>], fill: impl FnOnce(&mut Vec<Entry>)) -> Section {
+    let mut entries = Vec::new();
+    fill(&mut entries);
+    // What is shown follows from what the servers list and what it is shown as.
+    let mut seen = String::new();
+    for server in servers {
+        seen.extend([&*server.name, "\n", server.lists.etag_of(kind), "\n"]);
+    }
+    for entry in &entries {
+        seen.extend([&*entry.shown, "\n"]);
+    }
+    Section::new(entries, sha256(seen.as_bytes()))
+}
+
+fn tools(scheme: Scheme, servers: &[Given<'_>], entries: &mut Vec<Entry>) {
+    let mut own = Vec::new();
+    for server in servers {
+        for tool in &server.lists.tools {
+            if !names::is_exposed(server.plan, &tool.name) {
+                continue;
+            }
+            let base = names::base(server.plan, &tool.name);
+            own.push(Own { server: &server.plan.name, name: &tool.name, base });
+            // Only servers that look at the headers get them.
+            let headers = (server.lists.revision.era() == Era::Stateless)
+                .then(|| ParamHeaders::read(&tool.input_schema).ok())
+                .flatten()
+                .filter(|headers| !headers.is_empty());
+            entries.push(Entry {
+                shown: Arc::default(),
+                target: server.target(&tool.name, Item::Tool(tool.clone())),
+                headers: headers.map(Arc::new),
+            });
+        }
+    }
+    give_names(scheme, &own, entries);
+}
+
+fn prompts(scheme: Scheme, servers: &[Given<'_>], entries: &mut Vec<Entry>) {
+    let mut own = Vec::new();
+    for server in servers {
+        for prompt in &server.lists.prompts {
+            own.push(Own { server: &server.plan.name, name: &prompt.name, base: &prompt.name });
+            let target = server.target(&prompt.name, Item::Prompt(prompt.clone()));
+            entries.push(Entry { shown: Arc::default(), target, headers: None });
+        }
+    }
+    give_names(scheme, &own, entries);
+}
+
+fn give_names(scheme: Scheme, own: &[Own<'_>], entries: &mut [Entry]) {
+    for (entry, shown) in entries.iter_mut().zip(names::assign(scheme, own)) {
+        entry.shown = shown;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! One kind of thing in an index: found by shown name and by own name, written once per revision.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use trunkline_wire::header::ParamHeaders;
+use trunkline_wire::json::Json;
+use trunkline_wire::revision::Revision;
+
+use super::Target;
+
+/// Something that is shown.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// As what.
+    pub(super) shown: Arc<str>,
+    /// Where it is.
+    pub(super) target: Target,
+    /// The arguments that are repeated as headers, of a tool whose server looks at them.
+    pub(super) headers: Option<Arc<ParamHeaders>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) entries: Vec<Entry>,
+    pub(super) etag: String,
+    by_shown: HashMap<Arc<str>, usize>,
+    by_own: HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
+    written: [OnceLock<Box<[Box<str>]>>; 5],
+    whole: [OnceLock<Option<Json>>; 5],
+}
+
+impl Section {
+    pub(super) fn new(entries: Vec<Entry>, etag: String) -> Self {
+        let mut by_own: HashMap<Arc<str>, HashMap<Arc<str>, usize>> = HashMap::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let of_server = by_own.entry(entry.target.server.clone()).or_default();
+            of_server.insert(entry.target.name.clone(), at);
+        }
+        let places = entries.iter().enumerate();
+        let by_shown = places.map(|(at, entry)| (entry.shown.clone(), at)).collect();
+        let (written, whole) = Default::default();
+        Self { entries, etag, by_shown, by_own, written, whole }
+    }
+
+    pub(super) fn place(&self, shown: &str) -> Option<usize> {
+        self.by_shown.get(shown).copied()
+    }
+
+    pub(super) fn find(&self, shown: &str) -> Option<&Entry> {
+        Some(&self.entries[self.place(shown)?])
+    }
+
+    pub(super) fn find_own(&self, server: &str, own: &str) -> Option<&Entry> {
+        Some(&self.entries[*self.by_own.get(server)?.get(own)?])
+    }
+
+    /// Every entry as JSON.
+    pub(super) fn written(
+        &self,
+        revision: Revision,
+        write: impl FnOnce() -> Box<[Box<str>]>,
+    ) -> &[Box<str>] {
+        self.written[revision as usize].get_or_init(write)
+    }
+
+    /// The result with everything, if one page can hold it.
+    pub(super) fn whole(
+        &self,
+        revision: Revision,
+        make: impl FnOnce() -> Option<Json>,
+    ) -> Option<&Json> {
+        self.whole[revision as usize].get_or_init(make).as_ref()
+    }
+}

@@ -1,0 +1,218 @@
+//! Numbers → the text that Prometheus reads.
+
+use std::fmt::Write;
+use std::sync::{Arc, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use super::parts::{BOUNDS, Histogram};
+use super::{Metrics, ServerMetrics};
+
+pub(super) fn render(metrics: &Metrics) -> String {
+    let mut page = Page(String::with_capacity(16 << 10));
+    page.whole(metrics);
+    let servers: Vec<_> = {
+        let servers = metrics.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().map(|(name, it)| (Arc::clone(name), Arc::clone(it))).collect()
+    };
+    page.calls(&servers);
+    page.pools(&servers);
+    page.instances(&servers);
+    page.0
+}
+
+type Servers = [(Arc<str>, Arc<ServerMetrics>)];
+
+struct Page(String);
+
+impl Page {
+    /// What belongs to no server.
+    fn whole(&mut self, metrics: &Metrics) {
+        self.family("build_info", "gauge", "The version that runs.");
+        self.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        self.family("start_time_seconds", "gauge", "When the gateway was started, since 1970.");
+        let begun = metrics.begun.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.sample("start_time_seconds", &[], begun.as_secs_f64());
+        self.family("clients", "gauge", "Clients that are connected.");
+        self.sample("clients", &[], metrics.clients.get());
+        self.family("parked_calls", "gauge", "Calls that wait for an answer of their caller.");
+        self.sample("parked_calls", &[], metrics.parked.get());
+        self.family("reload_success_total", "counter", "Catalogs that were taken over.");
+        self.sample("reload_success_total", &[], metrics.reload_success.get());
+        self.family("reload_failure_total", "counter", "Catalogs that were not taken over.");
+        self.sample("reload_failure_total", &[], metrics.reload_failure.get());
+        self.family(
+            "reload_restart_total",
+            "counter",
+            "Servers that got another plan by a reload.",
+        );
+        self.sample("reload_restart_total", &[], metrics.reload_restarts.get());
+        self.family("governance_rejections_total", "counter", "Calls that policy refused.");
+        metrics.rejections.each(|reason, count| {
+            self.sample("governance_rejections_total", &[("reason", reason)], count);
+        });
+        let name = "governance_call_duration_seconds";
+        self.family(name, "histogram", "How long plugins take over a call.");
+        let plugins = metrics.plugins.read().unwrap_or_else(PoisonError::into_inner);
+        for (plugin, histogram) in plugins.iter() {
+            self.histogram(name, &[("plugin", plugin)], histogram);
+        }
+        let name = "search_duration_seconds";
+        self.family(name, "histogram", "How long searches for tools take.");
+        self.histogram(name, &[], &metrics.searches);
+    }
+
+    fn calls(&mut self, servers: &Servers) {
+        let name = "route_duration_seconds";
+        self.family(name, "histogram", "How long calls take, from the door and back.");
+        for (server, it) in servers {
+            it.each_call(|method, outcome, histogram| {
+                let labels =
+                    [("server", &**server), ("method", method), ("outcome", outcome.word())];
+                self.histogram(name, &labels, histogram);
+            });
+        }
+        self.family(
+            "inflight_routes",
+            "gauge",
+            "Calls that are under way or wait for an instance.",
+        );
+        for (server, it) in servers {
+            self.sample("inflight_routes", &[("server", server)], it.in_flight.get());
+        }
+    }
+
+    fn pools(&mut self, servers: &Servers) {
+        let name = "pool_wait_seconds";
+        self.family(name, "histogram", "How long calls wait that find no free instance.");
+        for (server, it) in servers {
+            self.histogram(name, &[("server", server)], &it.waits);
+        }
+        self.family("pool_waiters", "gauge", "Calls that wait for an instance.");
+        for (server, it) in servers {
+            self.sample("pool_waiters", &[("server", server)], it.waiters.get());
+        }
+        let name = "pool_acquire_fail_total";
+        self.family(name, "counter", "Calls that got no instance.");
+        for (server, it) in servers {
+            it.acquire_failures.each(|reason, count| {
+                self.sample(name, &[("server", server), ("reason", reason)], count);
+            });
+        }
+        let name = "pool_capacity_ratio";
+        self.family(name, "gauge", "Calls under way, of those that there is room for.");
+        for (server, it) in servers {
+            let capacity = it.capacity.get();
+            if capacity > 0 {
+                let ratio = it.in_flight.get() as f64 / capacity as f64;
+                self.sample(name, &[("server", server)], ratio);
+            }
+        }
+    }
+
+    fn instances(&mut self, servers: &Servers) {
+        let name = "instance_starts_total";
+        self.family(name, "counter", "Instances that were to start, by what made them.");
+        for (server, it) in servers {
+            it.starts.each(|cause, count| {
+                self.sample(name, &[("server", server), ("cause", cause)], count);
+            });
+        }
+        let name = "instance_start_result_total";
+        self.family(name, "counter", "How starts ended.");
+        for (server, it) in servers {
+            it.start_results.each(|result, count| {
+                self.sample(name, &[("server", server), ("result", result)], count);
+            });
+        }
+        let name = "instance_start_duration_seconds";
+        self.family(name, "histogram", "How long starts take that work.");
+        for (server, it) in servers {
+            self.histogram(name, &[("server", server)], &it.start_durations);
+        }
+        let name = "instance_backoff_total";
+        self.family(name, "counter", "Pauses after starts that failed.");
+        for (server, it) in servers {
+            self.sample(name, &[("server", server)], it.back_offs.get());
+        }
+        let name = "instance_suspended_total";
+        self.family(name, "counter", "Times at which starting was given up until `retry`.");
+        for (server, it) in servers {
+            self.sample(name, &[("server", server)], it.suspensions.get());
+        }
+        let name = "instance_stops_total";
+        self.family(name, "counter", "Instances that are gone, by why.");
+        for (server, it) in servers {
+            it.stops.each(|why, count| {
+                self.sample(name, &[("server", server), ("reason", why)], count);
+            });
+        }
+        self.family("instance_starting", "gauge", "Instances that are being started.");
+        for (server, it) in servers {
+            self.sample("instance_starting", &[("server", server)], it.starting.get());
+        }
+        self.family("active_instances", "gauge", "Instances that run.");
+        for (server, it) in servers {
+            self.sample("active_instances", &[("server", server)], it.active.get());
+        }
+    }
+
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.write(format_args!("# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n"));
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.write(format_args!("{PREFIX}{name}"));
+        self.labels(labels, None);
+        self.write(format_args!(" {value}\n"));
+    }
+
+    /// One that has nothing is not shown.
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+        let (counts, all) = histogram.counts();
+        if all == 0 {
+            return;
+        }
+        for (count, bound) in counts.iter().zip(BOUNDS) {
+            self.bucket(name, labels, &(bound as f64 / 1e6).to_string(), *count);
+        }
+        self.bucket(name, labels, "+Inf", all);
+        for (part, value) in [("sum", histogram.seconds().to_string()), ("count", all.to_string())]
+        {
+            self.write(format_args!("{PREFIX}{name}_{part}"));
+            self.labels(labels, None);
+            self.write(format_args!(" {value}\n"));
+        }
+    }
+
+    fn bucket(&mut self, name: &str, labels: &[(&str, &str)], bound: &str, count: u64) {
+        self.write(format_args!("{PREFIX}{name}_bucket"));
+        self.labels(labels, Some(("le", bound)));
+        self.write(format_args!(" {count}\n"));
+    }
+
+    fn labels(&mut self, labels: &[(&str, &str)], last: Option<(&str, &str)>) {
+        let mut opening = '{';
+        for (name, value) in labels.iter().copied().chain(last) {
+            self.write(format_args!("{opening}{name}=\""));
+            for letter in value.chars() {
+                match letter {
+                    '\\' => self.0.push_str("\\\\"),
+                    '"' => self.0.push_str("\\\""),
+                    '\n' => self.0.push_str("\\n"),
+                    letter => self.0.push(letter),
+                }
+            }
+            self.0.push('"');
+            opening = ',';
+        }
+        if opening == ',' {
+            self.0.push('}');
+        }
+    }
+
+    fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        self.0.write_fmt(text).expect("writing to a string cannot fail");
+    }
+}
+
+const PREFIX: &str = "trunkline_";

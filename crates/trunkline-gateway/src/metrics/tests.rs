@@ -1,0 +1,227 @@
+use super::*;
+use crate::pool::InstanceStatus;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The samples, without what explains them.
+fn samples(metrics: &Metrics) -> Vec<String> {
+    let text = metrics.render();
+    assert!(text.ends_with('\n'));
+    text.lines().filter(|it| !it.starts_with('#')).map(str::to_owned).collect()
+}
+
+fn check(metrics: &Metrics, expected: &[&str]) {
+    let found = samples(metrics);
+    for it in expected {
+        assert!(found.iter().any(|line| line == it), "{it} is not among {found:#?}");
+    }
+}
+
+#[test]
+fn a_call_is_counted_where_it_belongs() {
+    let metrics = Metrics::default();
+    metrics.call_finished("time", "tools/call", Outcome::Ok, MS);
+    metrics.call_finished("time", "tools/call", Outcome::Ok, 40 * MS);
+    metrics.call_finished("time", "tools/call", Outcome::TimedOut, 90_000 * MS);
+    metrics.call_finished("time", "made/up", Outcome::Error, Duration::ZERO);
+    let labels = r#"server="time",method="tools/call",outcome="ok""#;
+    let name = "trunkline_route_duration_seconds";
+    check(
+        &metrics,
+        &[
+            &format!("{name}_bucket{{{labels},le=\"0.0005\"}} 0"),
+            &format!("{name}_bucket{{{labels},le=\"0.001\"}} 1"),
+            &format!("{name}_bucket{{{labels},le=\"0.025\"}} 1"),
+            &format!("{name}_bucket{{{labels},le=\"0.05\"}} 2"),
+            &format!("{name}_bucket{{{labels},le=\"60\"}} 2"),
+            &format!("{name}_bucket{{{labels},le=\"+Inf\"}} 2"),
+            &format!("{name}_sum{{{labels}}} 0.041"),
+            &format!("{name}_count{{{labels}}} 2"),
+            r#"trunkline_route_duration_seconds_bucket{server="time",method="tools/call",outcome="timed_out",le="60"} 0"#,
+            r#"trunkline_route_duration_seconds_count{server="time",method="tools/call",outcome="timed_out"} 1"#,
+            r#"trunkline_route_duration_seconds_count{server="time",method="other",outcome="error"} 1"#,
+        ],
+    );
+}
+
+fn instance(state: &'static str, in_flight: usize) -> InstanceStatus {
+    InstanceStatus {
+        id: 1,
+        state,
+        in_flight,
+        bound: false,
+        profile: 0,
+        cause: Cause::Call,
+        age_ms: 0,
+        idle_ms: None,
+    }
+}
+
+#[test]
+fn what_goes_up_comes_down() {
+    let metrics = Metrics::default();
+    let git = metrics.server("git");
+    let mut status = PoolStatus {
+        state: "ready",
+        instances: vec![instance("busy", 2), instance("starting", 0), instance("draining", 1)],
+        attempt: 0,
+        next_retry_ms: None,
+        last_error: None,
+        starts: BTreeMap::new(),
+        stops: BTreeMap::new(),
+        waiters: 3,
+        clients: 1,
+        acquire_failures: BTreeMap::new(),
+    };
+    git.pool_status(&status, 8);
+    metrics.now(2, 1);
+    check(
+        &metrics,
+        &[
+            r#"trunkline_inflight_routes{server="git"} 6"#,
+            r#"trunkline_pool_waiters{server="git"} 3"#,
+            r#"trunkline_pool_capacity_ratio{server="git"} 0.75"#,
+            r#"trunkline_active_instances{server="git"} 2"#,
+            r#"trunkline_instance_starting{server="git"} 1"#,
+            "trunkline_clients 2",
+            "trunkline_parked_calls 1",
+        ],
+    );
+    (status.instances, status.waiters) = (Vec::new(), 0);
+    git.pool_status(&status, 8);
+    check(
+        &metrics,
+        &[
+            r#"trunkline_inflight_routes{server="git"} 0"#,
+            r#"trunkline_active_instances{server="git"} 0"#,
+        ],
+    );
+    metrics.forget("git");
+    assert!(!metrics.render().contains("\"git\""));
+}
+
+#[test]
+fn the_life_of_an_instance_is_told() {
+    let metrics = Metrics::default();
+    let git = metrics.server("git");
+    let (id, cause, took) = (1, Cause::Call, 120 * MS);
+    let failure = Failure::new("spawn_failed", Stage::Spawn, "It is not there.");
+    for event in [
+        Event::Starting { id, cause },
+        Event::Started { id, cause, took },
+        Event::Starting { id, cause },
+        Event::StartFailed { id, cause, took, failure },
+        Event::Starting { id, cause: Cause::AlwaysOn },
+        Event::BackingOff { attempt: 1, pause: took },
+        Event::Suspended { attempt: 5 },
+        Event::Waited { took, served: true },
+        Event::Refused { reason: "busy" },
+        Event::Stopping { id, why: Why::Idle, detail: None },
+        Event::Stopped { id, why: Why::NoClients, took },
+    ] {
+        git.pool_event(&event);
+    }
+    check(
+        &metrics,
+        &[
+            r#"trunkline_instance_starts_total{server="git",cause="call"} 2"#,
+            r#"trunkline_instance_starts_total{server="git",cause="always_on"} 1"#,
+            r#"trunkline_instance_start_result_total{server="git",result="ok"} 1"#,
+            r#"trunkline_instance_start_result_total{server="git",result="spawn_failed"} 1"#,
+            r#"trunkline_instance_start_duration_seconds_count{server="git"} 1"#,
+            r#"trunkline_instance_backoff_total{server="git"} 1"#,
+            r#"trunkline_instance_suspended_total{server="git"} 1"#,
+            r#"trunkline_pool_wait_seconds_count{server="git"} 1"#,
+            r#"trunkline_pool_acquire_fail_total{server="git",reason="busy"} 1"#,
+            r#"trunkline_instance_stops_total{server="git",reason="no_clients"} 1"#,
+        ],
+    );
+}
+
+#[test]
+fn a_failure_is_told_by_how_far_the_call_came() {
+    for (stage, done, expected) in [
+        (Stage::Policy, Done::No, "refused"),
+        (Stage::Route, Done::No, "refused"),
+        (Stage::Acquire, Done::No, "unavailable"),
+        (Stage::Handshake, Done::No, "unavailable"),
+        (Stage::Call, Done::Unknown, "unknown"),
+        (Stage::Call, Done::No, "error"),
+        (Stage::Bridge, Done::No, "error"),
+    ] {
+        let failure = Failure { done, ..Failure::new("why", stage, "It is so.") };
+        assert_eq!(Outcome::from(&failure).word(), expected);
+    }
+}
+
+#[test]
+fn policy_and_reloads_are_counted() {
+    let metrics = Metrics::default();
+    metrics.rejected("denied");
+    metrics.rejected("denied");
+    metrics.rejected("rate");
+    metrics.plugin_asked("scrub\"\\\n", MS);
+    metrics.reloaded(2);
+    metrics.reload_failed();
+    metrics.searched(MS);
+    check(
+        &metrics,
+        &[
+            r#"trunkline_governance_rejections_total{reason="denied"} 2"#,
+            r#"trunkline_governance_rejections_total{reason="rate"} 1"#,
+            r#"trunkline_governance_call_duration_seconds_count{plugin="scrub\"\\\n"} 1"#,
+            "trunkline_reload_success_total 1",
+            "trunkline_reload_failure_total 1",
+            "trunkline_reload_restart_total 2",
+            "trunkline_search_duration_seconds_count 1",
+        ],
+    );
+}
+
+#[test]
+fn there_is_an_end_to_names() {
+    let metrics = Metrics::default();
+    for n in 0..2 * SERVERS {
+        metrics.call_finished(&format!("s{n}"), "ping", Outcome::Ok, MS);
+    }
+    assert_eq!(metrics.servers.read().unwrap().len(), SERVERS + 1);
+    let rest = SERVERS;
+    let line = format!(
+        r#"trunkline_route_duration_seconds_count{{server="other",method="ping",outcome="ok"}} {rest}"#
+    );
+    check(&metrics, &[&line]);
+}
+
+#[test]
+fn every_family_is_explained_once_and_before_its_samples() {
+    let metrics = Metrics::default();
+    metrics.call_finished("time", "tools/call", Outcome::Ok, MS);
+    metrics.server("time").pool_event(&Event::Refused { reason: "busy" });
+    let text = metrics.render();
+    let mut known = std::collections::BTreeSet::new();
+    let mut current = String::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            current = rest.split(' ').next().unwrap().to_owned();
+            assert!(known.insert(current.clone()), "{current} twice");
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let base = ["_bucket", "_sum", "_count"].iter().find_map(|it| name.strip_suffix(it));
+            assert!(name == current || base == Some(&current), "{line} under {current}");
+        }
+    }
+    assert!(known.len() >= 20, "{known:?}");
+}
+
+#[test]
+fn counting_a_second_time_is_counting_in_the_same_place() {
+    let metrics = Metrics::default();
+    metrics.call_finished("time", "tools/call", Outcome::Ok, MS);
+    let handle = metrics.server("time");
+    assert!(Arc::ptr_eq(&handle, &metrics.server("time")));
+    let cell =
+        |it: &ServerMetrics| std::ptr::from_ref(&**it.calls[place("tools/call")][0].get().unwrap());
+    let before = cell(&handle);
+    handle.call_finished("tools/call", Outcome::Ok, MS);
+    assert_eq!(before, cell(&handle));
+}

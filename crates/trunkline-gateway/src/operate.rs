@@ -1,0 +1,217 @@
+//! A catalog file and its gateway, operated: what is shown, what is done, and following the file.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use crate::admin::{Approve, Complaint, Followed, Operate};
+use crate::catalog::plan::Plan;
+use crate::catalog::{Faults, load_file};
+use crate::front::Front;
+use crate::gateway::Gateway;
+use crate::logs::Logged;
+use crate::merge::Kind;
+use crate::policy::pins::Which;
+use crate::policy::stamp::rfc3339;
+
+/// A gateway at work.
+pub struct Operation {
+    gateway: Gateway,
+    /// The file, if it is not the built-in catalog.
+    file: Option<PathBuf>,
+    listen: RwLock<Option<String>>,
+    front: RwLock<Option<Arc<Front>>>,
+    last: Mutex<Value>,
+    /// One reload at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Operation {
+    /// Operates a gateway that was opened with the plan in `file`.
+    pub fn new(gateway: Gateway, file: Option<PathBuf>) -> Arc<Self> {
+        Arc::new(Self {
+            gateway,
+            file,
+            listen: RwLock::default(),
+            front: RwLock::default(),
+            last: Mutex::new(Value::Null),
+            turn: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Notes where clients come in.
+    pub fn listens(&self, at: String, front: Arc<Front>) {
+        *self.listen.write().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        *self.front.write().unwrap_or_else(PoisonError::into_inner) = Some(front);
+    }
+
+    /// Reads the file anew and puts it in force; if something is wrong with it, all stays as it is.
+    pub async fn follow(&self) -> Result<Value, Value> {
+        let _turn = self.turn.lock().await;
+        let Some(file) = self.file.clone() else {
+            return Ok(json!({ "changed": false, "why": "The built-in catalog does not change." }));
+        };
+        let outcome = match load(file).await {
+            Ok((plan, warnings)) => self.apply(plan, warnings).await,
+            Err(faults) => Err(json!({ "faults": faults })),
+        };
+        let metrics = &self.gateway.0.metrics;
+        let text = match &outcome {
+            Ok(_) => {
+                metrics.reloaded(0);
+                "The catalog was read anew.".to_owned()
+            }
+            Err(why) => {
+                metrics.reload_failed();
+                format!("The catalog was changed and is not in order; the one before stays. {why}")
+            }
+        };
+        self.gateway.0.logs.add(Logged::gateway("", &text));
+        let told = match &outcome {
+            Ok(told) | Err(told) => told.clone(),
+        };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) =
+            json!({ "at": rfc3339(SystemTime::now()), "ok": outcome.is_ok(), "told": told });
+        outcome
+    }
+
+    async fn apply(&self, plan: Plan, warnings: Value) -> Result<Value, Value> {
+        let diff = self.gateway.apply(plan).await;
+        let diff = diff.map_err(|failure| json!({ "message": failure.to_string() }))?;
+        let front = self.front.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(front) = front {
+            front.follow().map_err(|failure| json!({ "message": failure.to_string() }))?;
+        }
+        Ok(json!({ "changed": !diff.is_empty(), "changes": diff, "warnings": warnings }))
+    }
+
+    fn server(&self, name: &str) -> Result<Arc<crate::server::Server>, Complaint> {
+        let world = self.gateway.0.world();
+        world.servers.get(name).cloned().ok_or_else(|| Complaint::no_server(name))
+    }
+}
+
+/// Reads a catalog where it does not hold up calls.
+async fn load(file: PathBuf) -> Result<(Plan, Value), Value> {
+    let read = move || -> Result<(Plan, Value), Value> {
+        match load_file(&file) {
+            Ok(loaded) => Ok((loaded.plan, json!(loaded.warnings))),
+            Err(faults) => Err(told(&faults, &file)),
+        }
+    };
+    let panicked = |_| Err(json!("The catalog could not be read."));
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(panicked)
+}
+
+fn told(faults: &Faults, _: &Path) -> Value {
+    json!(faults)
+}
+
+impl Operate for Operation {
+    type Line = Logged;
+
+    fn status(&self) -> Value {
+        let shared = &self.gateway.0;
+        let world = shared.world();
+        let servers = world.servers.values().map(|server| {
+            let plan = server.plan();
+            let lists = server.lists();
+            let count = |kind| lists.as_ref().map(|it| it.count(kind));
+            let mut told = json!(server.pool.status());
+            told["name"] = json!(&*server.name);
+            told["tags"] = json!(plan.tags);
+            told["revision"] = json!(lists.as_ref().map(|it| it.revision.as_str()));
+            told["tools"] = json!(count(Kind::Tools));
+            told["prompts"] = json!(count(Kind::Prompts));
+            told["resources"] = json!(count(Kind::Resources));
+            let held = shared.pins.as_ref().map(|it| it.held(&server.name)).unwrap_or_default();
+            told["heldBack"] = json!(held);
+            told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
+            told
+        });
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptimeMs": shared.began.elapsed().as_millis() as u64,
+            "config": self.file,
+            "listen": *self.listen.read().unwrap_or_else(PoisonError::into_inner),
+            "servers": servers.collect::<Vec<_>>(),
+            "clients": shared.client_count(),
+            "parked": shared.lot.len(),
+            "lastReload": *self.last.lock().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+
+    fn is_ready(&self) -> bool {
+        self.front.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(|it| it.is_open())
+    }
+
+    fn metrics(&self) -> String {
+        let shared = &self.gateway.0;
+        shared.metrics.now(shared.client_count(), shared.lot.len());
+        for server in shared.world().servers.values() {
+            let plan = server.plan();
+            let capacity = plan.max_concurrent * plan.max_instances;
+            shared.metrics.server(&server.name).pool_status(&server.pool.status(), capacity);
+        }
+        shared.metrics.render()
+    }
+
+    fn calls(&self, limit: usize) -> Value {
+        json!(self.gateway.0.calls.recent(limit))
+    }
+
+    fn logs(&self, server: Option<&str>) -> Followed<Logged> {
+        self.gateway.0.logs.follow(server)
+    }
+
+    fn is_of(line: &Logged, server: &str) -> bool {
+        line.server == server
+    }
+
+    async fn reload(&self) -> Result<Value, Value> {
+        self.follow().await
+    }
+
+    fn retry(&self, server: &str) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
+        server.pool.retry();
+        server.try_again();
+        let shared = Arc::clone(&self.gateway.0);
+        let known = server.lists().is_some();
+        let again = Arc::clone(&server);
+        if !known {
+            tokio::spawn(async move { shared.refresh(&again, true).await });
+        }
+        Ok(json!({ "server": &*server.name, "status": server.pool.status() }))
+    }
+
+    async fn approve(&self, server: &str, which: &Approve) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
+        let which = match which {
+            Approve::All => Which::All,
+            Approve::Tools(tools) => Which::Tools(tools.clone()),
+        };
+        let shared = &self.gateway.0;
+        let approved = match &shared.pins {
+            Some(pins) => pins.approve(&server.name, &which).await.map_err(|fault| {
+                Complaint::new(http::StatusCode::INTERNAL_SERVER_ERROR, fault.to_string())
+            })?,
+            None => Vec::new(),
+        };
+        if !approved.is_empty() {
+            shared.tools_changed(&server.plan());
+        }
+        Ok(json!({ "server": &*server.name, "approved": approved }))
+    }
+
+    async fn stop(&self, server: &str) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
+        let status = server.pool.status();
+        for instance in &status.instances {
+            server.pool.kill(instance.id);
+        }
+        Ok(json!({ "server": &*server.name, "stopped": status.instances.len() }))
+    }
+}

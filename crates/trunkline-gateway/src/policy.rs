@@ -1,0 +1,141 @@
+//! A call, and who makes it → whether it may be made, how often, and what is remembered of it.
+//!
+//! Everything that decides here is pure: [`rules`], [`ask`], [`quota`], [`pins`] and [`redact`]
+//! take the time and return what should happen. [`audit`] and [`plugins`] act.
+
+pub mod ask;
+pub mod audit;
+pub mod canonical;
+pub mod pins;
+pub mod plugins;
+pub mod quota;
+pub mod redact;
+pub mod rules;
+pub mod stamp;
+
+use std::time::Duration;
+
+use crate::failure::{Failure, Stage};
+
+/// What a call is about, by the name that its own server knows.
+///
+/// Completing the argument of a prompt or a template is about that prompt or that template's URI;
+/// subscribing to a resource is about its URI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What<'a> {
+    /// A tool, by its name.
+    Tool(&'a str),
+    /// A resource, by its URI.
+    Resource(&'a str),
+    /// A prompt, by its name.
+    Prompt(&'a str),
+}
+
+impl<'a> What<'a> {
+    /// As rules and rates name it: `server.tool`, `server.read:URI` or `server.prompt:NAME`.
+    pub fn on(self, server: &str) -> String {
+        match self {
+            Self::Tool(name) => format!("{server}.{name}"),
+            Self::Resource(uri) => format!("{server}.read:{uri}"),
+            Self::Prompt(name) => format!("{server}.prompt:{name}"),
+        }
+    }
+
+    /// `tool`, `uri` or `prompt`.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Tool(_) => "tool",
+            Self::Resource(_) => "uri",
+            Self::Prompt(_) => "prompt",
+        }
+    }
+
+    /// Its name or URI alone.
+    pub fn name(self) -> &'a str {
+        match self {
+            Self::Tool(name) | Self::Resource(name) | Self::Prompt(name) => name,
+        }
+    }
+}
+
+/// What a caller is told who calls too often.
+pub fn limited(server: &str, what: What<'_>, retry_after: Duration) -> Failure {
+    let seconds = retry_after.as_millis().div_ceil(1000);
+    let message = format!("`{}` was called too often.", what.on(server));
+    let mut failure = Failure::new("rate_limited", Stage::Policy, message).of(server);
+    failure.retry_after = Some(retry_after);
+    failure.advice(format!("Try again in {seconds} s."))
+}
+
+/// What a caller is told whose user did not approve of the call.
+pub fn not_approved(server: &str, what: What<'_>) -> Failure {
+    let message = format!("The user did not approve of this call of `{}`.", what.on(server));
+    Failure::new("not_approved", Stage::Policy, message)
+        .of(server)
+        .advice("Ask the user what to do instead.")
+}
+
+/// What a caller is told whose user cannot be asked.
+pub fn cannot_ask(server: &str, what: What<'_>) -> Failure {
+    let name = what.on(server);
+    let message =
+        format!("Calls of `{name}` need the user's approval, and this client cannot ask.");
+    Failure::new("approval_unavailable", Stage::Policy, message)
+        .of(server)
+        .advice("Use a client that supports elicitation, or change the rule.")
+}
+
+/// Text that somebody else chose, made safe to show: what moves a cursor or turns the direction of
+/// writing is left out, and after `limit` bytes there is a `…`.
+pub(crate) fn plain(text: &str, limit: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(limit));
+    for character in text.chars() {
+        if character.is_control() || is_turning(character) {
+            continue;
+        }
+        if out.len() + character.len_utf8() > limit {
+            out.push('…');
+            break;
+        }
+        out.push(character);
+    }
+    out
+}
+
+/// Marks that turn or hide text. Tags (U+E0000…) are invisible and still read by models.
+fn is_turning(character: char) -> bool {
+    matches!(character,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_resources_and_prompts_have_names_of_one_kind() {
+        assert_eq!(What::Tool("push").on("git"), "git.push");
+        assert_eq!(What::Resource("file:///a").on("git"), "git.read:file:///a");
+        assert_eq!(What::Prompt("review").on("git"), "git.prompt:review");
+        assert_eq!((What::Resource("x").kind(), What::Resource("x").name()), ("uri", "x"));
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let failure = limited("git", What::Tool("push"), Duration::from_millis(1500));
+        assert_eq!(failure.to_string(), "`git.push` was called too often. Try again in 2 s.");
+        assert_eq!(failure.retry_after, Some(Duration::from_millis(1500)));
+        assert_eq!(failure.reason, "rate_limited");
+        assert_eq!(not_approved("git", What::Tool("push")).reason, "not_approved");
+        let failure = cannot_ask("git", What::Prompt("x"));
+        assert!(failure.to_string().contains("`git.prompt:x`"), "{failure}");
+    }
+
+    #[test]
+    fn shown_text_has_no_control_characters_and_an_end() {
+        assert_eq!(plain("a\u{1b}[2J\r\nb\u{202e}c\u{200b}\u{e0041}", 99), "a[2Jbc");
+        assert_eq!(plain("ééé", 4), "éé…");
+        assert_eq!(plain("abc", 3), "abc");
+    }
+}

@@ -1,0 +1,271 @@
+//! A call on its way to a server, and its result on the way back → the same as plugins leave them.
+//!
+//! Plugins are programs of the user's that run beside the gateway; `docs/gateway-plugins.md` says
+//! what they are told and may answer. They are asked in the order of their categories, and in the
+//! order of the file within one. Those for observability are told and not waited for.
+
+mod message;
+mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::Instant;
+use trunkline_wire::json::Json;
+
+use super::audit::Called;
+use super::{What, canonical, plain};
+use crate::catalog::plan::{Category, PluginPlan};
+use crate::failure::{Failure, Stage};
+use message::{Answer, Phase};
+use process::Plugin;
+
+pub use process::State;
+
+/// All plugins, running. Dropping it tells them to end.
+#[derive(Default)]
+pub struct Pipeline {
+    plugins: Vec<Plugin>,
+    watch: Option<Watch>,
+}
+
+/// Is told how long each answer of a plugin took, by its name.
+type Watch = Box<dyn Fn(&str, Duration) + Send + Sync>;
+
+/// What plugins are told of a call beside its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallView {
+    trace: Option<String>,
+    server: String,
+    what: Called,
+    principal: Option<String>,
+}
+
+/// A plugin said no, or one that is needed said nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// Which plugin.
+    pub plugin: String,
+    /// A word for programs.
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// How a plugin is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether calls fail without it.
+    pub required: bool,
+    /// Whether it runs.
+    #[serde(flatten)]
+    pub state: State,
+    /// How often it was started.
+    pub starts: u64,
+    /// How many messages it was not told because it did not keep up.
+    pub missed: u64,
+}
+
+impl CallView {
+    /// A call of a tool of a server, by the name the server knows; `None` for whoever need not say
+    /// who they are.
+    pub fn new(server: &str, tool: &str, principal: Option<&str>) -> Self {
+        Self::about(server, What::Tool(tool), principal)
+    }
+
+    /// A call of anything.
+    pub fn about(server: &str, what: What<'_>, principal: Option<&str>) -> Self {
+        let (server, principal) = (server.to_owned(), principal.map(str::to_owned));
+        Self { trace: None, server, what: what.into(), principal }
+    }
+
+    /// The same, with the name that logs and errors have for it.
+    #[must_use]
+    pub fn trace(mut self, trace: impl Into<String>) -> Self {
+        self.trace = Some(trace.into());
+        self
+    }
+}
+
+impl Pipeline {
+    /// Starts all plugins, each looked after by a task of its own, and waits for those that calls
+    /// need: if one of these does not start, none is left running. The others come when they come.
+    pub async fn start(plans: &[PluginPlan]) -> Result<Self, Failure> {
+        let pipeline = Self::begin(plans);
+        for plugin in pipeline.plugins.iter().filter(|it| it.plan().required) {
+            if let State::Down { last_error } = plugin.settled().await {
+                let name = &plugin.plan().name;
+                let message = format!("The plugin `{name}` did not start: {last_error}.");
+                let advice = "Try its command in a terminal, or say `required: false`.";
+                return Err(Failure::new("plugin_failed", Stage::Policy, message).advice(advice));
+            }
+        }
+        Ok(pipeline)
+    }
+
+    /// The same, telling `watch` how long each answer of a plugin took.
+    #[must_use]
+    pub fn watched(mut self, watch: impl Fn(&str, Duration) + Send + Sync + 'static) -> Self {
+        self.watch = Some(Box::new(watch));
+        self
+    }
+
+    fn begin(plans: &[PluginPlan]) -> Self {
+        let mut plans: Vec<_> = plans.iter().cloned().map(Arc::new).collect();
+        // Stable: within a category the order of the file counts.
+        plans.sort_by_key(|it| it.category);
+        Self { plugins: plans.into_iter().map(Plugin::start).collect(), watch: None }
+    }
+
+    /// Whether there is none, and so nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.plugins.is_empty()
+    }
+
+    /// How they are.
+    pub fn status(&self) -> Vec<PluginStatus> {
+        self.plugins.iter().map(Plugin::status).collect()
+    }
+
+    /// Asks about a call that is to be made. The arguments to make it with come back.
+    pub async fn request(&self, call: &CallView, arguments: Json) -> Result<Json, Rejected> {
+        if !self.is_empty() && canonical::is_ambiguous(&arguments) {
+            return Err(Rejected {
+                plugin: String::new(),
+                code: "ambiguous_arguments".to_owned(),
+                message: "An object in the arguments has two members of one name.".to_owned(),
+            });
+        }
+        self.pass(Phase::Request, call, arguments).await
+    }
+
+    /// Asks about the result of a call that was made. The result to answer with comes back.
+    pub async fn response(&self, call: &CallView, result: Json) -> Result<Json, Rejected> {
+        self.pass(Phase::Response, call, result).await
+    }
+
+    /// Tells all of them to end, and sees to it that they do. Calls that need one fail from now on.
+    pub async fn close(&self) {
+        // All are told before any is waited for.
+        self.plugins.iter().for_each(Plugin::tell_to_end);
+        for plugin in &self.plugins {
+            plugin.ended().await;
+        }
+    }
+
+    async fn pass(&self, phase: Phase, call: &CallView, mut value: Json) -> Result<Json, Rejected> {
+        for plugin in self.plugins.iter().filter(|it| it.wants(phase)) {
+            let plan = plugin.plan();
+            let line = |id| message::ask(phase, id, call, &value);
+            if plan.category == Category::Observability {
+                plugin.tell(line);
+                continue;
+            }
+            let began = Instant::now();
+            let answer = plugin.ask(line).await;
+            if let Some(watch) = &self.watch {
+                watch(&plan.name, began.elapsed());
+            }
+            match answer.and_then(|answer| judge(plan, phase, answer)) {
+                Ok(Verdict::Continue) => {}
+                Ok(Verdict::Change(changed)) => value = changed,
+                Ok(Verdict::Reject(rejected)) => return Err(rejected),
+                Err(fault) if plan.required => return Err(failed(plan, phase, &fault)),
+                Err(fault) => {
+                    tracing::warn!(target: "trunkline::plugin", plugin = plan.name, trace = call.trace.as_deref(),
+                        "`{}` was left out of a call: {fault}", plan.name);
+                }
+            }
+        }
+        Ok(value)
+    }
+}
+
+impl Rejected {
+    /// As the caller of a tool is told: a result that is an error, for the model to read.
+    pub fn to_result(&self) -> Json {
+        let text = self.to_string();
+        Json::of(&serde_json::json!({
+            "content": [{ "type": "text", "text": text }],
+            "isError": true,
+        }))
+    }
+
+    /// As the caller of something else is told.
+    pub fn to_failure(&self, server: &str) -> Failure {
+        Failure::new("rejected", Stage::Policy, self.to_string()).of(server)
+    }
+}
+
+impl std::fmt::Display for Rejected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+impl std::fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.plugins.iter().map(|it| &it.plan().name)).finish()
+    }
+}
+
+/// What becomes of a call after an answer.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Continue,
+    Change(Json),
+    Reject(Rejected),
+}
+
+/// Only those for content change anything; what others send back is not looked at.
+fn judge(plan: &PluginPlan, phase: Phase, answer: Answer) -> Result<Verdict, String> {
+    let changed = match answer {
+        Answer::Reject { code, message } => {
+            let say = |text: Option<String>, usual: &str, limit| {
+                let text = text.map(|it| plain(&it, limit)).filter(|it| !it.is_empty());
+                text.unwrap_or_else(|| usual.to_owned())
+            };
+            let usual = format!("The plugin `{}` does not allow this.", plan.name);
+            return Ok(Verdict::Reject(Rejected {
+                plugin: plan.name.clone(),
+                code: say(code, "rejected", LONGEST_CODE),
+                message: say(message, &usual, LONGEST_MESSAGE),
+            }));
+        }
+        Answer::Continue { arguments, result } => match phase {
+            Phase::Request => arguments,
+            Phase::Response => result,
+        },
+    };
+    match changed.filter(|_| plan.category == Category::Content) {
+        None => Ok(Verdict::Continue),
+        Some(changed) if changed.is_object() => Ok(Verdict::Change(changed)),
+        Some(_) => Err(format!("it sent `{}` that are no object", phase.subject())),
+    }
+}
+
+fn failed(plan: &PluginPlan, phase: Phase, fault: &str) -> Rejected {
+    let name = &plan.name;
+    let message = match phase {
+        Phase::Request => {
+            format!("The call was not made, for the plugin `{name}` is needed: {fault}.")
+        }
+        Phase::Response => format!(
+            "The call was made, but its result is withheld, for the plugin `{name}` is needed: {fault}."
+        ),
+    };
+    Rejected { plugin: name.clone(), code: "plugin_failed".to_owned(), message }
+}
+
+/// How much of what a plugin says about a rejection is handed on, in bytes.
+const LONGEST_CODE: usize = 64;
+const LONGEST_MESSAGE: usize = 2_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Rates, a principal, a call and the time → go on, or when to come again.
+//!
+//! Each rate keeps a bucket for each principal it applies to; nobody's calls count against somebody
+//! else. A call takes one token from every bucket that it concerns, or from none.
+//!
+//! A bucket is one point in time: when it will be full again. It holds `burst` tokens then, and
+//! one less for each `60 s / per_minute` that this lies ahead.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::rules::Globs;
+use crate::catalog::plan::Rate;
+
+/// Buckets of all rates.
+#[derive(Debug, Default)]
+pub struct Quota {
+    rates: Vec<Ready>,
+    buckets: HashMap<Key, Instant>,
+}
+
+/// Which rate, and whose.
+type Key = (usize, Box<str>);
+
+#[derive(Debug)]
+struct Ready {
+    rate: Rate,
+    principals: Globs,
+    tools: Globs,
+    /// What one token takes to come back; `None` if none ever does.
+    interval: Option<Duration>,
+    /// How far ahead the time may lie at which the bucket is full again, for a token to be in it.
+    slack: Duration,
+}
+
+impl Quota {
+    /// All buckets are full.
+    pub fn new(rates: &[Rate]) -> Self {
+        Self { rates: rates.iter().map(Ready::new).collect(), buckets: HashMap::new() }
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        self.rates.is_empty()
+    }
+
+    /// Other rates. What was used of those that stay as they are remains used.
+    pub fn replace(&mut self, rates: &[Rate]) {
+        let old = std::mem::replace(self, Self::new(rates));
+        for ((index, who), full_at) in old.buckets {
+            let rate = &old.rates[index].rate;
+            // Of equal rates either will do: they say the same.
+            if let Some(index) = rates.iter().position(|it| it == rate) {
+                self.buckets.insert((index, who), full_at);
+            }
+        }
+    }
+
+    /// Takes a token for a call of `name` (as [`What::on`](super::What::on) says it); else says how
+    /// long to wait for one. Those without a name share a bucket.
+    pub fn take(
+        &mut self,
+        principal: Option<&str>,
+        name: &str,
+        now: Instant,
+    ) -> Result<(), Duration> {
+        let who = principal.unwrap_or_default();
+        let concerned = |rate: &Ready| rate.principals.fits(who) && rate.tools.fits(name);
+        let mut taken: Vec<(Key, Instant)> = Vec::new();
+        let mut wait = None;
+        for (index, rate) in self.rates.iter().enumerate().filter(|(_, it)| concerned(it)) {
+            let key = (index, Box::from(who));
+            let full_at = self.buckets.get(&key).map_or(now, |it| (*it).max(now));
+            match rate.take(full_at, now) {
+                Ok(full_at) => taken.push((key, full_at)),
+                Err(more) => wait = wait.max(Some(more)),
+            }
+        }
+        if let Some(wait) = wait {
+            return Err(wait);
+        }
+        self.buckets.extend(taken);
+        if self.buckets.len() > MOST {
+            self.make_room(now);
+        }
+        Ok(())
+    }
+
+    /// Full buckets are worth nothing: without one it is the same. If that is not enough, those go
+    /// that will be full soonest. A tenth at a time, so that this is rare.
+    fn make_room(&mut self, now: Instant) {
+        self.buckets.retain(|_, full_at| *full_at > now);
+        let room = MOST - MOST / 10;
+        if self.buckets.len() > room {
+            let mut times: Vec<_> = self.buckets.values().copied().collect();
+            let surplus = times.len() - room;
+            let (_, last_to_go, _) = times.select_nth_unstable(surplus - 1);
+            let last_to_go = *last_to_go;
+            self.buckets.retain(|_, full_at| *full_at > last_to_go);
+        }
+    }
+}
+
+impl Ready {
+    fn new(rate: &Rate) -> Self {
+        let minute = Duration::from_secs(60);
+        let interval = minute.checked_div(rate.per_minute);
+        Self {
+            principals: Globs::new(&rate.principals),
+            tools: Globs::new(&rate.tools),
+            interval,
+            slack: interval.unwrap_or_default().saturating_mul(rate.burst.saturating_sub(1)),
+            rate: rate.clone(),
+        }
+    }
+
+    /// When the bucket will be full after one token more is taken, or how long to wait for one.
+    fn take(&self, full_at: Instant, now: Instant) -> Result<Instant, Duration> {
+        let interval = self.interval.ok_or(NEVER)?;
+        let ahead = full_at.saturating_duration_since(now);
+        match ahead.checked_sub(self.slack) {
+            Some(wait) if !wait.is_zero() => Err(wait),
+            _ => Ok(full_at + interval),
+        }
+    }
+}
+
+/// Buckets that are kept at most.
+const MOST: usize = 10_000;
+/// What somebody is told to wait for whom nothing is allowed.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(principals: &str, tools: &str, per_minute: u32, burst: u32) -> Rate {
+        let texts = |words: &str| words.split_whitespace().map(str::to_owned).collect();
+        Rate { principals: texts(principals), tools: texts(tools), per_minute, burst }
+    }
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn a_burst_is_let_through_and_then_the_rate() {
+        let (mut quota, start) = (Quota::new(&[rate("", "", 60, 3)]), Instant::now());
+        let mut take = |at: f64| quota.take(Some("a"), "x.y", start + seconds(at));
+        assert_eq!([take(0.0), take(0.0), take(0.0)], [Ok(()); 3]);
+        assert_eq!(take(0.0), Err(seconds(1.0)));
+        assert_eq!(take(0.25), Err(seconds(0.75)));
+        assert_eq!(take(1.0), Ok(()));
+        assert_eq!(take(1.0), Err(seconds(1.0)), "a refusal costs nothing");
+        assert_eq!([take(9.0), take(9.0), take(9.0)], [Ok(()); 3], "full again, and not fuller");
+        assert!(take(9.0).is_err());
+    }
+
+    #[test]
+    fn in_the_long_run_the_rate_holds() {
+        let (mut quota, start) = (Quota::new(&[rate("", "", 600, 50)]), Instant::now());
+        let taken = (0..60_000)
+            .filter(|it| quota.take(None, "x.y", start + Duration::from_millis(*it)).is_ok());
+        assert_eq!(taken.count(), 50 + 599, "a minute of it, and the burst");
+    }
+
+    #[test]
+    fn everybody_has_buckets_of_their_own() {
+        let (mut quota, now) = (Quota::new(&[rate("", "", 60, 1)]), Instant::now());
+        assert_eq!(quota.take(Some("a"), "x.y", now), Ok(()));
+        assert!(quota.take(Some("a"), "x.z", now).is_err());
+        assert_eq!(quota.take(Some("b"), "x.y", now), Ok(()));
+        assert_eq!(quota.take(None, "x.y", now), Ok(()));
+        assert!(quota.take(None, "x.y", now).is_err());
+    }
+
+    #[test]
+    fn a_rate_is_about_its_principals_and_tools() {
+        let rates = [rate("a*", "x.*", 60, 1)];
+        let (mut quota, now) = (Quota::new(&rates), Instant::now());
+        assert_eq!(quota.take(Some("al"), "x.y", now), Ok(()));
+        assert!(quota.take(Some("al"), "x.y", now).is_err());
+        for (who, what) in [(Some("bob"), "x.y"), (Some("al"), "z.y"), (None, "x.y")] {
+            assert_eq!([quota.take(who, what, now), quota.take(who, what, now)], [Ok(()); 2]);
+        }
+    }
+
+    #[test]
+    fn of_several_rates_all_or_none_are_used() {
+        let rates = [rate("", "", 60, 2), rate("", "x.*", 6, 1)];
+        let (mut quota, now) = (Quota::new(&rates), Instant::now());
+        assert_eq!(quota.take(None, "x.y", now), Ok(()));
+        assert_eq!(quota.take(None, "x.y", now), Err(seconds(10.0)), "the slower one says when");
+        assert_eq!(quota.take(None, "z.y", now), Ok(()), "the other was not used by the refusal");
+        assert_eq!(quota.take(None, "z.y", now), Err(seconds(1.0)));
+    }
+
+    #[test]
+    fn nothing_a_minute_is_nothing() {
+        let (mut quota, now) = (Quota::new(&[rate("", "x.*", 0, 5)]), Instant::now());
+        assert_eq!(quota.take(None, "x.y", now), Err(NEVER));
+        assert_eq!(quota.take(None, "z.y", now), Ok(()));
+    }
+
+    #[test]
+    fn without_a_burst_one_call_is_possible() {
+        let (mut quota, now) = (Quota::new(&[rate("", "", 60, 0)]), Instant::now());
+        assert_eq!(quota.take(None, "x.y", now), Ok(()));
+        assert_eq!(quota.take(None, "x.y", now), Err(seconds(1.0)));
+    }
+
+    #[test]
+    fn the_number_of_buckets_is_bounded_and_the_busy_ones_stay() {
+        let (mut quota, start) = (Quota::new(&[rate("", "", 1, 3)]), Instant::now());
+        let take = |quota: &mut Quota, who: &str, at| quota.take(Some(who), "x.y", at);
+        for _ in 0..3 {
+            take(&mut quota, "busy", start).unwrap();
+        }
+        for number in 0..3 * MOST {
+            take(&mut quota, &number.to_string(), start).unwrap();
+            assert!(quota.buckets.len() <= MOST);
+        }
+        assert!(take(&mut quota, "busy", start).is_err(), "it is not let off");
+        let later = start + Duration::from_secs(600);
+        for number in 0..=MOST {
+            take(&mut quota, &format!("later {number}"), later).unwrap();
+        }
+        assert!(quota.buckets.keys().all(|(_, who)| who.starts_with("later")), "full ones went");
+    }
+
+    #[test]
+    fn new_rates_do_not_give_back_what_was_used() {
+        let (old, kept) = (rate("", "x.*", 6, 1), rate("", "y.*", 6, 1));
+        let (mut quota, now) = (Quota::new(&[old, kept.clone()]), Instant::now());
+        assert!(!quota.is_empty());
+        quota.take(Some("a"), "x.y", now).unwrap();
+        quota.take(Some("a"), "y.y", now).unwrap();
+        quota.replace(&[kept]);
+        assert!(quota.take(Some("a"), "y.y", now).is_err());
+        assert_eq!(quota.take(Some("a"), "x.y", now), Ok(()), "there is no such rate any more");
+        quota.replace(&[]);
+        assert!(quota.is_empty() && quota.buckets.is_empty());
+    }
+}

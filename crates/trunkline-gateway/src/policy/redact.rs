@@ -1,0 +1,108 @@
+//! Text that others wrote → the same without secrets.
+//!
+//! Two things become `***`: the values of secrets that the catalog is known to hold, and what looks
+//! like a secret. Linear in the length of the text, whatever is in it.
+
+mod look;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::catalog::plan::{Outward, Plan, Reach};
+
+/// Knows secrets, and leaves them out.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    secrets: Vec<Box<str>>,
+}
+
+impl Redactor {
+    /// Knows these values, if they are long enough to be secrets. A value of several lines is known
+    /// line by line, `Bearer x` also as `x`; and all of them also as JSON and URLs spell them.
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut secrets = Vec::new();
+        for line in values.into_iter().flat_map(str::lines).map(str::trim) {
+            let last = line.rsplit(char::is_whitespace).next().unwrap_or(line);
+            for value in [line, last] {
+                let json = serde_json::Value::from(value).to_string();
+                let forms = [value.to_owned(), json.trim_matches('"').to_owned(), percent(value)];
+                secrets.extend(forms.into_iter().filter(|it| it.len() >= SHORTEST).map(Box::from));
+            }
+        }
+        secrets.sort_unstable();
+        secrets.dedup();
+        Self { secrets }
+    }
+
+    /// Knows whatever in the plan may be a secret: variables, headers, tokens.
+    pub fn of(plan: &Plan) -> Self {
+        let mut values: Vec<&str> = Vec::new();
+        for server in plan.servers.values() {
+            match &server.reach {
+                Reach::Stdio { env, .. } => values.extend(env.iter().map(|(_, it)| it.as_str())),
+                Reach::Http { headers, auth, .. } => {
+                    values.extend(headers.iter().map(|(_, it)| it.as_str()));
+                    if let Outward::ClientCredentials { client_secret, .. } = auth {
+                        values.push(client_secret);
+                    }
+                }
+            }
+        }
+        let gateway = &plan.gateway;
+        values.extend(gateway.auth.tokens.iter().map(|it| it.token.as_str()));
+        values.extend(gateway.admin.token.as_deref());
+        let plugins = gateway.plugins.iter().flat_map(|it| &it.env);
+        values.extend(plugins.map(|(_, it)| it.as_str()));
+        Self::new(values)
+    }
+
+    /// The text without secrets.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for secret in &self.secrets {
+            found.extend(text.match_indices(&**secret).map(|(at, it)| at..at + it.len()));
+        }
+        look::find(text, &mut found);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        found.sort_unstable_by_key(|it| it.start);
+        let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+        for range in found {
+            if range.start >= done {
+                out.push_str(&text[done..range.start]);
+                out.push_str(MASK);
+            }
+            done = done.max(range.end);
+        }
+        out.push_str(&text[done..]);
+        Cow::Owned(out)
+    }
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} secrets)", self.secrets.len())
+    }
+}
+
+/// As URLs spell it.
+fn percent(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// What stands for a secret.
+const MASK: &str = "***";
+/// Shorter values are words like `true` and `8080`, not secrets.
+const SHORTEST: usize = 6;
+
+#[cfg(test)]
+mod tests;

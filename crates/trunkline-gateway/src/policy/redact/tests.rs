@@ -1,0 +1,139 @@
+use super::*;
+
+fn looks(text: &str) -> String {
+    Redactor::default().redact(text).into_owned()
+}
+
+#[test]
+fn known_secrets_go_wherever_they_stand() {
+    let redactor = Redactor::new(["hunter2", "Bearer abc-def-1", "short", "a b\"c\\d!"]);
+    for (text, expected) in [
+        ("login with hunter2 failed", "login with *** failed"),
+        ("xhunter2x hunter2", "x***x ***"),
+        ("key abc-def-1?", "key ***?"),
+        ("it was short", "it was short"),
+        ("got a b\"c\\d!", "got ***"),
+        (r#"got "a b\"c\\d!""#, r#"got "***""#),
+        ("GET /?q=a%20b%22c%5Cd%21", "GET /?q=***"),
+        ("nothing here", "nothing here"),
+    ] {
+        assert_eq!(redactor.redact(text), expected);
+    }
+    assert!(matches!(redactor.redact("nothing here"), Cow::Borrowed(_)));
+}
+
+#[test]
+fn a_secret_of_several_lines_is_known_line_by_line() {
+    let redactor = Redactor::new(["first line\nsecond line\n"]);
+    assert_eq!(redactor.redact("read: second line"), "read: ***");
+}
+
+#[test]
+fn overlapping_secrets_leave_nothing_between_them() {
+    let redactor = Redactor::new(["abcdef", "defghi", "abcdefghijkl"]);
+    assert_eq!(redactor.redact("<abcdefghi>"), "<***>");
+    assert_eq!(redactor.redact("<abcdefghijkl>"), "<***>");
+}
+
+#[test]
+fn the_secrets_of_a_plan_are_known() {
+    use crate::catalog::plan::{AdminPlan, GatewayPlan, Inward, TokenPlan};
+    let mut plan = Plan { gateway: gateway(), ..Plan::default() };
+    plan.gateway = GatewayPlan {
+        auth: Inward {
+            tokens: vec![TokenPlan {
+                name: "alice".into(),
+                token: "opensesame".into(),
+                tags: vec![],
+            }],
+            ..Inward::default()
+        },
+        admin: AdminPlan { token: Some("xyzzy-plugh".into()), ..AdminPlan::default() },
+        ..plan.gateway
+    };
+    let redactor = Redactor::of(&plan);
+    assert_eq!(redactor.redact("opensesame, alice, xyzzy-plugh"), "***, alice, ***");
+    assert_eq!(format!("{redactor:?}"), "Redactor(2 secrets)", "none is shown");
+}
+
+fn gateway() -> crate::catalog::plan::GatewayPlan {
+    crate::catalog::plan::GatewayPlan::default()
+}
+
+#[test]
+fn what_looks_like_a_token_goes() {
+    for (text, expected) in [
+        ("Authorization: Bearer abc.def-ghi", "Authorization: ***"),
+        ("sent Bearer abcdefgh twice", "sent Bearer *** twice"),
+        ("sent 'bearer  abcdefgh'", "sent 'bearer  ***'"),
+        ("Basic dXNlcjpwYXNz", "Basic ***"),
+        ("key sk-abc123def456 is bad", "key *** is bad"),
+        ("use ghp_0123456789abcdef", "use ***"),
+        ("AKIAIOSFODNN7EXAMPLE denied", "*** denied"),
+        ("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.", "***"),
+        ("xoxb-123456-abcdef", "***"),
+        ("postgres://bob:pw@db.example/x", "postgres://***@db.example/x"),
+        ("https://token@host:1/p?q=1", "https://***@host:1/p?q=1"),
+        ("digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "digest ***"),
+        ("key 9f86d081884c7d659a2feaa0c55ad015", "key ***"),
+        ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "***"),
+        ("got MIIBVgIBADANBgkqhkiG9w0BAQEFAASCAUAwggE8AgEA==", "got ***"),
+    ] {
+        assert_eq!(looks(text), expected);
+    }
+}
+
+#[test]
+fn the_values_of_secret_names_go() {
+    for (text, expected) in [
+        ("password=x", "password=***"),
+        ("DB_PASSWORD = hunter2, host=h", "DB_PASSWORD = ***, host=h"),
+        ("?api_key=a&user=b", "?api_key=***&user=b"),
+        (r#"{"client_secret": "s", "a": 1}"#, r#"{"client_secret": "***", "a": 1}"#),
+        (r#"{\"token\":\"s3\"}"#, r#"{\"token\":\"***"}"#),
+        ("token: abc123def", "token: ***"),
+        ("token: 'expired'", "token: '***'"),
+        ("X-Api-Key: 8f14e45f", "X-Api-Key: ***"),
+        ("Cookie: a=b; c=d\nnext: line", "Cookie: ***\nnext: line"),
+        ("set-cookie: sid=1", "set-cookie: ***"),
+        ("secret => \"a b\"", "secret => \"***\""),
+        ("pwd:x", "pwd:***"),
+        ("password=***", "password=***"),
+    ] {
+        assert_eq!(looks(text), expected);
+    }
+}
+
+#[test]
+fn what_helps_to_find_the_fault_stays() {
+    for text in [
+        "Unexpected token: } at position 3",
+        "Invalid token: expired",
+        "the password is wrong",
+        "Error: Cannot find module '/usr/lib/node_modules/@modelcontextprotocol/server/dist/index.js'",
+        "at Object.<anonymous> (/home/user/projects/some-long-project-name/src/components/Main.tsx:10:5)",
+        "File \"/usr/lib/python3.11/site-packages/mcp/server/v2/session.py\", line 12, in run",
+        "node-v20.11.1-linux-x64-glibc-217-build-from-source",
+        "session 123e4567-e89b-12d3-a456-426614174000 ended",
+        "listening on http://127.0.0.1:3000/mcp",
+        "mail to a@b.example",
+        "org/springframework/aop/framework/AbstractSingletonProxyFactoryBean",
+        "task-list sk-learn ghp_",
+        "exited with code 1",
+        "KeyError: 'name'",
+        "",
+    ] {
+        assert_eq!(looks(text), text);
+    }
+}
+
+#[test]
+fn any_text_is_read_in_time_that_grows_with_its_length() {
+    let redactor = Redactor::new(["aaaaaaab"]);
+    for piece in ["a", "token=", "token:", "://", "://@", "Bearer ", "=", ":", "'", "é", "\u{1b}"]
+    {
+        let text = piece.repeat((1 << 20) / piece.len());
+        // Anything that looks back over and over would not come to an end here.
+        assert!(redactor.redact(&text).len() <= 3 * text.len(), "{piece}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Who, where and what → allow, deny or ask.
+//!
+//! The first rule that fits decides; if none fits, the call is allowed. A rule fits if each of its
+//! three lists is empty or holds something that fits. What is called is named as
+//! [`What::on`](super::What::on) does: a tool is `server.tool`, reading a resource is
+//! `server.read:URI` and getting a prompt is `server.prompt:NAME`. So `git.*` is everything that
+//! `git` has, and `*.read:file:*` every file of every server. Names are the server's own, whatever
+//! they are shown as.
+
+use crate::catalog::plan::{Effect, Rule};
+
+/// Rules, ready to decide.
+#[derive(Clone, Debug, Default)]
+pub struct Rules(Vec<Ready>);
+
+#[derive(Clone, Debug)]
+struct Ready {
+    principals: Globs,
+    tags: Vec<String>,
+    tools: Globs,
+    effect: Effect,
+}
+
+impl Rules {
+    /// Makes rules ready, in their order.
+    pub fn new(rules: &[Rule]) -> Self {
+        let ready = rules.iter().map(|rule| Ready {
+            principals: Globs::new(&rule.principals),
+            tags: rule.tags.iter().map(|it| it.to_lowercase()).collect(),
+            tools: Globs::new(&rule.tools),
+            effect: rule.effect,
+        });
+        Self(ready.collect())
+    }
+
+    /// Whether everything is allowed to everybody.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Decides about `name` on a server with these tags. Somebody who did not say who they are has
+    /// the empty name: `*` is about them too, `a*` is not.
+    pub fn decide(&self, principal: Option<&str>, tags: &[String], name: &str) -> Effect {
+        let fits = |rule: &&Ready| {
+            let tagged = rule.tags.is_empty()
+                || tags.iter().any(|tag| rule.tags.iter().any(|it| it.eq_ignore_ascii_case(tag)));
+            tagged && rule.principals.fits(principal.unwrap_or_default()) && rule.tools.fits(name)
+        };
+        self.0.iter().find(fits).map_or(Effect::Allow, |rule| rule.effect)
+    }
+}
+
+/// Patterns of which one must fit; none at all fit everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Globs(Vec<Glob>);
+
+impl Globs {
+    pub(crate) fn new(patterns: &[String]) -> Self {
+        Self(patterns.iter().map(|it| Glob::new(it)).collect())
+    }
+
+    pub(crate) fn fits(&self, text: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|glob| glob.fits(text))
+    }
+}
+
+/// A pattern in which `*` stands for any text, also none. Nothing else is special.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Glob {
+    /// What stands between the stars: one piece without any star, at least two with one.
+    pieces: Vec<Box<str>>,
+}
+
+impl Glob {
+    /// Makes a pattern ready.
+    pub fn new(pattern: &str) -> Self {
+        Self { pieces: pattern.split('*').map(Box::from).collect() }
+    }
+
+    /// Whether all of `text` fits. Each piece is searched for once, behind the one before, so that
+    /// no text takes longer than in proportion to its length.
+    pub fn fits(&self, text: &str) -> bool {
+        let (first, others) = self.pieces.split_first().expect("`split` gives at least one piece");
+        let Some((last, between)) = others.split_last() else { return **first == *text };
+        let Some(rest) = text.strip_prefix(&**first) else { return false };
+        let Some(mut rest) = rest.strip_suffix(&**last) else { return false };
+        for piece in between {
+            let Some(at) = rest.find(&**piece) else { return false };
+            rest = &rest[at + piece.len()..];
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Effect::{Allow, Ask, Deny};
+
+    fn texts(words: &str) -> Vec<String> {
+        words.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn rules(lines: &[(&str, &str, &str, Effect)]) -> Rules {
+        let rule = |(principals, tags, tools, effect): &(&str, &str, &str, Effect)| Rule {
+            principals: texts(principals),
+            tags: texts(tags),
+            tools: texts(tools),
+            effect: *effect,
+        };
+        Rules::new(&lines.iter().map(rule).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_star_is_any_text_and_nothing_else_is_special() {
+        for (pattern, text, expected) in [
+            ("git.push", "git.push", true),
+            ("git.push", "git.push2", false),
+            ("git.push", "agit.push", false),
+            ("*", "", true),
+            ("*", "anything at all", true),
+            ("", "", true),
+            ("", "a", false),
+            ("git.*", "git.push", true),
+            ("git.*", "github.push", false),
+            ("*.push", "git.push", true),
+            ("*.push", ".push", true),
+            ("*.push", "git.pushed", false),
+            ("a*b", "ab", true),
+            ("a*b", "aXb", true),
+            ("a*a", "a", false),
+            ("ab*ba", "aba", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "acb", false),
+            ("a*b*b", "ab", false),
+            ("a**b", "ab", true),
+            ("*é*", "caféteria", true),
+            ("git.p?sh", "git.push", false),
+            ("git[.]push", "git.push", false),
+            ("GIT.*", "git.push", false),
+            ("files.read:file:///etc/*", "files.read:file:///etc/passwd", true),
+        ] {
+            assert_eq!(Glob::new(pattern).fits(text), expected, "`{pattern}` and `{text}`");
+        }
+    }
+
+    #[test]
+    fn stars_that_fit_in_many_ways_are_tried_once() {
+        let pattern = "*a".repeat(5_000) + "*b";
+        let text = "a".repeat(1 << 20);
+        // Trying every way would take longer than there is time.
+        assert!(!Glob::new(&pattern).fits(&text));
+        assert!(Glob::new(&pattern).fits(&(text + "b")));
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let rules = rules(&[
+            ("root", "", "", Allow),
+            ("", "", "git.push* db.drop", Deny),
+            ("", "", "git.*", Ask),
+            ("", "", "git.status", Deny),
+        ]);
+        assert_eq!(rules.decide(Some("root"), &[], "git.push_force"), Allow);
+        assert_eq!(rules.decide(Some("alice"), &[], "git.push_force"), Deny);
+        assert_eq!(rules.decide(None, &[], "db.drop"), Deny);
+        assert_eq!(rules.decide(Some("alice"), &[], "git.status"), Ask, "the later rule is late");
+        assert_eq!(rules.decide(Some("alice"), &[], "time.now"), Allow, "nothing fits");
+    }
+
+    #[test]
+    fn without_rules_everything_is_allowed() {
+        assert!(Rules::new(&[]).is_empty());
+        assert_eq!(Rules::new(&[]).decide(None, &[], "a.b"), Allow);
+    }
+
+    #[test]
+    fn every_list_of_a_rule_must_fit() {
+        let rules = rules(&[("a* bob", "Prod live", "db.*", Deny)]);
+        let tags = |words| texts(words);
+        assert_eq!(rules.decide(Some("alice"), &tags("eu prod"), "db.read"), Deny);
+        assert_eq!(rules.decide(Some("bob"), &tags("live"), "db.read"), Deny);
+        assert_eq!(rules.decide(Some("carol"), &tags("prod"), "db.read"), Allow, "another person");
+        assert_eq!(rules.decide(Some("alice"), &tags("test"), "db.read"), Allow, "another tag");
+        assert_eq!(rules.decide(Some("alice"), &tags(""), "db.read"), Allow, "no tag");
+        assert_eq!(rules.decide(Some("alice"), &tags("prod"), "git.read"), Allow, "another tool");
+    }
+
+    #[test]
+    fn nobody_is_among_everybody_but_has_no_name() {
+        let rules = rules(&[("a*", "", "x.*", Allow), ("*", "", "x.*", Deny)]);
+        assert_eq!(rules.decide(Some("alice"), &[], "x.y"), Allow);
+        assert_eq!(rules.decide(None, &[], "x.y"), Deny);
+    }
+
+    #[test]
+    fn resources_and_prompts_go_by_the_same_rules() {
+        use crate::policy::What;
+        let rules =
+            rules(&[("", "", "files.read:file:///etc/*", Deny), ("", "", "*.prompt:*", Ask)]);
+        let decide = |what: What| rules.decide(None, &[], &what.on("files"));
+        assert_eq!(decide(What::Resource("file:///etc/passwd")), Deny);
+        assert_eq!(decide(What::Resource("file:///home/a")), Allow);
+        assert_eq!(decide(What::Prompt("review")), Ask);
+        assert_eq!(decide(What::Tool("write")), Allow);
+    }
+}

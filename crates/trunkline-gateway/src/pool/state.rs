@@ -1,0 +1,544 @@
+//! Wants, news of instances and the time → what to do. No clock, no lock, no task.
+//!
+//! Every input is a method that takes `now`, the time since the pool was made. What is to be done is
+//! then in [`State::actions`], and [`State::alarm`] says when [`State::tick`] wants to be called.
+
+mod place;
+mod slot;
+mod time;
+mod trouble;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::catalog::plan::{Activation, ServerPlan, Strategy};
+use crate::failure::Failure;
+use crate::pool::{Cause, Event, Profile, Want, Why};
+
+use place::Place;
+pub(crate) use slot::{Action, Asked, Phase, Planned, Slot, Waiter};
+pub(crate) use trouble::{Trouble, draining};
+
+/// Everything a pool knows. `H` is what an instance is held by, `W` how one who waits is told.
+pub(crate) struct State<H, W> {
+    pub(crate) plan: Arc<ServerPlan>,
+    /// Where the ids of instances come from.
+    numbers: &'static AtomicU64,
+    /// Every process there is, by id.
+    pub(crate) slots: BTreeMap<u64, Slot<H>>,
+    planned: Vec<Planned>,
+    bindings: HashMap<Arc<str>, u64>,
+    /// In the order they came; their tickets ascend.
+    pub(crate) waiters: VecDeque<Waiter<W>>,
+    tickets: u64,
+    turn: u64,
+    /// What the last caller could be asked: the next will be alike.
+    recent: Profile,
+    pub(crate) clients: usize,
+    pub(crate) closing: bool,
+    pub(crate) trouble: Trouble,
+    alarm: Option<Duration>,
+    /// Whether the alarm is earlier than it was when last looked at.
+    pub(crate) rearmed: bool,
+    pub(crate) actions: Vec<Action<H, W>>,
+    pub(crate) starts: BTreeMap<Cause, u64>,
+    pub(crate) stops: BTreeMap<Why, u64>,
+    pub(crate) refusals: BTreeMap<&'static str, u64>,
+}
+
+impl<H: Clone, W> State<H, W> {
+    pub(crate) fn new(plan: Arc<ServerPlan>, numbers: &'static AtomicU64, now: Duration) -> Self {
+        let mut state = Self {
+            plan,
+            numbers,
+            slots: BTreeMap::new(),
+            planned: Vec::new(),
+            bindings: HashMap::new(),
+            waiters: VecDeque::new(),
+            tickets: 0,
+            turn: 0,
+            recent: Profile::default(),
+            clients: 0,
+            closing: false,
+            trouble: Trouble::default(),
+            alarm: None,
+            rearmed: false,
+            actions: Vec::new(),
+            starts: BTreeMap::new(),
+            stops: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+        };
+        state.settle(now);
+        state
+    }
+
+    /// Somebody wants an instance. `to` is made only if they have to wait.
+    pub(crate) fn want(&mut self, want: Want, now: Duration, to: impl FnOnce() -> W) -> Asked<H> {
+        if self.closing {
+            return self.turn_away(draining(&self.plan.name));
+        }
+        if want.cause != Cause::List {
+            self.recent = want.profile;
+        }
+        let on = match self.place(&want, now) {
+            Place::Ready(id) => return Asked::Given(id, self.take(id, false)),
+            Place::Refuse(failure) => return self.turn_away(failure),
+            Place::Wait(on) => on,
+        };
+        if want.patience.is_zero() || self.waiters.len() >= MAX_WAITERS {
+            self.expect_less(on);
+            return self.turn_away(if want.patience.is_zero() {
+                trouble::busy(&self.plan.name, on.is_some(), want.patience)
+            } else {
+                trouble::overloaded(&self.plan.name, self.waiters.len())
+            });
+        }
+        self.tickets += 1;
+        let (ticket, deadline) = (self.tickets, now.saturating_add(want.patience));
+        self.waiters.push_back(Waiter { ticket, to: to(), want, since: now, deadline, on });
+        self.arm(deadline);
+        Asked::Waits(ticket)
+    }
+
+    /// Somebody does not wait any more.
+    pub(crate) fn leave(&mut self, ticket: u64, now: Duration) {
+        let Ok(at) = self.waiters.binary_search_by_key(&ticket, |it| it.ticket) else { return };
+        let waiter = self.waiters.remove(at).expect("it was found there");
+        self.expect_less(waiter.on);
+        self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: false });
+        if !self.planned.is_empty() {
+            self.settle(now);
+        }
+    }
+
+    /// A lease on any ready instance that has room.
+    pub(crate) fn running(&mut self) -> Option<(u64, H)> {
+        let bound = self.roomy(|slot| slot.bound.is_none()).or_else(|| self.roomy(|_| true))?;
+        Some((bound, self.take(bound, true)))
+    }
+
+    /// A lease is over. A `quiet` one was not a use: it does not keep the instance from being idle.
+    pub(crate) fn release(&mut self, id: u64, quiet: bool, now: Duration) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.in_flight = slot.in_flight.saturating_sub(1);
+        let idle = slot.in_flight == 0;
+        match &mut slot.phase {
+            Phase::Ready { last, .. } => {
+                if !quiet {
+                    *last = now;
+                }
+                if !self.waiters.is_empty() && !self.closing && self.hand_over(id, now) {
+                    return;
+                }
+            }
+            Phase::Draining { why, .. } if idle => {
+                let why = *why;
+                self.stop(id, why, None, now);
+                return self.settle(now);
+            }
+            _ => return,
+        }
+        if idle {
+            self.rests(id, now);
+        }
+    }
+
+    /// A lease becomes a hold: it keeps the instance, and takes no place in it.
+    pub(crate) fn hold(&mut self, id: u64) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.held += 1;
+        }
+    }
+
+    /// A hold is over.
+    pub(crate) fn let_go(&mut self, id: u64, now: Duration) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        slot.held = slot.held.saturating_sub(1);
+        if let Phase::Ready { last, .. } = &mut slot.phase {
+            *last = now;
+        }
+        if slot.is_idle() {
+            self.rests(id, now);
+        }
+    }
+
+    /// A start has come to its end.
+    pub(crate) fn started(&mut self, id: u64, result: Result<H, Failure>, now: Duration) {
+        match (result, self.slots.get(&id).is_some_and(Slot::is_starting)) {
+            (Ok(handle), true) => self.came_up(id, handle, now),
+            (Err(failure), true) => self.did_not_start(id, failure, now),
+            // It was aborted a moment too late.
+            (Ok(handle), false) => {
+                let slot = Slot::new(self.recent, Cause::Retry, self.trouble.round, now);
+                let phase = Phase::Stopping { why: Why::Closed, since: now };
+                self.slots.insert(id, Slot { phase, ..slot });
+                self.actions.push(Action::Stop { id, handle });
+            }
+            (Err(_), false) => {}
+        }
+    }
+
+    /// An instance has ended by itself.
+    pub(crate) fn ended(&mut self, id: u64, failure: Failure, now: Duration) {
+        self.fall(id, Why::Ended, Some(failure.to_string()), now);
+    }
+
+    /// A probe has come to its end.
+    pub(crate) fn probed(&mut self, id: u64, result: Result<(), String>, now: Duration) {
+        match result {
+            Err(said) => self.fall(id, Why::Unwell, Some(said), now),
+            Ok(()) => {
+                let next = self.next_probe(now);
+                if let Some(Slot { phase: Phase::Ready { probe, probing, .. }, .. }) =
+                    self.slots.get_mut(&id)
+                {
+                    (*probe, *probing) = (next, false);
+                    next.into_iter().for_each(|next| self.arm(next));
+                }
+            }
+        }
+    }
+
+    /// An instance misbehaved.
+    pub(crate) fn kill(&mut self, id: u64, now: Duration) {
+        self.fall(id, Why::Killed, None, now);
+    }
+
+    /// Whoever an instance was started for is done with it. If nobody else has used it, it goes now.
+    pub(crate) fn done_with(&mut self, id: u64, now: Duration) {
+        let unused = |slot: &Slot<H>| slot.is_idle() && slot.uses <= 1;
+        if self.slots.get(&id).is_some_and(unused) && self.has_surplus() {
+            self.stop(id, Why::Idle, None, now);
+            self.settle(now);
+        }
+    }
+
+    /// The process of an instance that was being stopped is gone.
+    pub(crate) fn stopped(&mut self, id: u64, now: Duration) {
+        let Some(Slot { phase: Phase::Stopping { why, since }, .. }) = self.slots.get(&id) else {
+            return;
+        };
+        let (why, took) = (*why, now.saturating_sub(*since));
+        self.slots.remove(&id);
+        self.tell(Event::Stopped { id, why, took });
+        self.settle(now);
+        self.check_gone();
+    }
+
+    pub(crate) fn client_joined(&mut self, now: Duration) {
+        self.clients += 1;
+        self.slots.values_mut().for_each(|slot| slot.parting = false);
+        self.settle(now);
+    }
+
+    pub(crate) fn client_left(&mut self, now: Duration) {
+        self.clients = self.clients.saturating_sub(1);
+        if self.clients > 0 || self.plan.activation == Activation::AlwaysOn {
+            return;
+        }
+        for id in self.ids() {
+            let slot = self.slots.get_mut(&id).expect("nothing was removed since");
+            slot.parting = true;
+            if slot.is_idle() {
+                self.stop(id, Why::NoClients, None, now);
+            }
+        }
+        self.settle(now);
+    }
+
+    /// A session is over. What it leaves behind is nobody else's business.
+    pub(crate) fn forget(&mut self, key: &str, now: Duration) {
+        let waited_for = self.is_waited_for(key);
+        let Some(&id) = self.bindings.get(key) else { return };
+        let starting = self.slots.get(&id).is_some_and(Slot::is_starting);
+        match (starting, waited_for) {
+            (true, true) => return,
+            // Nobody has used it: it can be anybody's.
+            (true, false) => self.unbind(id),
+            (false, _) => self.retire(id, Why::SessionOver, self.plan.drain, now),
+        }
+        self.settle(now);
+    }
+
+    /// The plan has changed. What was started by the old one stays, unless it is now started,
+    /// reached or shared in another way: then it finishes its calls and goes.
+    pub(crate) fn reconfigure(&mut self, plan: Arc<ServerPlan>, now: Duration) {
+        let old = std::mem::replace(&mut self.plan, plan);
+        self.trouble.forgive();
+        if self.closing {
+            return;
+        }
+        let another = old.strategy != self.plan.strategy
+            || old.reach != self.plan.reach
+            || old.revisions != self.plan.revisions;
+        let probe = self.next_probe(now);
+        for id in self.ids() {
+            let slot = self.slots.get_mut(&id).expect("nothing was removed since");
+            slot.parting &= self.plan.activation == Activation::OnDemand;
+            if let Phase::Ready { probe: at, probing: false, .. } = &mut slot.phase {
+                *at = probe;
+            }
+            if another && slot.is_live() {
+                self.retire(id, Why::Reconfigured, self.plan.drain, now);
+            }
+        }
+        while self.live() > self.max_instances() {
+            let Some(id) = self.longest_idle(|_| true) else { break };
+            self.stop(id, Why::Reconfigured, None, now);
+        }
+        self.settle(now);
+    }
+
+    /// Back-off and suspension are over.
+    pub(crate) fn retry(&mut self, now: Duration) {
+        self.trouble.forgive();
+        self.settle(now);
+    }
+
+    /// Nobody new gets in, calls may go on for `drain`, then everything is stopped.
+    pub(crate) fn close(&mut self, drain: Duration, now: Duration) {
+        self.closing = true;
+        self.planned.clear();
+        for waiter in std::mem::take(&mut self.waiters) {
+            self.refuse(waiter, draining(&self.plan.name), now);
+        }
+        for id in self.ids() {
+            self.retire(id, Why::Closed, drain, now);
+        }
+        self.rearm();
+        self.check_gone();
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.closing && self.slots.is_empty()
+    }
+
+    /// Whether this start is still wanted.
+    pub(crate) fn is_starting(&self, id: u64) -> bool {
+        self.slots.get(&id).is_some_and(Slot::is_starting)
+    }
+
+    /// Whether this instance is still to be looked after.
+    pub(crate) fn is_watched(&self, id: u64) -> bool {
+        self.slots
+            .get(&id)
+            .is_some_and(|it| it.is_ready() || matches!(it.phase, Phase::Draining { .. }))
+    }
+
+    // ── what the inputs share ──
+
+    fn came_up(&mut self, id: u64, handle: H, now: Duration) {
+        let probe = self.next_probe(now);
+        let slot = self.slots.get_mut(&id).expect("the caller has seen it");
+        let (cause, took) = (slot.cause, now.saturating_sub(slot.since));
+        slot.phase =
+            Phase::Ready { handle: handle.clone(), since: now, last: now, probe, probing: false };
+        let key = slot.bound.clone();
+        self.trouble.is_over();
+        self.tell(Event::Started { id, cause, took });
+        self.actions.push(Action::Watch { id, handle });
+        if key.is_some_and(|key| !self.is_waited_for(&key)) {
+            // Whoever it was started for went away without having used it.
+            self.unbind(id);
+        }
+        self.settle(now);
+        if self.slots.get(&id).is_some_and(|slot| slot.in_flight == 0) {
+            self.rests(id, now);
+        }
+    }
+
+    fn did_not_start(&mut self, id: u64, mut failure: Failure, now: Duration) {
+        self.unbind(id);
+        let slot = self.slots.remove(&id).expect("the caller has seen it");
+        let (cause, took) = (slot.cause, now.saturating_sub(slot.since));
+        failure.server.get_or_insert_with(|| self.plan.name.clone());
+        failure.instance.get_or_insert(id);
+        self.tell(Event::StartFailed { id, cause, took, failure: failure.clone() });
+        let alone = !self.slots.values().any(Slot::is_ready);
+        let before = (self.trouble.attempt, self.trouble.suspended);
+        self.trouble.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
+        let attempt = self.trouble.attempt;
+        if before != (attempt, self.trouble.suspended) {
+            match self.trouble.until {
+                Some(until) => {
+                    self.tell(Event::BackingOff { attempt, pause: until.saturating_sub(now) })
+                }
+                None => self.tell(Event::Suspended { attempt }),
+            }
+        }
+        failure.retry_after = self.trouble.until.map(|until| until.saturating_sub(now));
+        for waiter in std::mem::take(&mut self.waiters) {
+            // A server that cannot run twice still serves, one call after the other.
+            if waiter.on == Some(id) && !self.may_hope(&waiter.want, Slot::is_ready) {
+                self.refuse(waiter, failure.clone(), now);
+            } else {
+                self.waiters.push_back(waiter);
+            }
+        }
+        self.settle(now);
+        self.check_gone();
+    }
+
+    /// An instance that came to grief goes at once.
+    fn fall(&mut self, id: u64, why: Why, detail: Option<String>, now: Duration) {
+        let lived = match self.slots.get(&id) {
+            Some(Slot { phase: Phase::Ready { since, .. }, .. }) => now.saturating_sub(*since),
+            Some(Slot { phase: Phase::Draining { .. }, .. }) => Duration::MAX,
+            Some(slot) if slot.is_starting() && why == Why::Killed => Duration::ZERO,
+            _ => return,
+        };
+        if why != Why::Killed {
+            self.trouble.fell(lived, &self.plan.retry, now);
+        }
+        self.stop(id, why, detail, now);
+        self.settle(now);
+        self.check_gone();
+    }
+
+    /// Nobody uses it just now: it goes, or the alarm is set for when it does.
+    fn rests(&mut self, id: u64, now: Duration) {
+        let over = self.live() > self.max_instances();
+        let Some(slot) = self.slots.get(&id) else { return };
+        if slot.is_idle() && (slot.parting || over) {
+            let why = if over { Why::Reconfigured } else { Why::NoClients };
+            self.stop(id, why, None, now);
+            return self.settle(now);
+        }
+        if !self.waiters.is_empty() && slot.is_idle() {
+            // Somebody may want its place for one with another profile.
+            return self.settle(now);
+        }
+        let at = if slot.bound.is_none() {
+            self.goes_when_idle().then(|| slot.last().saturating_add(self.plan.idle))
+        } else {
+            self.plan.session_ttl.map(|ttl| slot.last().saturating_add(ttl))
+        };
+        at.into_iter().for_each(|at| self.arm(at));
+    }
+
+    /// Stops it when its calls are done, or when `drain` is over; at once if there are none.
+    fn retire(&mut self, id: u64, why: Why, drain: Duration, now: Duration) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let until = now.saturating_add(drain);
+        if slot.in_flight == 0 || drain.is_zero() || slot.is_starting() {
+            let why = if slot.in_flight == 0 { why } else { Why::Forced };
+            return self.stop(id, why, None, now);
+        }
+        match &mut slot.phase {
+            Phase::Draining { until: earlier, .. } => *earlier = until.min(*earlier),
+            Phase::Ready { handle, .. } => {
+                let handle = handle.clone();
+                slot.phase = Phase::Draining { handle, why, until };
+                self.unbind(id);
+                self.lost_one();
+            }
+            Phase::Starting { .. } | Phase::Stopping { .. } => return,
+        }
+        self.arm(until);
+    }
+
+    fn stop(&mut self, id: u64, why: Why, detail: Option<String>, now: Duration) {
+        self.unbind(id);
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let was = std::mem::replace(&mut slot.phase, Phase::Stopping { why, since: now });
+        match was {
+            Phase::Starting { .. } => {
+                self.slots.remove(&id);
+                self.actions.push(Action::Abort { id });
+            }
+            Phase::Ready { handle, .. } => {
+                self.actions.push(Action::Stop { id, handle });
+                self.lost_one();
+            }
+            Phase::Draining { handle, .. } => self.actions.push(Action::Stop { id, handle }),
+            Phase::Stopping { .. } => {
+                slot.phase = was;
+                return;
+            }
+        }
+        *self.stops.entry(why).or_default() += 1;
+        self.tell(Event::Stopping { id, why, detail });
+    }
+
+    /// Failures to start one more while others ran say nothing about starting the first.
+    fn lost_one(&mut self) {
+        if !self.trouble.suspended && !self.slots.values().any(Slot::is_ready) {
+            self.trouble.is_over();
+        }
+    }
+
+    fn unbind(&mut self, id: u64) {
+        if let Some(key) = self.slots.get_mut(&id).and_then(|slot| slot.bound.take()) {
+            self.bindings.remove(&key);
+        }
+    }
+
+    fn take(&mut self, id: u64, quiet: bool) -> H {
+        self.turn += 1;
+        let slot = self.slots.get_mut(&id).expect("only what is there is given");
+        slot.in_flight += 1;
+        slot.given = self.turn;
+        slot.uses += u64::from(!quiet);
+        match &slot.phase {
+            Phase::Ready { handle, .. } => handle.clone(),
+            _ => unreachable!("only what is ready is given"),
+        }
+    }
+
+    fn give(&mut self, waiter: Waiter<W>, id: u64, now: Duration) {
+        let handle = self.take(id, false);
+        self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: true });
+        self.actions.push(Action::Give { to: waiter.to, id, handle });
+    }
+
+    fn refuse(&mut self, waiter: Waiter<W>, failure: Failure, now: Duration) {
+        *self.refusals.entry(failure.reason).or_default() += 1;
+        self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: false });
+        self.tell(Event::Refused { reason: failure.reason });
+        self.actions.push(Action::Refuse { to: waiter.to, failure });
+    }
+
+    fn turn_away(&mut self, failure: Failure) -> Asked<H> {
+        *self.refusals.entry(failure.reason).or_default() += 1;
+        self.tell(Event::Refused { reason: failure.reason });
+        Asked::Refused(failure)
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.actions.push(Action::Tell(event));
+    }
+
+    fn check_gone(&mut self) {
+        if self.is_gone() {
+            self.actions.push(Action::Gone);
+        }
+    }
+
+    fn expect_less(&mut self, on: Option<u64>) {
+        let slot = on.and_then(|id| self.slots.get_mut(&id));
+        if let Some(expected) = slot.and_then(Slot::expected) {
+            *expected = expected.saturating_sub(1);
+        }
+    }
+
+    fn is_waited_for(&self, key: &str) -> bool {
+        self.waiters.iter().any(|it| it.want.key.as_deref().unwrap_or_default() == key)
+    }
+
+    fn ids(&self) -> Vec<u64> {
+        self.slots.keys().copied().collect()
+    }
+
+    fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn is_stateful(&self) -> bool {
+        self.plan.strategy == Strategy::Stateful
+    }
+}
+
+/// More callers than that do not wait in one pool.
+pub(crate) const MAX_WAITERS: usize = 1024;

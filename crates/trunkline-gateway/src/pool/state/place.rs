@@ -1,0 +1,321 @@
+//! A want → the instance that serves it, the start it waits for, or a refusal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalog::plan::{Activation, Strategy};
+use crate::failure::Failure;
+use crate::pool::{Cause, Event, Profile, Want, Why};
+
+use super::slot::{Action, Phase, Planned, Slot};
+use super::{State, trouble};
+
+/// Where a want finds its place.
+pub(super) enum Place {
+    /// This one has room.
+    Ready(u64),
+    /// It waits; for this start, if it is for one.
+    Wait(Option<u64>),
+    Refuse(Failure),
+}
+
+impl<H: Clone, W> State<H, W> {
+    /// Finds a place, ordering starts and stops where that takes some.
+    pub(super) fn place(&mut self, want: &Want, now: Duration) -> Place {
+        if self.is_stateful() {
+            return self.place_bound(want, now);
+        }
+        let profile = self.profile(want);
+        if let Some(id) = self.roomy(|slot| slot.profile == profile) {
+            return Place::Ready(id);
+        }
+        if let Some(on) = self.join(|it| it == profile) {
+            return Place::Wait(on);
+        }
+        let may_start = self.may_start(now);
+        if may_start && self.live() < self.max_instances() {
+            return Place::Wait(self.order(profile, None, want.cause, 1, now));
+        }
+        if let Some(id) = self.roomy(|slot| slot.profile.is_within(profile)) {
+            return Place::Ready(id);
+        }
+        if let Some(on) = self.join(|it| it.is_within(profile)) {
+            return Place::Wait(on);
+        }
+        if may_start
+            && self.live() == self.max_instances()
+            && let Some(id) = self.longest_idle(|_| true)
+        {
+            self.stop(id, Why::Profile, None, now);
+            return Place::Wait(self.order(profile, None, want.cause, 1, now));
+        }
+        if self.trouble.holds(now) && !self.may_hope(want, Slot::is_live) {
+            return Place::Refuse(self.trouble.refusal(&self.plan.name, now));
+        }
+        Place::Wait(None)
+    }
+
+    /// The same on a stateful server: a key has an instance of its own.
+    fn place_bound(&mut self, want: &Want, now: Duration) -> Place {
+        let key = want.key.as_deref().unwrap_or_default();
+        if let Some(&id) = self.bindings.get(key) {
+            return self.place_on(id);
+        }
+        if let Some(planned) = self.planned.iter_mut().find(|it| it.key.as_deref() == Some(key)) {
+            planned.expected += 1;
+            return Place::Wait(None);
+        }
+        if let Some(place) = self.bind(key, |profile| profile == want.profile) {
+            return place;
+        }
+        let may_start = self.may_start(now);
+        if may_start && self.live() < self.max_instances() {
+            return Place::Wait(self.order(want.profile, Some(key.into()), want.cause, 1, now));
+        }
+        if let Some(place) = self.bind(key, |profile| profile.is_within(want.profile)) {
+            return place;
+        }
+        if may_start
+            && self.live() == self.max_instances()
+            && let Some(id) = self.longest_idle(|_| true)
+        {
+            self.stop(id, Why::Profile, None, now);
+            return Place::Wait(self.order(want.profile, Some(key.into()), want.cause, 1, now));
+        }
+        if self.trouble.holds(now) {
+            return Place::Refuse(self.trouble.refusal(&self.plan.name, now));
+        }
+        if self.live() < self.max_instances() {
+            // The one start that shows whether the server runs again is under way.
+            return Place::Wait(None);
+        }
+        Place::Refuse(trouble::sticky_busy(&self.plan.name, self.max_instances()))
+    }
+
+    fn place_on(&mut self, id: u64) -> Place {
+        let max = self.max_concurrent();
+        let slot = self.slots.get_mut(&id).expect("bindings name slots");
+        match &mut slot.phase {
+            Phase::Ready { .. } if slot.in_flight < max => Place::Ready(id),
+            Phase::Starting { expected, .. } => {
+                *expected += 1;
+                Place::Wait(Some(id))
+            }
+            _ => Place::Wait(None),
+        }
+    }
+
+    /// Binds an instance that nobody has used yet.
+    fn bind(&mut self, key: &str, fits: impl Fn(Profile) -> bool) -> Option<Place> {
+        let free = |slot: &Slot<H>| slot.bound.is_none() && fits(slot.profile);
+        let ready = self.slots.iter().find(|(_, slot)| slot.is_ready() && free(slot));
+        let starting = || self.slots.iter().find(|(_, slot)| slot.is_starting() && free(slot));
+        if let Some(id) = ready.or_else(starting).map(|(id, _)| *id) {
+            let key: Arc<str> = key.into();
+            self.slots.get_mut(&id).expect("just found").bound = Some(key.clone());
+            self.bindings.insert(key, id);
+            return Some(self.place_on(id));
+        }
+        let planned = self.planned.iter_mut().find(|it| it.key.is_none() && fits(it.profile))?;
+        planned.key = Some(key.into());
+        planned.expected += 1;
+        Some(Place::Wait(None))
+    }
+
+    /// Finds a place for everybody who waits, and for what must be warm. After anything but a lease
+    /// or a release.
+    pub(super) fn settle(&mut self, now: Duration) {
+        self.planned.clear();
+        if !self.closing {
+            for expected in self.slots.values_mut().filter_map(Slot::expected) {
+                *expected = 0;
+            }
+            for mut waiter in std::mem::take(&mut self.waiters) {
+                match self.place(&waiter.want, now) {
+                    Place::Ready(id) => self.give(waiter, id, now),
+                    Place::Refuse(failure) => self.refuse(waiter, failure, now),
+                    Place::Wait(on) => {
+                        waiter.on = on;
+                        self.waiters.push_back(waiter);
+                    }
+                }
+            }
+            self.warm(now);
+        }
+        self.rearm();
+    }
+
+    /// Gives the room that has come about to whoever waits longest and fits.
+    pub(super) fn hand_over(&mut self, id: u64, now: Duration) -> bool {
+        let Some(slot) = self.slots.get(&id) else { return false };
+        if slot.in_flight >= self.max_concurrent() {
+            return false;
+        }
+        let fits = |waiter: &super::Waiter<W>| {
+            if self.is_stateful() {
+                return slot.bound.as_deref()
+                    == Some(waiter.want.key.as_deref().unwrap_or_default());
+            }
+            let profile = self.profile(&waiter.want);
+            slot.profile == profile || waiter.on.is_none() && slot.profile.is_within(profile)
+        };
+        let Some(at) = self.waiters.iter().position(fits) else { return false };
+        let waiter = self.waiters.remove(at).expect("it was found there");
+        self.expect_less(waiter.on);
+        self.give(waiter, id, now);
+        true
+    }
+
+    /// Starts what must be ready without anybody calling.
+    fn warm(&mut self, now: Duration) {
+        if self.trouble.refill.is_some_and(|at| now < at) {
+            return;
+        }
+        for _ in 0..self.short() {
+            if !self.may_start(now) {
+                return;
+            }
+            let always = self.plan.activation == Activation::AlwaysOn;
+            let cause = if always { Cause::AlwaysOn } else { Cause::Warm };
+            let profile = self.opened_with(self.recent);
+            self.order(profile, None, cause, 0, now);
+        }
+    }
+
+    /// How many instances are missing.
+    pub(super) fn short(&self) -> usize {
+        if self.closing {
+            return 0;
+        }
+        let (warm, least) = self.targets();
+        let live = self.live();
+        let free = if self.is_stateful() {
+            let bound = self.slots.values().filter(|it| it.is_live() && it.bound.is_some()).count();
+            live - bound - self.planned.iter().filter(|it| it.key.is_some()).count()
+        } else {
+            live
+        };
+        let missing = warm.saturating_sub(free).max(least.saturating_sub(live));
+        missing.min(self.max_instances().saturating_sub(live))
+    }
+
+    /// Whether one of those that are ready and idle could be missed.
+    pub(super) fn has_surplus(&self) -> bool {
+        let (warm, least) = self.targets();
+        let ready = self.slots.values().filter(|it| it.is_ready());
+        let free = ready.clone().filter(|it| it.bound.is_none()).count();
+        free > warm && ready.count() > least
+    }
+
+    /// How many must be free for new callers, and how many there must be at all.
+    fn targets(&self) -> (usize, usize) {
+        let always = self.plan.activation == Activation::AlwaysOn;
+        let warm = if always || self.clients > 0 { self.plan.min_ready } else { 0 };
+        (warm, usize::from(always))
+    }
+
+    /// Orders a start; its id, if its process does not have to wait for another to go.
+    fn order(
+        &mut self,
+        profile: Profile,
+        key: Option<Arc<str>>,
+        cause: Cause,
+        expected: usize,
+        now: Duration,
+    ) -> Option<u64> {
+        if self.slots.len() >= self.max_instances() {
+            self.planned.push(Planned { profile, key, expected });
+            return None;
+        }
+        let id = self.number();
+        let deadline = now.saturating_add(self.plan.timeouts.start).saturating_add(START_GRACE);
+        let mut slot = Slot::new(profile, cause, self.trouble.round, now);
+        slot.phase = Phase::Starting { deadline, expected };
+        if let Some(key) = key {
+            self.bindings.insert(key.clone(), id);
+            slot.bound = Some(key);
+        }
+        self.slots.insert(id, slot);
+        *self.starts.entry(cause).or_default() += 1;
+        self.tell(Event::Starting { id, cause });
+        self.actions.push(Action::Start { id, profile });
+        self.arm(deadline);
+        Some(id)
+    }
+
+    /// A start under way, or to come, that still has places: `Some(None)` for one to come.
+    fn join(&mut self, fits: impl Fn(Profile) -> bool) -> Option<Option<u64>> {
+        let max = self.max_concurrent();
+        for (id, slot) in &mut self.slots {
+            if fits(slot.profile)
+                && let Some(expected) = slot.expected()
+                && *expected < max
+            {
+                *expected += 1;
+                return Some(Some(*id));
+            }
+        }
+        let planned = self.planned.iter_mut().find(|it| fits(it.profile) && it.expected < max)?;
+        planned.expected += 1;
+        Some(None)
+    }
+
+    /// The least loaded that has room; of several, the one whose turn it is.
+    pub(super) fn roomy(&self, fits: impl Fn(&Slot<H>) -> bool) -> Option<u64> {
+        let max = self.max_concurrent();
+        self.slots
+            .iter()
+            .filter(|(_, slot)| slot.in_flight < max && slot.is_ready() && fits(slot))
+            .min_by_key(|(_, slot)| (slot.in_flight, slot.given))
+            .map(|(id, _)| *id)
+    }
+
+    pub(super) fn longest_idle(&self, which: impl Fn(&Slot<H>) -> bool) -> Option<u64> {
+        self.slots
+            .iter()
+            .filter(|(_, slot)| slot.is_idle() && which(slot))
+            .min_by_key(|(_, slot)| slot.last())
+            .map(|(id, _)| *id)
+    }
+
+    /// Whether one of these instances could serve this in time.
+    pub(super) fn may_hope(&self, want: &Want, of: impl Fn(&Slot<H>) -> bool) -> bool {
+        if self.is_stateful() {
+            return false;
+        }
+        let profile = self.profile(want);
+        self.slots.values().any(|slot| of(slot) && slot.profile.is_within(profile))
+    }
+
+    fn may_start(&self, now: Duration) -> bool {
+        // After a failure one start shows whether it works again.
+        let proven = self.trouble.attempt == 0
+            || self.planned.is_empty() && !self.slots.values().any(Slot::is_starting);
+        !self.closing && !self.trouble.holds(now) && proven
+    }
+
+    /// Instances that serve or are going to.
+    pub(super) fn live(&self) -> usize {
+        self.slots.values().filter(|slot| slot.is_live()).count() + self.planned.len()
+    }
+
+    fn profile(&self, want: &Want) -> Profile {
+        self.opened_with(want.profile)
+    }
+
+    fn opened_with(&self, profile: Profile) -> Profile {
+        if self.plan.strategy == Strategy::Singleton { Profile::ALL } else { profile }
+    }
+
+    pub(super) fn max_instances(&self) -> usize {
+        if self.plan.strategy == Strategy::Singleton { 1 } else { self.plan.max_instances.max(1) }
+    }
+
+    pub(super) fn max_concurrent(&self) -> usize {
+        self.plan.max_concurrent.max(1)
+    }
+}
+
+/// The backend watches over `timeouts.start` itself and knows better what was wrong; this much
+/// later nobody believes it any more.
+const START_GRACE: Duration = Duration::from_secs(2);

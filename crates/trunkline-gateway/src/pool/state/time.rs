@@ -1,0 +1,143 @@
+//! The time → who has waited too long, what is idle, what is to be probed.
+
+use std::time::Duration;
+
+use crate::catalog::plan::Strategy;
+use crate::pool::Why;
+
+use super::slot::{Action, Phase, Slot};
+use super::{State, trouble};
+
+impl<H: Clone, W> State<H, W> {
+    /// When `tick` is to be called next.
+    pub(crate) fn alarm(&self) -> Option<Duration> {
+        self.alarm
+    }
+
+    /// Time has passed. May come too early or too often.
+    pub(crate) fn tick(&mut self, now: Duration) {
+        let mut changed = self.lose_patience(now);
+        for id in self.ids() {
+            changed |= self.look_at(id, now);
+        }
+        while self.goes_when_idle()
+            && self.has_surplus()
+            && let Some(id) =
+                self.longest_idle(|slot| slot.last().saturating_add(self.plan.idle) <= now)
+        {
+            self.stop(id, Why::Idle, None, now);
+            changed = true;
+        }
+        for due in [&mut self.trouble.until, &mut self.trouble.refill] {
+            changed |= due.take_if(|at| *at <= now).is_some();
+        }
+        if changed {
+            self.settle(now);
+        } else {
+            self.rearm();
+        }
+    }
+
+    /// Sees to it that `tick` is called no later than this.
+    pub(super) fn arm(&mut self, at: Duration) {
+        if self.alarm.is_none_or(|alarm| at < alarm) {
+            self.alarm = Some(at);
+            self.rearmed = true;
+        }
+    }
+
+    /// Finds out anew when `tick` is to be called.
+    pub(super) fn rearm(&mut self) {
+        let before = self.alarm.take();
+        self.alarm = self.next();
+        self.rearmed |= match (self.alarm, before) {
+            (Some(alarm), Some(before)) => alarm < before,
+            (alarm, _) => alarm.is_some(),
+        };
+    }
+
+    /// Whether instances go when nobody uses them.
+    pub(super) fn goes_when_idle(&self) -> bool {
+        matches!(self.plan.strategy, Strategy::Stateless | Strategy::Stateful)
+    }
+
+    pub(super) fn next_probe(&self, now: Duration) -> Option<Duration> {
+        let every = self.plan.probe.every;
+        (!every.is_zero()).then(|| now.saturating_add(every))
+    }
+
+    fn lose_patience(&mut self, now: Duration) -> bool {
+        if self.waiters.iter().all(|it| it.deadline > now) {
+            return false;
+        }
+        for waiter in std::mem::take(&mut self.waiters) {
+            if waiter.deadline > now {
+                self.waiters.push_back(waiter);
+                continue;
+            }
+            self.expect_less(waiter.on);
+            let patience = waiter.want.patience;
+            let failure = trouble::busy(&self.plan.name, waiter.on.is_some(), patience);
+            self.refuse(waiter, failure, now);
+        }
+        !self.planned.is_empty()
+    }
+
+    fn look_at(&mut self, id: u64, now: Duration) -> bool {
+        let expired = self.has_expired(id, now);
+        let Some(slot) = self.slots.get_mut(&id) else { return false };
+        match &mut slot.phase {
+            Phase::Starting { deadline, .. } if *deadline <= now => {
+                let limit = now.saturating_sub(slot.since);
+                self.actions.push(Action::Abort { id });
+                let failure = trouble::start_timeout(&self.plan.name, id, limit);
+                self.did_not_start(id, failure, now);
+                true
+            }
+            Phase::Draining { until, .. } if *until <= now => {
+                self.stop(id, Why::Forced, None, now);
+                true
+            }
+            Phase::Ready { .. } if expired => {
+                self.stop(id, Why::SessionOver, None, now);
+                true
+            }
+            Phase::Ready { handle, probe, probing, .. } => {
+                if probe.take_if(|at| *at <= now).is_some() {
+                    *probing = true;
+                    let (handle, timeout) = (handle.clone(), self.plan.probe.timeout);
+                    self.actions.push(Action::Probe { id, handle, timeout });
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+
+    fn has_expired(&self, id: u64, now: Duration) -> bool {
+        let idle = self.slots.get(&id).filter(|slot| slot.in_flight == 0);
+        idle.and_then(|slot| self.expiry(slot)).is_some_and(|at| at <= now)
+    }
+
+    fn expiry(&self, slot: &Slot<H>) -> Option<Duration> {
+        let ttl = self.plan.session_ttl.filter(|_| slot.bound.is_some())?;
+        Some(slot.last().saturating_add(ttl))
+    }
+
+    fn next(&self) -> Option<Duration> {
+        let surplus = self.goes_when_idle() && self.has_surplus();
+        let waiters = self.waiters.iter().map(|it| it.deadline).min();
+        let refill = self.trouble.refill.filter(|_| self.short() > 0);
+        let slots = self.slots.values().filter_map(|slot| match &slot.phase {
+            Phase::Starting { deadline, .. } => Some(*deadline),
+            Phase::Draining { until, .. } => Some(*until),
+            Phase::Stopping { .. } => None,
+            Phase::Ready { last, probe, .. } => {
+                let idle = (surplus && slot.is_idle()).then(|| last.saturating_add(self.plan.idle));
+                let expiry = self.expiry(slot).filter(|_| slot.in_flight == 0);
+                [*probe, idle, expiry].into_iter().flatten().min()
+            }
+        });
+        waiters.into_iter().chain(slots).chain(self.trouble.until).chain(refill).min()
+    }
+}

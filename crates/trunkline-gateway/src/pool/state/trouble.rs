@@ -1,0 +1,178 @@
+//! Failed starts → when the next may be tried; and how callers are told no.
+
+use std::time::Duration;
+
+use crate::catalog::plan::Retry;
+use crate::failure::{Failure, Stage};
+
+/// What is known of starts that failed.
+#[derive(Default)]
+pub(crate) struct Trouble {
+    /// How many have failed in a row.
+    pub(crate) attempt: u32,
+    /// Nothing is started before.
+    pub(crate) until: Option<Duration>,
+    /// Nothing is started until somebody says so.
+    pub(crate) suspended: bool,
+    /// What the last one failed with.
+    pub(crate) last: Option<Failure>,
+    /// Counts the attempts, for ever.
+    pub(crate) round: u64,
+    /// Instances that came up and soon went by themselves, in a row.
+    falls: u32,
+    /// Before this no instance is started that nobody waits for.
+    pub(crate) refill: Option<Duration>,
+}
+
+impl Trouble {
+    /// Whether a start must not even be tried now.
+    pub(crate) fn holds(&self, now: Duration) -> bool {
+        self.suspended || self.until.is_some_and(|until| now < until)
+    }
+
+    /// A start that was ordered in this round has failed. `alone` if no other instance is there: only then
+    /// the server is believed not to run at all, and suspended in the end.
+    pub(crate) fn failed(
+        &mut self,
+        failure: Failure,
+        round: u64,
+        alone: bool,
+        retry: &Retry,
+        now: Duration,
+    ) {
+        // Several starts at a time that fail together are one attempt.
+        let same = round != self.round;
+        let fatal = matches!(failure.reason, "not_found" | "not_executable");
+        self.last = Some(failure);
+        if !same {
+            self.round += 1;
+            self.attempt = self.attempt.saturating_add(1);
+        }
+        if alone && (fatal || self.attempt >= retry.tries.max(1)) {
+            self.suspended = true;
+            self.until = None;
+        } else if !same && !self.suspended {
+            self.until = Some(now + doubled(retry, self.attempt.saturating_sub(1)));
+        }
+    }
+
+    /// A start has succeeded, or it is known otherwise that the server runs.
+    pub(crate) fn is_over(&mut self) {
+        self.attempt = 0;
+        self.until = None;
+        self.suspended = false;
+    }
+
+    /// Everything may be tried again at once.
+    pub(crate) fn forgive(&mut self) {
+        self.is_over();
+        self.falls = 0;
+        self.refill = None;
+    }
+
+    /// An instance went by itself after `lived`. The first time it is replaced at once; one that
+    /// falls again and again is replaced ever more slowly, unless somebody calls.
+    pub(crate) fn fell(&mut self, lived: Duration, retry: &Retry, now: Duration) {
+        self.falls = if lived < STEADY { self.falls.saturating_add(1) } else { 1 };
+        self.refill = (self.falls > 1).then(|| now + doubled(retry, self.falls - 2));
+    }
+
+    /// What a caller is told while nothing is started.
+    pub(crate) fn refusal(&self, server: &str, now: Duration) -> Failure {
+        let mut failure = self
+            .last
+            .clone()
+            .unwrap_or_else(|| Failure::new("spawn_failed", Stage::Spawn, String::new()));
+        let said = std::mem::take(&mut failure.message);
+        failure.instance = None;
+        failure.server = Some(server.to_owned());
+        if self.suspended {
+            failure.reason = "suspended";
+            failure.retry_after = None;
+            failure.message = format!(
+                "`{server}` is suspended: {} start{} in a row failed. {said}",
+                self.attempt,
+                if self.attempt == 1 { "" } else { "s" }
+            );
+            failure.advice =
+                Some(format!("Repair it, then `trunkline retry {server}` or change its entry."));
+        } else {
+            let rest = self.until.unwrap_or(now).saturating_sub(now);
+            failure.reason = "backoff";
+            failure.retry_after = Some(rest);
+            failure.message = format!(
+                "`{server}` did not start and is not tried again for {} s. {said}",
+                rest.as_millis().div_ceil(1000)
+            );
+        }
+        failure.message.truncate(failure.message.trim_end().len());
+        failure
+    }
+}
+
+pub(crate) fn busy(server: &str, starting: bool, patience: Duration) -> Failure {
+    let seconds = patience.as_secs_f32();
+    let message = if starting {
+        format!("`{server}` is still starting after {seconds} s.")
+    } else {
+        format!("Every instance of `{server}` was busy for {seconds} s.")
+    };
+    let mut failure = Failure::new("busy", Stage::Acquire, message)
+        .of(server)
+        .advice("Try again, or raise `maxInstances` or `maxConcurrent`.");
+    failure.retry_after = Some(SOON);
+    failure
+}
+
+pub(crate) fn sticky_busy(server: &str, max: usize) -> Failure {
+    let mut failure = Failure::new(
+        "sticky_busy",
+        Stage::Acquire,
+        format!("All {max} instances of `{server}` belong to other sessions."),
+    )
+    .of(server)
+    .advice("End a session, raise `maxInstances` or lower `sessionTTLSeconds`.");
+    failure.retry_after = Some(SOON);
+    failure
+}
+
+pub(crate) fn overloaded(server: &str, waiters: usize) -> Failure {
+    let mut failure = Failure::new(
+        "overloaded",
+        Stage::Acquire,
+        format!("{waiters} callers wait for `{server}` already."),
+    )
+    .of(server)
+    .advice("Try again, or raise `maxInstances` or `maxConcurrent`.");
+    failure.retry_after = Some(SOON);
+    failure
+}
+
+pub(crate) fn draining(server: &str) -> Failure {
+    Failure::new("draining", Stage::Acquire, format!("`{server}` is being stopped."))
+        .of(server)
+        .advice("It was removed or changed in the catalog, or the gateway is shutting down.")
+}
+
+pub(crate) fn start_timeout(server: &str, id: u64, limit: Duration) -> Failure {
+    let mut failure = Failure::new(
+        "start_timeout",
+        Stage::Handshake,
+        format!("`{server}` was not ready {} s after its start.", limit.as_secs_f32()),
+    )
+    .of(server)
+    .advice("See what it says on stderr, or raise `timeouts.startSeconds`.");
+    failure.instance = Some(id);
+    failure
+}
+
+fn doubled(retry: &Retry, times: u32) -> Duration {
+    let factor = 1u32.checked_shl(times.min(30)).unwrap_or(u32::MAX);
+    retry.base.saturating_mul(factor).min(retry.max)
+}
+
+/// Whoever lived so long did not fall because of how it was started.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// When those who found everything taken may come again.
+const SOON: Duration = Duration::from_secs(1);

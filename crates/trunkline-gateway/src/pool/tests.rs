@@ -1,0 +1,12 @@
+//! The pool as transcripts, as a property, and as tasks.
+
+mod fake;
+mod keeping;
+mod property;
+mod runner;
+mod sharing;
+mod sim;
+mod sticky;
+mod trouble;
+
+use sim::check;

@@ -1,0 +1,136 @@
+//! A backend whose processes are numbers.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::sim::{failed, plan};
+use crate::failure::{Failure, Stage};
+use crate::pool::{Backend, Cause, Pool, Profile, Want, Work};
+
+/// How the next thing goes.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(super) enum How {
+    #[default]
+    Well,
+    Badly,
+    Never,
+    /// Panics in the call that makes the future.
+    PanicsAtOnce,
+    /// Panics in the future.
+    PanicsLater,
+}
+
+#[derive(Default)]
+pub(super) struct Fake {
+    /// How the next starts go; well, when there is nothing here.
+    pub(super) starts: Mutex<VecDeque<How>>,
+    pub(super) probes: Mutex<How>,
+    pub(super) stops: Mutex<How>,
+    /// Starts ever.
+    pub(super) started: AtomicUsize,
+    /// Processes there are.
+    pub(super) alive: Arc<AtomicUsize>,
+}
+
+pub(super) struct Instance {
+    process: Mutex<Option<Process>>,
+    pub(super) crash: Notify,
+    pub(super) users: AtomicUsize,
+}
+
+struct Process(Arc<AtomicUsize>);
+
+impl Fake {
+    pub(super) fn pool(self: &Arc<Self>, settings: &str) -> Arc<Pool<Self>> {
+        Pool::new(plan(settings), self.clone())
+    }
+
+    pub(super) fn alive(&self) -> usize {
+        self.alive.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn started(&self) -> usize {
+        self.started.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn next_starts(&self, how: &[How]) {
+        self.starts.lock().unwrap().extend(how);
+    }
+}
+
+impl Backend for Fake {
+    type Instance = Instance;
+
+    fn start(&self, _id: u64, _profile: Profile) -> Work<Result<Instance, Failure>> {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        let how = self.starts.lock().unwrap().pop_front().unwrap_or_default();
+        assert!(how != How::PanicsAtOnce, "no future for you");
+        self.alive.fetch_add(1, Ordering::SeqCst);
+        let process = Process(self.alive.clone());
+        Box::pin(async move {
+            sleep(TAKES).await;
+            match how {
+                How::Badly => return Err(failed(None)),
+                How::Never => std::future::pending().await,
+                How::PanicsLater => panic!("half way"),
+                How::Well | How::PanicsAtOnce => {}
+            }
+            let process = Mutex::new(Some(process));
+            Ok(Instance { process, crash: Notify::new(), users: AtomicUsize::new(0) })
+        })
+    }
+
+    fn stop(&self, instance: Arc<Instance>) -> Work<()> {
+        let how = *self.stops.lock().unwrap();
+        Box::pin(async move {
+            sleep(TAKES).await;
+            drop(instance.process.lock().unwrap().take());
+            match how {
+                How::Never => std::future::pending().await,
+                How::Well => {}
+                _ => panic!("it does not stop"),
+            }
+        })
+    }
+
+    fn probe(&self, _instance: Arc<Instance>) -> Work<Result<(), String>> {
+        let how = *self.probes.lock().unwrap();
+        Box::pin(async move {
+            match how {
+                How::Well => Ok(()),
+                How::Badly => Err("it feels unwell".to_owned()),
+                How::Never => std::future::pending().await,
+                How::PanicsAtOnce | How::PanicsLater => panic!("what probe?"),
+            }
+        })
+    }
+
+    fn ended(&self, instance: Arc<Instance>) -> Work<Failure> {
+        Box::pin(async move {
+            instance.crash.notified().await;
+            Failure::new("ended", Stage::Call, "It ended by itself.")
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+pub(super) fn call() -> Want {
+    patient(Duration::from_secs(30))
+}
+
+pub(super) fn patient(patience: Duration) -> Want {
+    Want { key: None, profile: Profile(0), cause: Cause::Call, patience }
+}
+
+/// How long a start and a stop take.
+pub(super) const TAKES: Duration = Duration::from_millis(100);

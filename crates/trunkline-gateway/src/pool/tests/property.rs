@@ -1,0 +1,366 @@
+//! Random inputs in random order → what always holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::sim::{failed, numbers, plan};
+use crate::catalog::plan::{ServerPlan, Strategy};
+use crate::failure::{Failure, Stage};
+use crate::pool::state::{Action, Asked, MAX_WAITERS, Phase, State};
+use crate::pool::{Cause, Event, Profile, Want};
+
+#[test]
+fn whatever_happens_limits_hold_and_everybody_is_answered_once() {
+    for seed in 0..1500 {
+        let mut world = World::new(seed);
+        for _ in 0..200 {
+            world.step();
+            world.check();
+        }
+        world.finish();
+    }
+}
+
+/// Everything outside the state, with an account of what it was promised.
+struct World {
+    seed: u64,
+    dice: Dice,
+    state: State<u64, u64>,
+    now: Duration,
+    /// Starts under way, and what they are opened with.
+    starting: BTreeMap<u64, Profile>,
+    /// Instances that are up and were not told to stop.
+    up: BTreeMap<u64, Profile>,
+    stopping: BTreeSet<u64>,
+    probing: BTreeSet<u64>,
+    /// Who waits: ticket by name, and what they want.
+    waiting: BTreeMap<u64, (u64, Want)>,
+    /// Leases: instance, whether quiet.
+    leases: Vec<(u64, bool)>,
+    /// Whose an instance was, on a stateful server.
+    owners: BTreeMap<u64, String>,
+    names: u64,
+    clients: usize,
+    told_gone: bool,
+    waits_told: (u64, u64),
+    waits: u64,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let plan = random_plan(&mut dice);
+        let mut world = Self {
+            seed,
+            state: State::new(plan, numbers(), Duration::ZERO),
+            dice,
+            now: Duration::ZERO,
+            starting: BTreeMap::new(),
+            up: BTreeMap::new(),
+            stopping: BTreeSet::new(),
+            probing: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            leases: vec![],
+            owners: BTreeMap::new(),
+            names: 0,
+            clients: 0,
+            told_gone: false,
+            waits_told: (0, 0),
+            waits: 0,
+        };
+        world.look();
+        world
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        match self.dice.below(100) {
+            0..34 => self.want(),
+            34..52 => {
+                if !self.leases.is_empty() {
+                    let at = self.dice.below(self.leases.len() as u64) as usize;
+                    let (id, quiet) = self.leases.swap_remove(at);
+                    self.state.release(id, quiet, now);
+                }
+            }
+            52..66 => {
+                if let Some(id) = pick(&mut self.dice, self.starting.keys()) {
+                    self.start_ends(id);
+                }
+            }
+            66..72 => {
+                if let Some(id) = pick(&mut self.dice, &self.stopping) {
+                    self.stopping.remove(&id);
+                    self.state.stopped(id, now);
+                }
+            }
+            72..75 => {
+                if let Some(name) = pick(&mut self.dice, self.waiting.keys()) {
+                    let (ticket, _) = self.waiting.remove(&name).expect("picked from there");
+                    self.state.leave(ticket, now);
+                }
+            }
+            75..77 => {
+                if let Some(id) = pick(&mut self.dice, self.up.keys()) {
+                    let failure = Failure::new("ended", Stage::Call, "It ended.");
+                    self.state.ended(id, failure, now);
+                }
+            }
+            77..80 => {
+                if let Some(id) = pick(&mut self.dice, &self.probing) {
+                    self.probing.remove(&id);
+                    let well = self.dice.below(4) > 0;
+                    self.state.probed(id, if well { Ok(()) } else { Err("no".to_owned()) }, now);
+                }
+            }
+            80 => {
+                if let Some(id) = pick(&mut self.dice, self.up.keys()) {
+                    self.state.kill(id, now);
+                }
+            }
+            81 => {
+                if let Some(id) = pick(&mut self.dice, self.up.keys()) {
+                    self.state.done_with(id, now);
+                }
+            }
+            82 => {
+                let key = self.dice.below(4).to_string();
+                self.state.forget(&key, now);
+            }
+            83 => {
+                self.clients += 1;
+                self.state.client_joined(now);
+            }
+            84 => {
+                if self.clients > 0 {
+                    self.clients -= 1;
+                    self.state.client_left(now);
+                }
+            }
+            85 => self.state.retry(now),
+            86 => {
+                let plan = random_plan(&mut self.dice);
+                if plan.strategy != self.state.plan.strategy {
+                    // What runs is on its way out; new ones start afresh.
+                    self.owners.clear();
+                }
+                self.state.reconfigure(plan, now);
+            }
+            87..89 => {
+                if let Some((id, _)) = self.state.running() {
+                    self.given(id, None);
+                }
+            }
+            _ => self.time_passes(),
+        }
+        self.look();
+    }
+
+    fn want(&mut self) {
+        let key = Some(self.dice.below(4).to_string().into_boxed_str());
+        let profile = Profile([0, 1, 3, 4][self.dice.below(4) as usize]);
+        let patience = Duration::from_secs(self.dice.below(40));
+        let want = Want { key, profile, cause: Cause::Call, patience };
+        self.names += 1;
+        let name = self.names;
+        match self.state.want(want.clone(), self.now, || name) {
+            Asked::Given(id, _) => {
+                self.look();
+                self.given(id, Some(&want));
+            }
+            Asked::Refused(failure) => self.refused(&failure),
+            Asked::Waits(ticket) => {
+                self.waits += 1;
+                self.waiting.insert(name, (ticket, want));
+            }
+        }
+    }
+
+    fn start_ends(&mut self, id: u64) {
+        let profile = self.starting.remove(&id).expect("picked from there");
+        if self.dice.below(4) == 0 {
+            let fatal = self.dice.below(10) == 0;
+            self.state.started(id, Err(failed(fatal.then_some("not_found"))), self.now);
+        } else {
+            self.up.insert(id, profile);
+            self.state.started(id, Ok(id), self.now);
+        }
+    }
+
+    fn time_passes(&mut self) {
+        self.now += Duration::from_millis(self.dice.below(8000));
+        while let Some(at) = self.state.alarm().filter(|at| *at <= self.now) {
+            let now = self.now;
+            self.state.tick(now);
+            self.look();
+            let next = self.state.alarm();
+            assert!(next.is_none_or(|next| next > now), "{}: alarm {at:?} stays", self.seed);
+        }
+    }
+
+    /// Takes down what the state wants done, and objects.
+    fn look(&mut self) {
+        let seed = self.seed;
+        for action in std::mem::take(&mut self.state.actions) {
+            match action {
+                Action::Start { id, profile } => {
+                    let singleton = self.state.plan.strategy == Strategy::Singleton;
+                    let max = if singleton { 1 } else { self.state.plan.max_instances };
+                    let there = self.starting.len() + self.up.len() + self.stopping.len();
+                    assert!(there < max, "{seed}: {there} of {max} were there");
+                    self.starting.insert(id, profile);
+                }
+                Action::Abort { id } => {
+                    assert!(self.starting.remove(&id).is_some(), "{seed}: i{id} was not starting");
+                }
+                Action::Watch { id, .. } => assert!(self.up.contains_key(&id), "{seed}"),
+                Action::Stop { id, .. } => {
+                    assert!(self.up.remove(&id).is_some(), "{seed}: i{id} was stopped before");
+                    self.stopping.insert(id);
+                    self.probing.remove(&id);
+                }
+                Action::Probe { id, .. } => {
+                    assert!(self.probing.insert(id), "{seed}: i{id} is being probed");
+                }
+                Action::Give { to, id, .. } => {
+                    let (_, want) = self.waiting.remove(&to).expect("answered once, while waiting");
+                    self.given(id, Some(&want));
+                }
+                Action::Refuse { to, failure } => {
+                    assert!(self.waiting.remove(&to).is_some(), "{seed}: {to} was answered");
+                    self.refused(&failure);
+                }
+                Action::Tell(Event::Waited { served: true, .. }) => self.waits_told.0 += 1,
+                Action::Tell(Event::Waited { served: false, .. }) => self.waits_told.1 += 1,
+                Action::Tell(_) => {}
+                Action::Gone => self.told_gone = true,
+            }
+        }
+    }
+
+    fn given(&mut self, id: u64, want: Option<&Want>) {
+        let seed = self.seed;
+        let plan = &self.state.plan;
+        let profile = self.up.get(&id).unwrap_or_else(|| panic!("{seed}: i{id} is not up"));
+        let in_flight = self.leases.iter().filter(|it| it.0 == id).count();
+        assert!(in_flight < plan.max_concurrent, "{seed}: {in_flight} were in flight in i{id}");
+        if let Some(want) = want {
+            let key = want.key.as_deref().unwrap_or_default();
+            match plan.strategy {
+                Strategy::Stateful => {
+                    let owner = self.owners.entry(id).or_insert_with(|| key.to_owned());
+                    assert_eq!(owner, key, "{seed}: i{id} belongs to another");
+                }
+                Strategy::Singleton => assert_eq!(*profile, Profile::ALL, "{seed}"),
+                _ => assert!(profile.is_within(want.profile), "{seed}: i{id} asks too much"),
+            }
+        }
+        self.leases.push((id, want.is_none()));
+    }
+
+    fn refused(&self, failure: &Failure) {
+        assert_eq!(failure.server.as_deref(), Some("time"), "{}: {failure:?}", self.seed);
+        let again = failure.retry_after.is_some();
+        match failure.reason {
+            "busy" | "sticky_busy" | "overloaded" | "backoff" => assert!(again, "{failure:?}"),
+            "suspended" => assert!(!again && failure.advice.is_some(), "{failure:?}"),
+            "spawn_failed" | "not_found" | "start_timeout" | "draining" => {}
+            other => panic!("{}: `{other}` is no reason", self.seed),
+        }
+    }
+
+    /// What holds between any two inputs.
+    fn check(&self) {
+        let seed = self.seed;
+        let state = &self.state;
+        assert!(state.waiters.len() <= MAX_WAITERS);
+        assert_eq!(state.waiters.len(), self.waiting.len(), "{seed}: somebody waits in vain");
+        let there = self.starting.len() + self.up.len() + self.stopping.len();
+        assert_eq!(state.slots.len(), there, "{seed}: a process is lost");
+        let mut keys = BTreeSet::new();
+        for (id, slot) in &state.slots {
+            let leases = self.leases.iter().filter(|it| it.0 == *id).count();
+            assert_eq!(slot.in_flight, leases, "{seed}: i{id}");
+            if let Some(key) = &slot.bound {
+                assert!(keys.insert(key.clone()), "{seed}: `{key}` has two instances");
+            }
+            if let Phase::Starting { expected, .. } = slot.phase {
+                let count = state.waiters.iter().filter(|it| it.on == Some(*id)).count();
+                assert_eq!(expected, count, "{seed}: i{id} is expected by others");
+            }
+            let Phase::Ready { .. } = slot.phase else { continue };
+            if slot.in_flight >= state.plan.max_concurrent {
+                continue;
+            }
+            for waiter in &state.waiters {
+                let same = match state.plan.strategy {
+                    Strategy::Stateful => slot.bound.as_deref() == waiter.want.key.as_deref(),
+                    Strategy::Singleton => true,
+                    _ => slot.profile == waiter.want.profile,
+                };
+                assert!(!same, "{seed}: i{id} has room for {}", waiter.to);
+            }
+        }
+        let first = state.waiters.iter().map(|it| it.deadline).min();
+        assert!(first.is_none() || state.alarm().is_some_and(|at| Some(at) <= first), "{seed}");
+    }
+
+    /// Closes the pool; nothing is left of anything.
+    fn finish(mut self) {
+        self.state.close(Duration::from_secs(5), self.now);
+        self.look();
+        self.now += Duration::from_secs(5);
+        self.state.tick(self.now);
+        self.look();
+        assert!(self.starting.is_empty() && self.up.is_empty(), "{}", self.seed);
+        for (id, quiet) in std::mem::take(&mut self.leases) {
+            self.state.release(id, quiet, self.now);
+        }
+        for id in std::mem::take(&mut self.stopping) {
+            self.state.stopped(id, self.now);
+        }
+        self.look();
+        assert!(self.waiting.is_empty() && self.state.slots.is_empty(), "{}", self.seed);
+        assert!(self.told_gone && self.state.is_gone(), "{}", self.seed);
+        assert_eq!(self.state.alarm(), None, "{}", self.seed);
+        assert_eq!(self.waits_told.0 + self.waits_told.1, self.waits, "{}", self.seed);
+    }
+}
+
+fn random_plan(dice: &mut Dice) -> Arc<ServerPlan> {
+    let mut one_of = |words: &[&str]| words[dice.below(words.len() as u64) as usize].to_owned();
+    plan(
+        &[
+            one_of(&["stateless", "stateless", "stateful", "stateful", "persistent", "singleton"]),
+            one_of(&["max_concurrent=1", "max_concurrent=2", "max_concurrent=3"]),
+            one_of(&["max_instances=1", "max_instances=2", "max_instances=4"]),
+            one_of(&["min_ready=0", "min_ready=0", "min_ready=1", "min_ready=2"]),
+            one_of(&["", "", "always"]),
+            one_of(&["idle=0s", "idle=5s", "idle=60s"]),
+            one_of(&["ttl=5s", "ttl=60s", "ttl=never"]),
+            one_of(&["probe=0s", "probe=3s"]),
+            one_of(&["base=0s", "base=1s"]),
+            one_of(&["tries=1", "tries=3", "tries=50"]),
+            one_of(&["drain=0s", "drain=10s"]),
+        ]
+        .join(" "),
+    )
+}
+
+fn pick<'a>(dice: &mut Dice, from: impl IntoIterator<Item = &'a u64>) -> Option<u64> {
+    let all: Vec<u64> = from.into_iter().copied().collect();
+    (!all.is_empty()).then(|| all[dice.below(all.len() as u64) as usize])
+}
+
+/// Xorshift: the same seed, the same story.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}

@@ -1,0 +1,224 @@
+//! One server of the catalog: its instances, and what is known of its lists.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use trunkline_proto::CallError;
+use trunkline_transport::voice::Request;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::revision::Era;
+
+use crate::able;
+use crate::catalog::plan::ServerPlan;
+use crate::failure::{Failure, Stage};
+use crate::merge::{Draft, Kind, Lists};
+use crate::policy::redact::Redactor;
+use crate::pool::{Cause, Lease, Pool, Want};
+use crate::upstream::{Instance, Upstream, Watcher};
+
+/// A server.
+pub(crate) struct Server {
+    pub(crate) name: Arc<str>,
+    plan: RwLock<Arc<ServerPlan>>,
+    upstream: Arc<Upstream>,
+    pub(crate) pool: Arc<Pool<Upstream>>,
+    lists: RwLock<Option<Arc<Lists>>>,
+    /// One fetch at a time; whoever comes meanwhile waits for it.
+    fetching: tokio::sync::Mutex<()>,
+    /// Whether a change was told that nobody has fetched yet.
+    stale: AtomicBool,
+    /// When it last failed to say what it offers.
+    failed: Mutex<Option<Instant>>,
+    /// How many clients it has been told of.
+    clients: Mutex<usize>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        plan: Arc<ServerPlan>,
+        lists: Option<Arc<Lists>>,
+        watcher: Weak<dyn Watcher>,
+        redactor: Arc<Redactor>,
+    ) -> Arc<Self> {
+        let upstream = Upstream::new(Arc::clone(&plan), watcher, redactor);
+        let pool = Pool::new(Arc::clone(&plan), Arc::clone(&upstream));
+        Arc::new(Self {
+            name: Arc::from(plan.name.as_str()),
+            plan: RwLock::new(plan),
+            upstream,
+            pool,
+            lists: RwLock::new(lists),
+            fetching: tokio::sync::Mutex::default(),
+            stale: AtomicBool::new(false),
+            failed: Mutex::default(),
+            clients: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn plan(&self) -> Arc<ServerPlan> {
+        Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes another plan that the same processes can serve.
+    pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&plan);
+        self.upstream.reconfigure(Arc::clone(&plan));
+        self.pool.reconfigure(plan);
+    }
+
+    /// What it offers, as far as it is known.
+    pub(crate) fn lists(&self) -> Option<Arc<Lists>> {
+        self.lists.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_lists(&self, lists: Arc<Lists>) {
+        *self.lists.write().unwrap_or_else(PoisonError::into_inner) = Some(lists);
+    }
+
+    /// The era it speaks, once known.
+    pub(crate) fn era(&self) -> Option<Era> {
+        self.lists().map(|it| it.revision.era())
+    }
+
+    /// Notes that it did not say what it offers: for a while nobody waits for that.
+    pub(crate) fn give_up(&self) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Forgets that it did not.
+    pub(crate) fn try_again(&self) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(crate) fn gave_up(&self) -> bool {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.is_some_and(|it| it.elapsed() < PATIENCE)
+    }
+
+    /// Has the pool know how many clients there are.
+    pub(crate) fn has_clients(&self, count: usize) {
+        let mut told = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in *told..count {
+            self.pool.client_joined();
+        }
+        for _ in count..*told {
+            self.pool.client_left();
+        }
+        *told = count;
+    }
+
+    /// What it is asked for by somebody who can be asked as much as `profile` says.
+    pub(crate) fn want(
+        &self,
+        key: Option<Box<str>>,
+        profile: crate::pool::Profile,
+        cause: Cause,
+    ) -> Want {
+        // A server of the new era learns with every request whom it serves.
+        let profile = match self.era() {
+            Some(Era::Stateless) => able::ALL,
+            _ => profile,
+        };
+        Want { key, profile, cause, patience: self.plan().timeouts.acquire }
+    }
+
+    /// Notes that its lists are out of date; true for the first to note it.
+    pub(crate) fn is_first_to_say_stale(&self) -> bool {
+        !self.stale.swap(true, Ordering::AcqRel)
+    }
+
+    /// Fetches what it offers, from an instance that runs or else from one that is started for it.
+    /// Whoever comes while another fetches gets what that one found.
+    pub(crate) async fn fetch(&self, may_start: bool) -> Result<Option<Lists>, Failure> {
+        let before = self.lists();
+        let _turn = self.fetching.lock().await;
+        let is_stale = self.stale.swap(false, Ordering::AcqRel);
+        let now = self.lists();
+        let came_meanwhile = match (&before, &now) {
+            (Some(one), Some(other)) => !Arc::ptr_eq(one, other),
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        if came_meanwhile && !is_stale {
+            return Ok(None);
+        }
+        let (lease, was_started) = match self.pool.running() {
+            Some(lease) => (lease, false),
+            None if may_start => {
+                let key = Some(Box::from(LISTER));
+                (self.pool.lease(self.want(key, able::ALL, Cause::List)).await?, true)
+            }
+            None => return Ok(None),
+        };
+        let found = self.fetch_from(&lease).await;
+        let id = lease.id();
+        drop(lease);
+        if was_started {
+            // It was started for its lists alone.
+            self.pool.forget(LISTER);
+            self.pool.retire(id);
+        }
+        found.map(Some)
+    }
+
+    async fn fetch_from(&self, lease: &Lease<Upstream>) -> Result<Lists, Failure> {
+        let instance = lease.instance();
+        let opened = &instance.opened;
+        let mut draft = Draft::new(
+            opened.revision,
+            opened.info.clone().unwrap_or_default(),
+            opened.capabilities.clone(),
+            opened.instructions.clone(),
+        );
+        for kind in Kind::ALL {
+            match self.fetch_list(instance, &mut draft, kind).await {
+                Ok(()) => {}
+                // Many servers have resources and no templates, and say so with an error.
+                Err(CallError::Peer(_) | CallError::Refused(_)) if kind == Kind::Templates => {}
+                Err(error) => {
+                    let message = format!("`{}` did not say what it offers. {error}", self.name);
+                    let failure = Failure::new("list_failed", Stage::Call, message);
+                    let mut failure = failure.of(&self.name);
+                    failure.instance = Some(instance.id);
+                    failure.stderr = instance.stderr();
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(draft.finish())
+    }
+
+    /// Follows the cursors of a list to its end.
+    async fn fetch_list(
+        &self,
+        instance: &Instance,
+        draft: &mut Draft,
+        kind: Kind,
+    ) -> Result<(), CallError> {
+        let mut cursor: Option<String> = None;
+        while draft.wants(kind) {
+            let mut params = Object::default();
+            if let Some(cursor) = &cursor {
+                params.set("cursor", Json::string(cursor));
+            }
+            let mut request = Request::new(kind.method(), params);
+            request.timing = Some(LIST);
+            let page = instance.call(request).await?;
+            let next = draft.add(kind, &page);
+            match next.map_err(|error| CallError::Invalid(error.to_string()))? {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// By what a stateful server knows us when we ask for its lists.
+const LISTER: &str = "\0lists";
+/// How long nobody waits for the lists of a server that did not give them.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LIST: trunkline_proto::Timing =
+    trunkline_proto::Timing { idle: Duration::from_secs(30), hard: Duration::from_secs(60) };

@@ -1,0 +1,140 @@
+//! What is remembered of a call: for the audit, the metrics and whoever asks what went on.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use trunkline_wire::jsonrpc::{Object, Outcome};
+use trunkline_wire::model::{Tool, meta};
+
+use crate::catalog::plan::ServerPlan;
+use crate::failure::{Failure, Stage};
+use crate::gate::Walk;
+use crate::metrics;
+use crate::policy::audit::{Called, Decision, Entry};
+use crate::policy::canonical;
+
+/// A call while it walks.
+pub(crate) struct Trail {
+    /// Names the call everywhere.
+    pub(crate) id: String,
+    pub(crate) server: Option<Arc<str>>,
+    /// The tool's, prompt's or resource's own name.
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) tool: Option<Arc<Tool>>,
+    pub(crate) instance: Option<u64>,
+    pub(crate) decision: Decision,
+    pub(crate) method: &'static str,
+    pub(crate) principal: Option<String>,
+    pub(crate) client: Option<String>,
+    /// Of the arguments, where there is an audit.
+    pub(crate) digest: Option<String>,
+    pub(crate) began: Instant,
+    /// How long an instance was waited for.
+    pub(crate) waited: Option<Duration>,
+    failed: Option<metrics::Outcome>,
+}
+
+impl Trail {
+    pub(crate) fn new(walk: &Walk) -> Self {
+        let arguments = walk.call.params.get("arguments");
+        let digest = arguments.filter(|_| walk.world.audits()).map(canonical::digest);
+        Self {
+            id: trace_id(walk),
+            server: None,
+            name: None,
+            tool: None,
+            instance: None,
+            decision: Decision::Allowed,
+            method: walk.call.method.name,
+            principal: walk.caller.name.clone(),
+            client: walk.caller.client.clone(),
+            digest,
+            began: walk.began,
+            waited: None,
+            failed: None,
+        }
+    }
+
+    /// It is this.
+    pub(crate) fn is(&mut self, plan: &ServerPlan, name: &Arc<str>) {
+        self.server = Some(Arc::from(plan.name.as_str()));
+        self.name = Some(Arc::clone(name));
+    }
+
+    /// It has an instance.
+    pub(crate) fn leased(&mut self, instance: u64) {
+        self.instance = Some(instance);
+        self.waited.get_or_insert_with(|| self.began.elapsed());
+    }
+
+    /// One word for what it came to.
+    pub(crate) fn outcome(&self, told: &Outcome) -> metrics::Outcome {
+        match told {
+            Ok(result) if result.get().contains(r#""isError":true"#) => metrics::Outcome::ToolError,
+            Ok(result) if result.get().starts_with(ASKED) => metrics::Outcome::Asked,
+            Ok(_) => metrics::Outcome::Ok,
+            Err(_) => self.failed.unwrap_or(metrics::Outcome::Error),
+        }
+    }
+
+    /// Notes a failure of our own.
+    pub(crate) fn failed(&mut self, failure: &Failure) {
+        self.failed = Some(match (failure.stage, failure.reason) {
+            (_, "timeout") => metrics::Outcome::TimedOut,
+            (_, "outcome_unknown") => metrics::Outcome::Unknown,
+            (Stage::Policy | Stage::Route, _) => metrics::Outcome::Refused,
+            (Stage::Acquire | Stage::Spawn | Stage::Handshake, _) => metrics::Outcome::Unavailable,
+            (Stage::Call | Stage::Bridge, _) => metrics::Outcome::Error,
+        });
+    }
+
+    /// Why it was not let through, if it was not.
+    pub(crate) fn rejection(&self) -> Option<&'static str> {
+        match self.decision {
+            Decision::Allowed | Decision::Approved | Decision::Asked => None,
+            Decision::Denied => Some("denied"),
+            Decision::Declined => Some("declined"),
+            Decision::RateLimited => Some("rate_limited"),
+            Decision::HeldBack => Some("held_back"),
+            Decision::Rejected => Some("plugin"),
+        }
+    }
+
+    /// As the audit keeps it.
+    pub(crate) fn entry(&self, outcome: metrics::Outcome) -> Entry {
+        let name = self.name.as_deref().unwrap_or_default().to_owned();
+        Entry {
+            time: SystemTime::now(),
+            trace: self.id.clone(),
+            principal: self.principal.clone(),
+            client: self.client.clone(),
+            server: self.server.as_deref().map(str::to_owned),
+            instance: self.instance,
+            what: match self.method {
+                "prompts/get" => Called::Prompt(name),
+                "resources/read" => Called::Uri(name),
+                _ => Called::Tool(name),
+            },
+            arguments: self.digest.clone(),
+            decision: self.decision,
+            outcome: Cow::Borrowed(outcome.word()),
+            ms: self.began.elapsed().as_millis() as u64,
+        }
+    }
+}
+
+/// The trace that the caller is in, or one of our own.
+fn trace_id(walk: &Walk) -> String {
+    let meta = walk.call.meta.as_ref().filter(|it| it.get().contains(meta::TRACEPARENT));
+    let parent = meta
+        .and_then(|it| Object::parse(it.get()).ok())
+        .and_then(|it| it.get(meta::TRACEPARENT)?.to::<String>().ok());
+    let given = parent.and_then(|it| it.split('-').nth(1).map(str::to_owned));
+    given
+        .filter(|it| it.len() == 32 && it.bytes().all(|it| it.is_ascii_hexdigit()))
+        .unwrap_or_else(|| walk.shared.next_trace())
+}
+
+/// How a result begins that asks for answers.
+const ASKED: &str = r#"{"resultType":"input_required""#;

@@ -1,0 +1,569 @@
+//! A server of the catalog → an open connection to one instance of it: a process with its pipes, or
+//! a session at a URL.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+use trunkline_auth::address::{Guard, Reach as Far};
+use trunkline_auth::client::{ClientAuth, Grant, OAuth};
+use trunkline_auth::credentials::Credentials;
+use trunkline_proto::client::{Config, OpenError, Opened};
+use trunkline_proto::{Call, CallError, Heard, Timing, Utterance};
+use trunkline_transport::auth::{HttpFetch, MemoryVault};
+use trunkline_transport::child::{Child, Command, Exit, Stderr};
+use trunkline_transport::connection::Connection;
+use trunkline_transport::handler::{Answer, Handler};
+use trunkline_transport::http::client::HttpTarget;
+use trunkline_transport::limits::Limits;
+use trunkline_transport::voice::{Request, Voice};
+use trunkline_wire::frame::Framing;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::{Implementation, LogLevel, LogMessage};
+use trunkline_wire::revision::{Era, Revisions};
+
+use crate::able;
+use crate::catalog::plan::{Outward, Reach, ServerPlan};
+use crate::failure::{Failure, Stage};
+use crate::gateway::Found;
+use crate::line::{Line, OnLine, no_roots, nobody};
+use crate::policy::redact::Redactor;
+use crate::pool::{Backend, Profile};
+
+/// What happens at a server beside its answers.
+pub(crate) trait Watcher: Send + Sync + 'static {
+    /// A server told that something of it changed.
+    fn changed(&self, server: &str, instance: u64, heard: Heard);
+
+    /// A line of a server's stderr.
+    fn line(&self, server: &str, instance: u64, line: &str);
+
+    /// Which era a server was found to speak last time.
+    fn known_era(&self, server: &str) -> Option<Era>;
+
+    /// A login that was stored for a URL.
+    fn login(&self, url: &str) -> Option<Found>;
+}
+
+/// How instances of one server come to be.
+pub(crate) struct Upstream {
+    plan: Mutex<Arc<ServerPlan>>,
+    watcher: Weak<dyn Watcher>,
+    redactor: Arc<Redactor>,
+}
+
+/// One instance.
+pub(crate) struct Instance {
+    pub(crate) id: u64,
+    pub(crate) server: Arc<str>,
+    pub(crate) pid: Option<u32>,
+    pub(crate) opened: Arc<Opened>,
+    connection: Connection,
+    switch: Arc<Switch>,
+    process: Option<Process>,
+    /// The log level that the server was set to, by its place in the list of levels.
+    level: AtomicU8,
+    redactor: Arc<Redactor>,
+}
+
+/// The process of an instance, looked after by a task of its own.
+struct Process {
+    exit: watch::Receiver<Option<Exit>>,
+    stderr: Stderr,
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl Upstream {
+    pub(crate) fn new(
+        plan: Arc<ServerPlan>,
+        watcher: Weak<dyn Watcher>,
+        redactor: Arc<Redactor>,
+    ) -> Arc<Self> {
+        Arc::new(Self { plan: Mutex::new(plan), watcher, redactor })
+    }
+
+    /// From the next start on, this is what is started.
+    pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+    }
+
+    fn plan(&self) -> Arc<ServerPlan> {
+        Arc::clone(&self.plan.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn opening(&self, id: u64, profile: Profile) -> Opening {
+        let plan = self.plan();
+        Opening {
+            id,
+            profile,
+            server: Arc::from(plan.name.as_str()),
+            limits: limits(&plan),
+            plan,
+            watcher: Weak::clone(&self.watcher),
+            redactor: Arc::clone(&self.redactor),
+        }
+    }
+}
+
+impl Backend for Upstream {
+    type Instance = Instance;
+
+    fn start(
+        &self,
+        id: u64,
+        profile: Profile,
+    ) -> Pin<Box<dyn Future<Output = Result<Instance, Failure>> + Send>> {
+        let opening = self.opening(id, profile);
+        Box::pin(async move {
+            let within = opening.plan.timeouts.start;
+            match timeout(within, opening.open()).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(Failure::new(
+                    "start_timeout",
+                    Stage::Handshake,
+                    format!("`{}` did not start within {within:?}.", opening.server),
+                )
+                .of(&opening.server)
+                .advice("Raise `timeouts.startSeconds`, or look at `trunkline doctor`.")),
+            }
+        })
+    }
+
+    fn stop(&self, instance: Arc<Instance>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move { instance.stop().await })
+    }
+
+    fn probe(
+        &self,
+        instance: Arc<Instance>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
+        Box::pin(async move { instance.probe().await })
+    }
+
+    fn ended(&self, instance: Arc<Instance>) -> Pin<Box<dyn Future<Output = Failure> + Send>> {
+        let over = instance.connection.ended();
+        Box::pin(async move {
+            over.await;
+            instance.gone().await
+        })
+    }
+}
+
+/// A start under way.
+struct Opening {
+    id: u64,
+    profile: Profile,
+    server: Arc<str>,
+    plan: Arc<ServerPlan>,
+    limits: Limits,
+    watcher: Weak<dyn Watcher>,
+    redactor: Arc<Redactor>,
+}
+
+impl Opening {
+    async fn open(&self) -> Result<Instance, Failure> {
+        let (old, new) =
+            (self.plan.revisions.of_era(Era::Stateful), self.plan.revisions.of_era(Era::Stateless));
+        let known = self.watcher.upgrade().and_then(|it| it.known_era(&self.server));
+        // What it spoke last time is tried first: a probe may cost seconds, or a process.
+        let first = match known {
+            Some(Era::Stateful) if !old.is_empty() => old,
+            _ => self.plan.revisions,
+        };
+        match self.attempt(first).await {
+            Err((_, Some(OpenError::Closed { probing: true }))) if !old.is_empty() => {
+                self.attempt(old).await.map_err(|(failure, _)| failure)
+            }
+            // It may have been replaced by a newer one meanwhile.
+            Err((_, Some(_))) if first != self.plan.revisions && !new.is_empty() => {
+                self.attempt(self.plan.revisions).await.map_err(|(failure, _)| failure)
+            }
+            outcome => outcome.map_err(|(failure, _)| failure),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        revisions: Revisions,
+    ) -> Result<Instance, (Failure, Option<OpenError>)> {
+        match &self.plan.reach {
+            Reach::Stdio { command, args, env, inherit, cwd } => {
+                let mut command = Command::new(command).args(args);
+                for (name, value) in env {
+                    command = command.env(name, value);
+                }
+                for name in inherit {
+                    command = command.inherit(name);
+                }
+                if let Some(cwd) = cwd {
+                    command = command.current_dir(cwd);
+                }
+                self.spawn(command, revisions).await
+            }
+            Reach::Http { url, headers, roots, auth } => {
+                self.connect(url, headers, roots, auth, revisions).await
+            }
+        }
+    }
+
+    fn config(&self, revisions: Revisions) -> Arc<Config> {
+        let mut config = Config::new(Implementation::new("trunkline", env!("CARGO_PKG_VERSION")));
+        config.revisions = revisions;
+        config.capabilities = able::capabilities(self.profile);
+        config.bounds = self.limits.bounds();
+        Arc::new(config)
+    }
+
+    fn switch(&self) -> Arc<Switch> {
+        let (id, server) = (self.id, Arc::clone(&self.server));
+        Arc::new(Switch { id, server, watcher: Weak::clone(&self.watcher), lines: Mutex::default() })
+    }
+
+    async fn spawn(
+        &self,
+        command: Command,
+        revisions: Revisions,
+    ) -> Result<Instance, (Failure, Option<OpenError>)> {
+        let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
+        let command = command.on_stderr(move |line| {
+            if let Some(watcher) = watcher.upgrade() {
+                watcher.line(&server, id, line);
+            }
+        });
+        let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {
+            let reason = match error.cause.kind() {
+                std::io::ErrorKind::NotFound => "not_found",
+                std::io::ErrorKind::PermissionDenied => "not_executable",
+                _ => "spawn_failed",
+            };
+            (self.failure(reason, Stage::Spawn, error.to_string()), None)
+        })?;
+        let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
+        let stream = (
+            stdout.expect("nobody else has taken the child's stdout"),
+            stdin.expect("nobody else has taken the child's stdin"),
+        );
+        let switch = self.switch();
+        let opened = Connection::open(
+            self.config(revisions),
+            Arc::clone(&switch),
+            stream,
+            Framing::Newline,
+            self.limits.clone(),
+        );
+        match opened.await {
+            Ok(connection) => {
+                let pid = child.id();
+                let process = Process::keep(child);
+                Ok(self.instance(connection, switch, Some(process), Some(pid)))
+            }
+            Err(error) => {
+                if matches!(error, OpenError::Closed { .. }) {
+                    // It is about to end, and how it does says most.
+                    let _ = timeout(LAST_WORDS, child.exited()).await;
+                }
+                let message = format!("`{}` did not shake hands. {error}", self.server);
+                let mut failure = self.failure("handshake_failed", Stage::Handshake, message);
+                failure.exit = child.exit().map(|it| it.to_string());
+                failure.stderr = redacted(&self.redactor, child.stderr());
+                let _ = child.stop().await;
+                Err((failure, Some(error)))
+            }
+        }
+    }
+
+    async fn connect(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        roots: &[std::path::PathBuf],
+        auth: &Outward,
+        revisions: Revisions,
+    ) -> Result<Instance, (Failure, Option<OpenError>)> {
+        let mut target = HttpTarget::new(url);
+        for (name, value) in headers {
+            target = target.header(name, value);
+        }
+        for path in roots {
+            let pem = tokio::fs::read(path).await.map_err(|error| {
+                let message =
+                    format!("The certificates in `{}` cannot be read: {error}.", path.display());
+                (self.failure("bad_certificates", Stage::Spawn, message), None)
+            })?;
+            target = target.root_certificate(pem);
+        }
+        if let Some(credentials) = self.credentials(url, auth).await {
+            target = target.credentials(credentials);
+        }
+        let shown = target.shown();
+        let switch = self.switch();
+        let opened = Connection::open_http(
+            self.config(revisions),
+            Arc::clone(&switch),
+            target,
+            self.limits.clone(),
+        );
+        match opened.await {
+            Ok(connection) => Ok(self.instance(connection, switch, None, None)),
+            Err(error) => {
+                let message = format!("`{shown}` did not shake hands. {error}");
+                Err((self.failure("handshake_failed", Stage::Handshake, message), Some(error)))
+            }
+        }
+    }
+
+    async fn credentials(&self, url: &str, auth: &Outward) -> Option<Arc<dyn Credentials>> {
+        match auth {
+            Outward::Headers => None,
+            Outward::Login => {
+                let found = self.watcher.upgrade()?.login(url)?;
+                found.await
+            }
+            Outward::ClientCredentials { client_id, client_secret, scopes } => {
+                let fetch = HttpFetch::new(Guard::for_server(url).allow(Far::Public));
+                let client = ClientAuth::secret(client_id, client_secret);
+                let login = OAuth::new(url)
+                    .client_name("trunkline")
+                    .fetch(Arc::new(fetch))
+                    .vault(Arc::new(MemoryVault::new()))
+                    .grant(Grant::ClientCredentials(client));
+                Some(Arc::new(login.scopes(scopes)))
+            }
+        }
+    }
+
+    fn instance(
+        &self,
+        connection: Connection,
+        switch: Arc<Switch>,
+        process: Option<Process>,
+        pid: Option<u32>,
+    ) -> Instance {
+        Instance {
+            id: self.id,
+            server: Arc::clone(&self.server),
+            pid,
+            opened: Arc::clone(connection.opened()),
+            connection,
+            switch,
+            process,
+            level: AtomicU8::new(LogLevel::Info as u8),
+            redactor: Arc::clone(&self.redactor),
+        }
+    }
+
+    fn failure(&self, reason: &'static str, stage: Stage, message: String) -> Failure {
+        let message = self.redactor.redact(&message);
+        let mut failure = Failure::new(reason, stage, message).of(&self.server);
+        failure.instance = Some(self.id);
+        failure.advice(format!("`trunkline doctor {}` shows where it fails.", self.server))
+    }
+}
+
+impl Process {
+    /// Keeps the child until it ends or should.
+    fn keep(mut child: Child) -> Self {
+        let stderr = child.stderr().clone();
+        let (stop, mut stopped) = oneshot::channel();
+        let (tell, exit) = watch::channel(None);
+        tokio::spawn(async move {
+            let ended = tokio::select! {
+                exit = child.exited() => Some(exit),
+                // Also when the instance is dropped.
+                _ = &mut stopped => None,
+            };
+            let exit = match ended {
+                Some(exit) => exit,
+                None => child.stop().await,
+            };
+            tell.send_replace(Some(exit));
+        });
+        Self { exit, stderr, stop: Mutex::new(Some(stop)) }
+    }
+}
+
+impl Instance {
+    /// Makes a call here on somebody's behalf.
+    pub(crate) fn call(
+        &self,
+        request: Request,
+    ) -> impl Future<Output = Result<trunkline_wire::json::Json, CallError>> + Send + use<> {
+        self.connection.call(request)
+    }
+
+    /// Opens a line for as long as the guard lives.
+    pub(crate) fn open_line(&self, line: &Arc<Line>) -> OpenLine {
+        self.switch.lock().push(Arc::clone(line));
+        OpenLine { switch: Arc::clone(&self.switch), line: Arc::clone(line) }
+    }
+
+    /// Has the server log as much as a caller wants to hear, if it would say less.
+    pub(crate) async fn hear(&self, level: Option<LogLevel>) {
+        let Some(level) = level else { return };
+        let is_old = self.opened.revision.era() == Era::Stateful;
+        if !is_old || !self.opened.capabilities.logging {
+            return;
+        }
+        if self.level.fetch_min(level as u8, Ordering::Relaxed) <= level as u8 {
+            return;
+        }
+        let mut params = Object::default();
+        params.set("level", trunkline_wire::json::Json::of(&level));
+        // A server that does not take it says what it says.
+        let _ = self.call(Request::new("logging/setLevel", params)).await;
+    }
+
+    /// The last words of its process.
+    pub(crate) fn stderr(&self) -> Vec<String> {
+        self.process
+            .as_ref()
+            .map(|it| redacted(&self.redactor, &it.stderr))
+            .unwrap_or_default()
+    }
+
+    /// Ready when it is over with it.
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        self.connection.ended()
+    }
+
+    /// What is known of its end, once the connection is over.
+    pub(crate) async fn gone(&self) -> Failure {
+        let mut failure = Failure::new(
+            "instance_ended",
+            Stage::Call,
+            format!("An instance of `{}` ended.", self.server),
+        )
+        .of(&self.server);
+        failure.instance = Some(self.id);
+        if let Some(process) = &self.process {
+            let mut exit = process.exit.clone();
+            let ended = timeout(LAST_WORDS, exit.wait_for(Option::is_some)).await;
+            failure.exit = ended.ok().and_then(Result::ok).and_then(|it| *it).map(|it| it.to_string());
+            failure.stderr = self.stderr();
+        }
+        failure
+    }
+
+    async fn stop(&self) {
+        self.connection.voice().close();
+        let Some(process) = &self.process else { return };
+        drop(process.stop.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let mut exit = process.exit.clone();
+        let _ = exit.wait_for(Option::is_some).await;
+    }
+
+    /// Whether it answers. What is asked depends on what its revision has.
+    async fn probe(&self) -> Result<(), String> {
+        let request = match self.opened.revision.era() {
+            Era::Stateful => Request::new("ping", Object::default()),
+            Era::Stateless => Request::new("server/discover", Object::default()),
+        };
+        match self.call(request).await {
+            // Whoever refuses has heard.
+            Ok(_) | Err(CallError::Peer(_) | CallError::Refused(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Where the questions and notifications of one connection go.
+pub(crate) struct Switch {
+    id: u64,
+    server: Arc<str>,
+    watcher: Weak<dyn Watcher>,
+    lines: Mutex<Vec<Arc<Line>>>,
+}
+
+impl Switch {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Line>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The line that a question belongs to, if that is beyond doubt: it says so itself, or all calls
+    /// that are open are of one caller.
+    fn line_of(&self, call: &Call) -> Result<Arc<Line>, &'static str> {
+        if let Some(OnLine(line)) = call.attached.get() {
+            return Ok(Arc::clone(line));
+        }
+        let lines = self.lock();
+        let last = lines.last().ok_or("No call is open that the question could belong to.")?;
+        match lines.iter().all(|it| it.caller.is(&last.caller)) {
+            true => Ok(Arc::clone(last)),
+            false => Err("Several callers share this instance, and the question does not say \
+                          which of them it is for. Set `maxConcurrent: 1` for this server."),
+        }
+    }
+}
+
+impl Handler for Switch {
+    fn call(&self, call: Call, _: &Voice) -> Answer {
+        let method = call.method.name;
+        match self.line_of(&call) {
+            Ok(line) => {
+                let mut params = call.params;
+                if let Some(meta) = call.meta {
+                    params.set("_meta", meta);
+                }
+                Answer::later(line.ask(method, params))
+            }
+            Err(_) if method == "roots/list" => Answer::Now(Ok(no_roots())),
+            Err(why) => Answer::Now(nobody(why)),
+        }
+    }
+
+    fn heard(&self, heard: Heard, _: &Voice) {
+        if heard.method == "notifications/message" {
+            let lines = self.lock();
+            let [line] = &lines[..] else { return };
+            if let Ok(message) = heard.params.to::<LogMessage>() {
+                line.say(Utterance::Log(message));
+            }
+            return;
+        }
+        if let Some(watcher) = self.watcher.upgrade() {
+            watcher.changed(&self.server, self.id, heard);
+        }
+    }
+}
+
+/// A line while its call is open.
+pub(crate) struct OpenLine {
+    switch: Arc<Switch>,
+    line: Arc<Line>,
+}
+
+impl Drop for OpenLine {
+    fn drop(&mut self) {
+        let mut lines = self.switch.lock();
+        if let Some(at) = lines.iter().position(|it| Arc::ptr_eq(it, &self.line)) {
+            lines.swap_remove(at);
+        }
+    }
+}
+
+/// The last words of a process, without secrets.
+fn redacted(redactor: &Redactor, stderr: &Stderr) -> Vec<String> {
+    stderr.lines().iter().map(|it| redactor.redact(it).into_owned()).collect()
+}
+
+/// The limits of a connection to a server.
+fn limits(plan: &ServerPlan) -> Limits {
+    Limits::default()
+        .in_flight(plan.max_concurrent.max(64))
+        .call_deadline(plan.timeouts.call)
+        .hard_deadline(plan.timeouts.hard)
+        .init_deadline(plan.timeouts.start)
+        .requests(plan.max_concurrent.max(64))
+}
+
+/// How long calls at a server may take.
+pub(crate) fn timing(plan: &ServerPlan) -> Timing {
+    Timing { idle: plan.timeouts.call, hard: plan.timeouts.hard }
+}
+
+/// How long the last words of a process are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -1,0 +1,54 @@
+//! What the server says without a name → the call of ours that it is about, where that is beyond
+//! doubt.
+
+use std::time::{Duration, Instant};
+
+use trunkline_wire::era::stateful::RequestMeta;
+use trunkline_wire::jsonrpc::Object;
+
+use super::Client;
+use crate::{Ticket, Via};
+
+impl Client {
+    /// The call during which something was said: the one on whose stream it came, the one that
+    /// waits for the task it names, or the only one there is.
+    pub(super) fn owner(&self, via: Via, params: &Object, now: Instant) -> Option<Ticket> {
+        if via != Via::default() {
+            let of_stream = self.asked.iter().find(|it| u64::try_from(it.id) == Ok(via.0));
+            return of_stream.map(|it| it.ticket);
+        }
+        if let Some(meta) = params.get("_meta")
+            && let Some(task) = RequestMeta::read(Some(meta)).ok()?.related_task
+        {
+            return self.waits_for_task(&task);
+        }
+        // A call that was given up may be the one that speaks.
+        if self.aftermath.is_some_and(|it| now < it) {
+            return None;
+        }
+        // Of a subscription only tagged messages speak, and a round has no request on the wire.
+        let mut open = self
+            .asked
+            .iter()
+            .filter(|it| it.method != "subscriptions/listen" && it.with.round.is_none());
+        let only = open.next()?;
+        open.next().is_none().then_some(only.ticket)
+    }
+
+    /// A call that the server has not answered is over on this side.
+    pub(super) fn gave_up(&mut self, now: Instant) {
+        self.aftermath = Some(now + AFTERMATH);
+    }
+
+    fn waits_for_task(&self, task: &str) -> Option<Ticket> {
+        let named = |params: &Object| params.get("taskId")?.to::<String>().ok();
+        let waits = self.asked.iter().find(|it| {
+            let params = it.with.params.as_ref().filter(|_| it.method == "tasks/result");
+            params.and_then(named).is_some_and(|it| it == task)
+        });
+        waits.map(|it| it.ticket)
+    }
+}
+
+/// How long a server may take to notice that a call was given up.
+const AFTERMATH: Duration = Duration::from_secs(10);

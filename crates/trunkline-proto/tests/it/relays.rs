@@ -1,0 +1,90 @@
+//! Calls made for somebody else: its questions, its capabilities, its wishes.
+
+use trunkline_wire::revision::Revision::*;
+
+use crate::transcript::client;
+
+const ASKS: &str = r#"{"resultType":"input_required","inputRequests":{"q":{"method":"roots/list"}},"requestState":"s"}"#;
+
+#[test]
+fn questions_of_a_relayed_call_are_handed_on_as_they_are() {
+    for (method, params) in [
+        ("tools/call", r#""name":"add""#),
+        ("prompts/get", r#""name":"p""#),
+        ("resources/read", r#""uri":"file:///a""#),
+    ] {
+        client().opened(V2026_07_28).check(&format!(
+            r#"
+            ask 5 relaying {method} {{{params}}}
+            < {{"jsonrpc":"2.0","id":2,"method":"{method}","params":{{{params},"_meta":{{$SELF}}}}}}
+            > {{"jsonrpc":"2.0","id":2,"result":{ASKS}}}
+            settled 5 {ASKS}
+            # Nothing is left of it.
+            wait 1000s
+            close
+            "#
+        ));
+    }
+}
+
+#[test]
+fn what_cannot_ask_cannot_ask_through_a_relay() {
+    client().opened(V2026_07_28).check(&format!(
+        r#"
+        ask 5 relaying tools/list {{}}
+        < {{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{"_meta":{{$SELF}}}}}}
+        > {{"jsonrpc":"2.0","id":2,"result":{ASKS}}}
+        settled 5 invalid `tools/list` cannot be answered with this `resultType`.
+        "#
+    ));
+}
+
+#[test]
+fn what_comes_of_relayed_answers_is_not_to_be_kept() {
+    let answers = r#""uri":"file:///a","inputResponses":{"q":{"roots":[]}},"requestState":"s""#;
+    client().opened(V2026_07_28).check(&format!(
+        r#"
+        ask 5 relaying resources/read {{{answers}}}
+        < {{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{{{answers},"_meta":{{$SELF}}}}}}
+        > {{"jsonrpc":"2.0","id":2,"result":{{"resultType":"complete","contents":[],"ttlMs":5,"cacheScope":"private"}}}}
+        settled 5 {{"resultType":"complete","contents":[],"cacheScope":"private"}}
+        "#
+    ));
+}
+
+#[test]
+fn a_stateful_server_asks_the_same_whoever_relays() {
+    client().opened(V2025_11_25).check(
+        r#"
+        ask 5 relaying tools/call {"name":"add"}
+        < {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add"}}
+        > {"jsonrpc":"2.0","id":"q","method":"roots/list"}
+        call 1 roots/list {}
+        done 1 {"roots":[]}
+        < {"jsonrpc":"2.0","id":"q","result":{"roots":[]}}
+        > {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+        settled 5 {"content":[]}
+        "#,
+    );
+}
+
+/// What a call says of its own caller.
+const THEIRS: &str = r#""io.modelcontextprotocol/clientInfo":{"name":"behind","version":"9"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/logLevel":"debug""#;
+
+#[test]
+fn a_call_speaks_for_its_caller_but_not_for_the_connection() {
+    client().opened(V2026_07_28).check(&format!(
+        r#"
+        ask 5 loudly tools/call {{"name":"add","_meta":{{{THEIRS},"progressToken":"theirs","io.modelcontextprotocol/protocolVersion":"2025-11-25","x":1}}}}
+        < {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"add","_meta":{{{THEIRS},"progressToken":2,"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":1}}}}}}
+        # The next one says nothing of itself, so the connection does.
+        ask 6 tools/call {{"name":"add"}}
+        < {{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"add","_meta":{{$SELF}}}}}}
+        # Its questions are answered here, so what we can be asked decides.
+        > {{"jsonrpc":"2.0","id":2,"result":{{"resultType":"input_required","inputRequests":{{"q":{{"method":"sampling/createMessage","params":{{"messages":[],"maxTokens":5}}}}}}}}}}
+        call 1 sampling/createMessage {{"messages":[],"maxTokens":5}}
+        done 1 {{"role":"assistant","content":{{"type":"text","text":"a"}},"model":"m"}}
+        < {{"jsonrpc":"2.0","id":4,"method":"tools/call","params":"*"}}
+        "#
+    ));
+}

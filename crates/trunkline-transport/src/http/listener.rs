@@ -1,0 +1,77 @@
+//! Where connections come from: TCP, TCP with TLS, or a Unix socket.
+
+use std::io;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+#[cfg(feature = "tls")]
+use super::tls::Tls;
+
+/// Where a server's connections come from: made of a `TcpListener` or a `UnixListener`, or by
+/// `Tls::listen`.
+///
+/// Over a Unix socket there is HTTP/1 alone. Who may connect is a matter of the socket's
+/// permissions, which are whoever's who made it.
+///
+/// ```
+/// # use std::{future::ready, sync::Arc};
+/// # use trunkline_proto::server::Config;
+/// # use trunkline_transport::{handler::Nobody, http::*, Limits};
+/// # use trunkline_wire::model::Implementation;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let path = std::env::temp_dir().join(format!("listener-{}.sock", std::process::id()));
+/// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+/// let listener = Listener::from(tokio::net::UnixListener::bind(&path).unwrap());
+/// let served = serve(listener, endpoint, Limits::default(), ready(())).await;
+/// assert!(served.is_ok(), "it was told to end at once");
+/// # std::fs::remove_file(path).unwrap();
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Listener(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(TcpListener),
+    #[cfg(feature = "tls")]
+    Tls(TcpListener, Tls),
+    Unix(UnixListener),
+}
+
+/// A connection of which nothing has been read yet.
+pub(super) enum Accepted {
+    Tcp(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(TcpStream, tokio_rustls::TlsAcceptor),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    #[cfg(feature = "tls")]
+    pub(super) fn secured(listener: TcpListener, tls: Tls) -> Self {
+        Self(Kind::Tls(listener, tls))
+    }
+
+    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match &self.0 {
+            Kind::Tcp(listener) => Accepted::Tcp(listener.accept().await?.0),
+            #[cfg(feature = "tls")]
+            Kind::Tls(listener, tls) => Accepted::Tls(listener.accept().await?.0, tls.acceptor()),
+            Kind::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+        })
+    }
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self(Kind::Tcp(listener))
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self(Kind::Unix(listener))
+    }
+}

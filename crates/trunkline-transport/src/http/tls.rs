@@ -1,0 +1,207 @@
+//! Certificates and a key, as PEM → TLS for a server, which can get others while it runs.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{Error, RootCertStore, ServerConfig};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::listener::Listener;
+
+/// TLS 1.2 and 1.3 for a server: its certificates and its key, and perhaps whose clients are let in.
+///
+/// Clients choose between HTTP/2 and HTTP/1.1 as they shake hands. Clones share what
+/// [`reload`](Self::reload) changes.
+///
+/// ```
+/// # use std::{future::ready, sync::Arc};
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
+/// # use trunkline_proto::server::Config;
+/// # use trunkline_transport::{handler::Nobody, http::*, Limits};
+/// # use trunkline_wire::model::Implementation;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let (certificate, key) = self_signed();
+/// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+/// let tls = Tls::new(certificate.as_bytes(), key.as_bytes(), None).unwrap();
+/// let listener = tls.listen(bind("127.0.0.1:0").await.unwrap());
+/// let served = serve(listener, endpoint, Limits::default(), ready(())).await;
+/// assert!(served.is_ok(), "it was told to end at once");
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tls(Arc<RwLock<Current>>);
+
+/// What the next handshake goes by.
+struct Current {
+    config: Arc<ServerConfig>,
+    /// The authorities whose clients are let in.
+    clients: Option<Arc<RootCertStore>>,
+}
+
+impl Tls {
+    /// Takes PEM texts: the certificates, the server's own first, then those between it and a root;
+    /// their key; and, if clients must show a certificate, those of the authorities that may have
+    /// issued it.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::Tls;
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
+    /// # fn main() {
+    /// # let (certificate, key) = self_signed();
+    /// assert!(Tls::new(certificate.as_bytes(), key.as_bytes(), None).is_ok());
+    /// let error = Tls::new(key.as_bytes(), certificate.as_bytes(), None).unwrap_err();
+    /// assert!(error.to_string().starts_with("There is no certificate"), "they were mixed up");
+    /// # }
+    /// ```
+    pub fn new(certificates: &[u8], key: &[u8], clients: Option<&[u8]>) -> io::Result<Self> {
+        let current = Current::new(certificates, key, clients.map(authorities).transpose()?)?;
+        Ok(Self(Arc::new(RwLock::new(current))))
+    }
+
+    /// Goes by other certificates from the next connection on; those that are open stay as they are.
+    /// If they are not in order, all stays as it was. Where `clients` is `None`, the authorities
+    /// stay: nothing here lets in clients without a certificate.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::Tls;
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
+    /// # fn main() {
+    /// # let (new, key) = self_signed();
+    /// # let tls = Tls::new(new.as_bytes(), key.as_bytes(), None).unwrap();
+    /// assert!(tls.reload(new.as_bytes(), key.as_bytes(), None).is_ok());
+    /// assert!(tls.reload(b"half of it", key.as_bytes(), None).is_err(), "goes on as before");
+    /// # }
+    /// ```
+    pub fn reload(
+        &self,
+        certificates: &[u8],
+        key: &[u8],
+        clients: Option<&[u8]>,
+    ) -> io::Result<()> {
+        let clients = match clients {
+            Some(clients) => Some(authorities(clients)?),
+            None => self.current(|it| it.clients.clone()),
+        };
+        let new = Current::new(certificates, key, clients)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    /// Secures a listener.
+    ///
+    /// Handshakes have as long as the head of a request (`Limits::header_read`), and nobody waits
+    /// for another's. Whoever speaks something else than TLS is hung up on.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::{bind, Listener, Tls};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let (certificate, key) = self_signed();
+    /// let tls = Tls::new(certificate.as_bytes(), key.as_bytes(), None).unwrap();
+    /// let listener: Listener = tls.listen(bind("127.0.0.1:0").await.unwrap());
+    /// # assert!(format!("{listener:?}").contains("Tls"));
+    /// # }
+    /// ```
+    pub fn listen(&self, listener: TcpListener) -> Listener {
+        Listener::secured(listener, self.clone())
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.current(|it| Arc::clone(&it.config)).into()
+    }
+
+    fn current<T>(&self, look: impl FnOnce(&Current) -> T) -> T {
+        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clients = self.current(|it| it.clients.as_ref().map(|it| it.len()));
+        f.debug_struct("Tls").field("clients", &clients).finish_non_exhaustive()
+    }
+}
+
+impl Current {
+    fn new(
+        certificates: &[u8],
+        key: &[u8],
+        clients: Option<Arc<RootCertStore>>,
+    ) -> io::Result<Self> {
+        let chain = certificates_in(certificates)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| {
+            wrong(
+                "There is no key in what was given as one; \
+                 give a PEM file with a `BEGIN PRIVATE KEY`.",
+            )
+        })?;
+        let provider = Arc::new(default_provider());
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("ring has ciphers for TLS 1.2 and 1.3");
+        let config = match &clients {
+            None => config.with_no_client_auth(),
+            Some(roots) => {
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider)
+                        .build()
+                        .map_err(|why| wrong(format!("No client can be let in: {why}.")))?;
+                config.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = config.with_single_cert(chain, key).map_err(|why| match why {
+            Error::InconsistentKeys(_) => {
+                wrong("The key is not the one of the certificate; give the pair.")
+            }
+            why => wrong(format!("The certificate and its key cannot be used: {why}.")),
+        })?;
+        config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { config: Arc::new(config), clients })
+    }
+}
+
+/// Whether the two agreed on HTTP/2.
+pub(super) fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(H2)
+}
+
+fn authorities(pem: &[u8]) -> io::Result<Arc<RootCertStore>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates_in(pem)? {
+        roots.add(certificate).map_err(|why| {
+            wrong(format!(
+                "A certificate that clients are to be checked by is not in order: {why}."
+            ))
+        })?;
+    }
+    Ok(Arc::new(roots))
+}
+
+fn certificates_in(pem: &[u8]) -> io::Result<Vec<CertificateDer<'static>>> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let read =
+        read.map_err(|why| wrong(format!("A certificate that was given is no PEM: {why}.")))?;
+    if read.is_empty() {
+        return Err(wrong(
+            "There is no certificate in what was given as one; \
+             give a PEM file with a `BEGIN CERTIFICATE`.",
+        ));
+    }
+    Ok(read)
+}
+
+fn wrong(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why.into())
+}
+
+const H2: &[u8] = b"h2";

@@ -1,0 +1,234 @@
+//! A change → every conversation that is open. A peer that does not read is told later, and holds up
+//! nobody.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use trunkline_proto::Change;
+
+use crate::voice::Voice;
+
+/// The conversations that are open, each with what is known of who is at its other end.
+///
+/// ```
+/// # use trunkline_transport::{listeners::Listeners, voice::Voice}; use trunkline_proto::Change;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let all = Listeners::default();
+/// let alice = all.add(Voice::unheard(), "alice");
+/// all.tell(&Change::Tools, |who| *who == "alice");
+/// all.remove(&alice);
+/// # }
+/// ```
+pub struct Listeners<T>(Mutex<Vec<Arc<Listener<T>>>>);
+
+/// One conversation.
+///
+/// ```
+/// # use trunkline_transport::{listeners::Listeners, voice::Voice};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// assert_eq!(*Listeners::default().add(Voice::unheard(), "alice").who(), "alice");
+/// # }
+/// ```
+pub struct Listener<T> {
+    voice: Voice,
+    who: T,
+    runtime: Handle,
+    late: Mutex<Late>,
+}
+
+/// Changes that a listener has had no room for yet.
+#[derive(Default)]
+struct Late {
+    is_behind: bool,
+    waiting: VecDeque<Change>,
+}
+
+impl<T> Default for Listeners<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> fmt::Debug for Listeners<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Listeners").field(&lock(&self.0).len()).finish()
+    }
+}
+
+impl<T> fmt::Debug for Listener<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
+impl<T: Send + Sync + 'static> Listeners<T> {
+    /// Adds a conversation, within a runtime.
+    /// ```
+    /// # use trunkline_transport::{listeners::Listeners, voice::Voice};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// assert_eq!(*Listeners::default().add(Voice::unheard(), 7).who(), 7);
+    /// # }
+    /// ```
+    pub fn add(&self, voice: Voice, who: T) -> Arc<Listener<T>> {
+        let late = Mutex::default();
+        let listener = Arc::new(Listener { voice, who, runtime: Handle::current(), late });
+        lock(&self.0).push(Arc::clone(&listener));
+        listener
+    }
+
+    /// Forgets a conversation.
+    /// ```
+    /// # use trunkline_transport::{listeners::Listeners, voice::Voice};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let all = Listeners::default();
+    /// let one = all.add(Voice::unheard(), 7);
+    /// all.remove(&one);
+    /// assert_eq!(format!("{all:?}"), "Listeners(0)");
+    /// # }
+    /// ```
+    pub fn remove(&self, listener: &Arc<Listener<T>>) {
+        lock(&self.0).retain(|it| !Arc::ptr_eq(it, listener));
+    }
+
+    /// Tells everybody who may hear it of a change.
+    /// ```
+    /// # use trunkline_transport::{listeners::Listeners, voice::Voice}; use trunkline_proto::Change;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let all = Listeners::default();
+    /// all.add(Voice::unheard(), 7);
+    /// all.tell(&Change::Tools, |who| *who == 7);
+    /// # }
+    /// ```
+    pub fn tell(&self, change: &Change, may_hear: impl Fn(&T) -> bool) {
+        // Not under the lock: to tell a session is to have it act, and one that ends is removed here.
+        let all: Vec<_> = lock(&self.0).clone();
+        for listener in all.iter().filter(|it| may_hear(&it.who)) {
+            listener.tell(change);
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> Listener<T> {
+    /// What is known of the other end.
+    /// ```
+    /// # use trunkline_transport::{listeners::Listeners, voice::Voice};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// assert_eq!(*Listeners::default().add(Voice::unheard(), 7).who(), 7);
+    /// # }
+    /// ```
+    pub fn who(&self) -> &T {
+        &self.who
+    }
+
+    /// Tells this one of a change.
+    /// ```
+    /// # use trunkline_transport::{listeners::Listeners, voice::Voice}; use trunkline_proto::Change;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// Listeners::default().add(Voice::unheard(), 7).tell(&Change::Tools);
+    /// # }
+    /// ```
+    pub fn tell(self: &Arc<Self>, change: &Change) {
+        let mut late = lock(&self.late);
+        if !late.is_behind {
+            if self.voice.try_changed(change.clone()) {
+                return;
+            }
+            late.is_behind = true;
+            self.runtime.spawn(catch_up(Arc::clone(self)));
+        }
+        late.keep(change.clone());
+    }
+
+    /// The next change to tell; with none left, it is no longer behind.
+    fn next(&self) -> Option<Change> {
+        let mut late = lock(&self.late);
+        let next = late.waiting.pop_front();
+        late.is_behind = next.is_some();
+        next
+    }
+}
+
+async fn catch_up<T: Send + Sync + 'static>(listener: Arc<Listener<T>>) {
+    while let Some(change) = listener.next() {
+        listener.voice.changed(change).await;
+    }
+}
+
+impl Late {
+    /// Keeps a change to be told later. One of a matter that waits already takes its place.
+    fn keep(&mut self, change: Change) {
+        if let Some(waits) = self.waiting.iter_mut().find(|it| is_same_matter(it, &change)) {
+            *waits = change;
+            return;
+        }
+        if self.waiting.len() >= WAITING
+            && let Some(oldest) = self.waiting.iter().position(|it| !is_list(it))
+        {
+            self.waiting.remove(oldest);
+        }
+        self.waiting.push_back(change);
+    }
+}
+
+fn is_same_matter(one: &Change, other: &Change) -> bool {
+    match (one, other) {
+        (Change::Task(one, _), Change::Task(other, _)) => one.task_id == other.task_id,
+        _ => one == other,
+    }
+}
+
+/// Whether it is about a list: those are few, and whoever missed one would not look again.
+fn is_list(change: &Change) -> bool {
+    matches!(change, Change::Tools | Change::Prompts | Change::Resources)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many changes wait for one listener.
+const WAITING: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use trunkline_wire::json::Json;
+    use trunkline_wire::model::Task;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_is_bounded_and_no_list_is_lost() {
+        let mut late = Late::default();
+        late.keep(Change::Tools);
+        for at in 0..3 * WAITING {
+            late.keep(Change::Resource(format!("test://{at}")));
+            late.keep(Change::Tools);
+            late.keep(Change::Prompts);
+        }
+        assert_eq!(late.waiting.len(), WAITING);
+        assert_eq!(late.waiting.iter().filter(|it| is_list(it)).count(), 2);
+        let last = Change::Resource(format!("test://{}", 3 * WAITING - 1));
+        assert_eq!(late.waiting.back(), Some(&last));
+    }
+
+    #[test]
+    fn the_newest_state_of_a_task_is_told() {
+        let state = |text: &str| {
+            Change::Task(Box::new(Task::new("t", "2026-01-01T00:00:00Z")), Json::string(text))
+        };
+        let mut late = Late::default();
+        late.keep(state("working"));
+        late.keep(Change::Tools);
+        late.keep(state("completed"));
+        assert_eq!(late.waiting, [state("completed"), Change::Tools]);
+    }
+}

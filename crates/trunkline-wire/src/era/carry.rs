@@ -1,0 +1,190 @@
+//! What a server said in one revision → the same for a client of another.
+//!
+//! Up is free: newer revisions read what older ones write. Down drops or reshapes what the older
+//! one lacks. Between the eras a result gains or loses its envelope.
+
+use super::stateful::{self, ResultBody};
+use super::stateless::{self, Extras};
+use crate::code;
+use crate::json::Json;
+use crate::jsonrpc::{ErrorObject, Object};
+use crate::model::meta::SERVER_INFO;
+use crate::model::{
+    CallToolResult, CompleteResult, GetPromptResult, InputRequest, ReadResourceResult,
+};
+use crate::revision::{Era, Revision};
+
+/// A result of `method` as a client of `to` reads it. What both revisions read alike is not opened,
+/// so nothing in it changes. `schema` is the tool's output schema, if it has one.
+///
+/// ```
+/// # use trunkline_wire::{era::carry, json::Json, revision::Revision};
+/// let said = Json::parse(r#"{"content":[{"type":"text","text":"4"}]}"#).unwrap();
+/// let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
+/// let told = carry::result("tools/call", said.clone(), old, new, None).unwrap();
+/// assert!(told.get().starts_with(r#"{"resultType":"complete","content":"#));
+/// assert_eq!(carry::result("tools/call", told, new, old, None).unwrap(), said);
+/// ```
+pub fn result(
+    method: &str,
+    said: Json,
+    from: Revision,
+    to: Revision,
+    schema: Option<&Json>,
+) -> Result<Json, serde_json::Error> {
+    if from == to {
+        return Ok(said);
+    }
+    match (from.era(), to.era()) {
+        (Era::Stateful, Era::Stateless) => {
+            let body = Object::parse(said.get())?;
+            Ok(stateless::stamp(body, method == "resources/read", &Extras::default()))
+        }
+        (Era::Stateful, Era::Stateful) if from < to => Ok(said),
+        _ => match method {
+            "tools/call" => {
+                let mut result: CallToolResult = said.to()?;
+                stateful::fit_output(&mut result, schema, to.profile());
+                Ok(down(result, to))
+            }
+            "prompts/get" => Ok(down(said.to::<GetPromptResult>()?, to)),
+            "resources/read" => Ok(down(said.to::<ReadResourceResult>()?, to)),
+            "completion/complete" => Ok(down(said.to::<CompleteResult>()?, to)),
+            _ => bare(&said),
+        },
+    }
+}
+
+fn down<T: ResultBody>(mut result: T, to: Revision) -> Json {
+    let meta = result.take_meta().and_then(|it| without_server(&it));
+    let body = stateful::encode_result(result, to.profile());
+    match (meta, Object::parse(body.get())) {
+        (Some(meta), Ok(mut object)) => {
+            object.set("_meta", meta);
+            object.to_json()
+        }
+        _ => body,
+    }
+}
+
+/// A result without what the stateless era adds to it.
+fn bare(said: &Json) -> Result<Json, serde_json::Error> {
+    let mut object = Object::parse(said.get())?;
+    for name in ["resultType", "ttlMs", "cacheScope"] {
+        object.take(name);
+    }
+    if let Some(meta) = object.take("_meta").and_then(|it| without_server(&it)) {
+        object.set("_meta", meta);
+    }
+    Ok(object.to_json())
+}
+
+/// The `_meta` of a result without who wrote it; nothing if that was all.
+fn without_server(meta: &Json) -> Option<Json> {
+    let mut object = Object::parse(meta.get()).ok()?;
+    object.take(SERVER_INFO);
+    (!object.is_empty()).then(|| object.to_json())
+}
+
+/// An error as a client of `to` understands it.
+///
+/// ```
+/// # use trunkline_wire::{era::carry, jsonrpc::ErrorObject, revision::Revision};
+/// let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
+/// let gone = ErrorObject::resource_not_found("file:///a", new);
+/// let told = carry::error("resources/read", gone, new, old);
+/// assert_eq!(told, ErrorObject::resource_not_found("file:///a", old));
+/// ```
+pub fn error(method: &str, mut said: ErrorObject, from: Revision, to: Revision) -> ErrorObject {
+    if from.era() == to.era() {
+        return said;
+    }
+    said.code = match (said.code, to.era()) {
+        (code::RESOURCE_NOT_FOUND, Era::Stateless) => code::INVALID_PARAMS,
+        (code::INVALID_PARAMS, Era::Stateful)
+            if method == "resources/read" && names_a_resource(&said) =>
+        {
+            code::RESOURCE_NOT_FOUND
+        }
+        (code::MISSING_CLIENT_CAPABILITY, Era::Stateful) => code::INVALID_PARAMS,
+        // Between us and that server: nothing a client could do about it.
+        (code::HEADER_MISMATCH | code::UNSUPPORTED_REVISION, _) => code::INTERNAL_ERROR,
+        (code, _) => code,
+    };
+    said
+}
+
+fn names_a_resource(error: &ErrorObject) -> bool {
+    let data = error.data.as_ref().and_then(|it| Object::parse(it.get()).ok());
+    data.is_some_and(|it| it.get("uri").is_some())
+}
+
+/// A question as a client of `to` can be asked it, or why it cannot.
+///
+/// ```
+/// # use trunkline_wire::{era::carry, model::InputRequest, revision::Revision};
+/// assert!(carry::question(InputRequest::Roots, Revision::V2024_11_05).is_ok());
+/// ```
+pub fn question(
+    mut question: InputRequest,
+    to: Revision,
+) -> Result<InputRequest, stateful::Unfit> {
+    use super::stateful::Fit;
+    if to.era() == Era::Stateful {
+        stateful::can_ask(&question, to.profile())?;
+    }
+    question.fit(to.profile());
+    Ok(question)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":[1],"_meta":{"a":1},"odd":12345678901234567890}"#;
+
+    #[test]
+    fn what_needs_no_change_is_carried_as_it_is() {
+        for (from, to) in [
+            (Revision::V2024_11_05, Revision::V2025_11_25),
+            (Revision::V2026_07_28, Revision::V2026_07_28),
+        ] {
+            let said = Json::parse(TEXT).unwrap();
+            assert_eq!(result("tools/call", said, from, to, None).unwrap().get(), TEXT);
+        }
+    }
+
+    #[test]
+    fn downwards_what_is_lacking_is_left_out() {
+        let said = Json::parse(TEXT).unwrap();
+        let told = result("tools/call", said, Revision::V2026_07_28, Revision::V2024_11_05, None);
+        let told = told.unwrap();
+        assert_eq!(told.get(), r#"{"content":[{"type":"text","text":"x"}],"_meta":{"a":1}}"#);
+    }
+
+    #[test]
+    fn an_envelope_is_put_on_and_taken_off() {
+        let said = Json::parse(r#"{"contents":[]}"#).unwrap();
+        let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
+        let told = result("resources/read", said.clone(), old, new, None).unwrap();
+        let expected =
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#;
+        assert_eq!(told.get(), expected);
+        assert_eq!(result("resources/read", told, new, old, None).unwrap(), said);
+    }
+
+    #[test]
+    fn codes_that_mean_something_else_there_are_changed() {
+        let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
+        for (code, from, to, expected) in [
+            (code::RESOURCE_NOT_FOUND, old, new, code::INVALID_PARAMS),
+            (code::MISSING_CLIENT_CAPABILITY, new, old, code::INVALID_PARAMS),
+            (code::HEADER_MISMATCH, new, old, code::INTERNAL_ERROR),
+            (code::INVALID_PARAMS, new, old, code::INVALID_PARAMS),
+            (code::RESOURCE_NOT_FOUND, old, Revision::V2024_11_05, code::RESOURCE_NOT_FOUND),
+        ] {
+            let told = error("resources/read", ErrorObject::new(code, "x"), from, to);
+            assert_eq!(told.code, expected, "{code} from {from} to {to}");
+        }
+    }
+}

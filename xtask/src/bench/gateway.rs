@@ -1,0 +1,183 @@
+//! Gateways → what a call through each costs, beside a bare one, and whether the targets are met.
+
+mod cases;
+mod peers;
+mod report;
+mod results;
+
+use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
+use self::results::{Results, Sample};
+use super::programs::{self, Programs};
+use super::{load_average, write_result};
+use crate::run;
+
+/// Runs the benchmark. A missed target is a figure, not an error; a gateway that fails is one.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let options = Options::parse(args)?;
+    let bench = Bench::prepare(options)?;
+    let mut results = Results::new(bench.options.rounds, load_average());
+    bench.measure(&mut results);
+    let text = report::text(&results, &bench.options.gateways);
+    print!("{text}");
+    if !bench.options.quick && bench.options.gateways.len() == GATEWAYS.len() {
+        write_result("gateway.md", &text)?;
+        write_result("gateway.json", &report::json(&results))?;
+    }
+    match results.failures.as_slice() {
+        [] => Ok(()),
+        failures => Err(failures.join("\n")),
+    }
+}
+
+struct Options {
+    rounds: usize,
+    milliseconds: u32,
+    quick: bool,
+    gateways: Vec<&'static Gateway>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Options, String> {
+        let gateways = GATEWAYS.iter().collect();
+        let mut options = Options { rounds: 5, milliseconds: 3000, quick: false, gateways };
+        let mut words = args.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            let mut value =
+                || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
+            let number = |value: &str| {
+                let number = value.parse().ok().filter(|number| *number > 0);
+                number.ok_or_else(|| format!("`{word}` takes a number above zero.\n\n{USAGE}"))
+            };
+            match word {
+                "--quick" => {
+                    options = Options { rounds: 1, milliseconds: 600, quick: true, ..options };
+                }
+                "--rounds" => options.rounds = number(value()?)? as usize,
+                "--milliseconds" => options.milliseconds = number(value()?)?,
+                "--only" => {
+                    let wanted: Vec<&str> = value()?.split(',').collect();
+                    let is_known = |label: &&&str| GATEWAYS.iter().all(|it| it.label != **label);
+                    if let Some(unknown) = wanted.iter().find(is_known) {
+                        return Err(format!("`{unknown}` is not measured here.\n\n{USAGE}"));
+                    }
+                    options.gateways.retain(|gateway| wanted.contains(&gateway.label));
+                }
+                _ => return Err(format!("`{word}` is no option of `bench gateway`.\n\n{USAGE}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+struct Bench {
+    options: Options,
+    programs: Programs,
+}
+
+impl Bench {
+    /// Builds what is ours and installs what is not.
+    fn prepare(options: Options) -> Result<Bench, String> {
+        let ours = [&programs::BARE_GATEWAY, &programs::BARE, &programs::BARE_HTTP];
+        let programs = Programs::build(ours.into_iter().chain([&programs::DRIVER]))?;
+        for gateway in &options.gateways {
+            match gateway.label {
+                cases::BARE => {}
+                cases::OURS => {
+                    eprintln!("building trunkline");
+                    let words = ["build", "--quiet", "--release", "--package", "trunkline-cli"];
+                    run::run(&mut run::cargo(words))?;
+                }
+                label => peers::install(label)?,
+            }
+        }
+        Ok(Bench { options, programs })
+    }
+
+    /// Every gateway once per case and round, in turn, so that a slow minute of the machine hits them all.
+    fn measure(&self, results: &mut Results) {
+        for round in 0..self.options.rounds {
+            eprintln!("round {} of {}", round + 1, self.options.rounds);
+            for case in &CASES {
+                for turn in 0..self.options.gateways.len() {
+                    let turn = (turn + round) % self.options.gateways.len();
+                    let gateway = self.options.gateways[turn];
+                    if !gateway.takes(case) || results.has_failed(case, gateway.label) {
+                        continue;
+                    }
+                    eprintln!("  {}, {}", case.name(), gateway.label);
+                    let report = self.drive(case, gateway);
+                    match report.and_then(|report| Sample::read(&report)) {
+                        Ok(sample) => results.add(case, gateway.label, sample),
+                        Err(sentence) => results.fail(case, gateway.label, &sentence),
+                    }
+                }
+            }
+        }
+    }
+
+    /// One run of the driver; its JSON.
+    fn drive(&self, case: &Case, gateway: &Gateway) -> Result<String, String> {
+        let mut words: Vec<String> = vec!["gateway".into()];
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        add("--label", gateway.label.into());
+        add("--revision", case.revision.into());
+        add("--connections", case.connections.to_string());
+        add("--milliseconds", self.options.milliseconds.to_string());
+        add("--tool", gateway.tool.into());
+        let config = match case.upstream {
+            Upstream::Stdio => {
+                add("--child", self.programs.path(&programs::BARE));
+                gateway.stdio_config
+            }
+            Upstream::Http => {
+                add("--upstream", self.programs.path(&programs::BARE_HTTP));
+                gateway.http_config
+            }
+        };
+        if !config.is_empty() {
+            add("--config", config.into());
+        }
+        words.push("--".into());
+        words.extend(match gateway.label {
+            cases::BARE => {
+                let program = self.programs.path(&programs::BARE_GATEWAY);
+                match case.upstream {
+                    Upstream::Stdio => vec![program, "stdio".into(), "{child}".into()],
+                    Upstream::Http => vec![program, "http".into(), "{upstream}".into()],
+                }
+            }
+            cases::OURS => {
+                let program = run::target().join("release").join("trunkline");
+                let listen = "serve --config {config} --listen 127.0.0.1:{port} --state {folder}";
+                let words = listen.split(' ').map(str::to_owned);
+                [program.display().to_string()].into_iter().chain(words).collect()
+            }
+            label => peers::command(label),
+        });
+        self.programs.drive(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+pub const USAGE: &str = "\
+cargo xtask bench gateway [OPTIONS]
+  --rounds N            interleaved rounds (5)
+  --milliseconds N      how long each measurement takes (3000), after a warm-up of a third of it
+  --quick               one short round; nothing is written
+  --only LABEL,…        of `bare`, `trunkline`, `mcp-proxy`, `supergateway` and `mcp-proxy-py`; nothing is written";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_measure_nothing_are_refused() {
+        let parse = |words: &[&str]| {
+            Options::parse(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>())
+        };
+        assert!(parse(&["--rounds", "0"]).is_err());
+        assert!(parse(&["--only", "bare,nobody"]).is_err());
+        let labels = |options: Options| options.gateways.iter().map(|it| it.label).collect();
+        let two: Result<Vec<&str>, String> = parse(&["--only", "trunkline,bare"]).map(labels);
+        assert_eq!(two, Ok(vec!["bare", "trunkline"]));
+    }
+}

@@ -1,0 +1,135 @@
+//! What is measured of gateways: which, in front of what, and how each is told.
+
+/// A gateway that is measured.
+pub struct Gateway {
+    pub label: &'static str,
+    /// What it is, for the page.
+    pub what: &'static str,
+    /// What it calls the upstream's `echo`.
+    pub tool: &'static str,
+    /// Its configuration in front of either upstream; empty where words suffice.
+    pub stdio_config: &'static str,
+    pub http_config: &'static str,
+    speaks_http_upstream: bool,
+    speaks_stateless: bool,
+}
+
+impl Gateway {
+    /// Whether it can be measured so.
+    pub fn takes(&self, case: &Case) -> bool {
+        (case.upstream == Upstream::Stdio || self.speaks_http_upstream)
+            && (case.revision == SESSION || self.speaks_stateless)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Upstream {
+    Stdio,
+    Http,
+}
+
+/// One thing that is measured of every gateway that can do it.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Case {
+    pub revision: &'static str,
+    pub upstream: Upstream,
+    pub connections: u32,
+}
+
+impl Case {
+    pub fn name(&self) -> String {
+        let upstream = match self.upstream {
+            Upstream::Stdio => "stdio",
+            Upstream::Http => "HTTP",
+        };
+        format!("{}, {upstream}, {}", self.revision, self.connections)
+    }
+}
+
+const fn case(revision: &'static str, upstream: Upstream, connections: u32) -> Case {
+    Case { revision, upstream, connections }
+}
+
+pub const CASES: [Case; 8] = [
+    case(SESSION, Upstream::Stdio, 1),
+    case(SESSION, Upstream::Stdio, 16),
+    case(SESSION, Upstream::Http, 1),
+    case(SESSION, Upstream::Http, 16),
+    case(STATELESS, Upstream::Stdio, 1),
+    case(STATELESS, Upstream::Stdio, 16),
+    case(STATELESS, Upstream::Http, 1),
+    case(STATELESS, Upstream::Http, 16),
+];
+
+pub static GATEWAYS: [Gateway; 5] = [
+    Gateway {
+        label: BARE,
+        what: "hyper in, a pipe or hyper out, ids rewritten and nothing else (`bench/bare-gateway`)",
+        tool: "echo",
+        stdio_config: "",
+        http_config: "",
+        speaks_http_upstream: true,
+        speaks_stateless: true,
+    },
+    Gateway {
+        label: OURS,
+        what: "`trunkline serve`, one server in its catalog, one instance",
+        tool: "e.echo",
+        stdio_config: "mcpServers:\n  e:\n    command: {child}\n    maxConcurrent: 1024\n    maxInstances: 1\n",
+        http_config: "mcpServers:\n  e:\n    url: http://{upstream}/mcp\n    maxConcurrent: 1024\n    maxInstances: 1\n",
+        speaks_http_upstream: true,
+        speaks_stateless: true,
+    },
+    Gateway {
+        label: RUST_PROXY,
+        what: "the crate mcp-proxy 0.6.0, as `cargo install` builds it, one backend",
+        tool: "e_echo",
+        stdio_config: "[proxy]\nname = \"bench\"\nseparator = \"_\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n[[backends]]\nname = \"e\"\ntransport = \"stdio\"\ncommand = \"{child}\"\n",
+        http_config: "[proxy]\nname = \"bench\"\nseparator = \"_\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n[[backends]]\nname = \"e\"\ntransport = \"http\"\nurl = \"http://{upstream}/mcp\"\n",
+        speaks_http_upstream: true,
+        speaks_stateless: false,
+    },
+    Gateway {
+        label: NPM,
+        what: "the npm package supergateway 4.0.0, `--stateful`: a child for each session",
+        tool: "echo",
+        stdio_config: "",
+        http_config: "",
+        speaks_http_upstream: false,
+        speaks_stateless: false,
+    },
+    Gateway {
+        label: PYPI,
+        what: "the PyPI package mcp-proxy 0.13.0, one child",
+        tool: "echo",
+        stdio_config: "",
+        http_config: "",
+        speaks_http_upstream: false,
+        speaks_stateless: false,
+    },
+];
+
+pub const BARE: &str = "bare";
+pub const OURS: &str = "trunkline";
+pub const RUST_PROXY: &str = "mcp-proxy";
+pub const NPM: &str = "supergateway";
+pub const PYPI: &str = "mcp-proxy-py";
+
+/// All of them speak it.
+pub const SESSION: &str = "2025-11-25";
+pub const STATELESS: &str = "2026-07-28";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_is_measured_in_what_it_can_do() {
+        let takes = |label: &str| {
+            let gateway = GATEWAYS.iter().find(|it| it.label == label).expect("it is measured");
+            CASES.iter().filter(|case| gateway.takes(case)).count()
+        };
+        assert_eq!([BARE, OURS, RUST_PROXY, NPM, PYPI].map(takes), [8, 8, 4, 2, 2]);
+        assert_eq!(CASES[3].name(), "2025-11-25, HTTP, 16");
+    }
+}

@@ -1,0 +1,182 @@
+//! Results → the page and the JSON of `bench/results`, with each promise about the gateway.
+
+use super::super::thousands;
+use super::cases::{
+    BARE, CASES, Case, GATEWAYS, Gateway, NPM, OURS, PYPI, RUST_PROXY, SESSION, Upstream,
+};
+use super::results::{Results, Sample};
+
+/// The whole page, which is also what is printed.
+pub fn text(results: &Results, gateways: &[&Gateway]) -> String {
+    let mut out = format!(
+        "# `tools/call` through a gateway\n\n\
+         Written by `cargo xtask bench gateway`: medians of {} interleaved rounds, load average {} when they began.\n\
+         The driver has one core; the gateway and the upstream share another. The upstream is `bare` over stdio and\n\
+         `bare-http` over HTTP; it echoes 100 bytes. A case is the revision that the client speaks, the upstream, and the\n\
+         number of connections, each with one call in flight; with 2025-11-25 each has a session of its own. Every answer was\n\
+         checked. CPU is the gateway's for one call, without the upstream's, which is beside it.\n\n",
+        results.rounds, results.load
+    );
+    for gateway in gateways {
+        out += &format!("- `{}`: {}\n", gateway.label, gateway.what);
+    }
+    if results.load.parse::<f64>().is_ok_and(|load| load > BUSY) {
+        out += "\nThe machine was busy with other things: trust the CPU of a call, not the calls a second and the latencies.\n";
+    }
+    out += "\n## Targets\n\n| | target | measured | |\n|---|---|---|---|\n";
+    for target in targets(results) {
+        let measured = target.measured.map_or("not measured".into(), |m| format!("{m:.2}"));
+        let mark = if target.is_met() { "✓" } else { "✗" };
+        out += &format!("| {} | {} | {measured} | {mark} |\n", target.what, target.bound());
+    }
+    out += "\n## Figures\n\n\
+        | case | | calls/s | ÷ bare | p50 | ÷ bare | p99 | CPU | ÷ bare | upstream |\n\
+        |---|---|---|---|---|---|---|---|---|---|\n";
+    for case in &CASES {
+        for gateway in gateways {
+            let Some(median) = results.median(case, gateway.label) else { continue };
+            let ratio = |pick: fn(&Sample) -> f64| {
+                let ratio = results.ratio(case, gateway.label, BARE, pick);
+                ratio.map_or("–".into(), |ratio| format!("{ratio:.2}"))
+            };
+            out += &format!(
+                "| {} | {} | {} | {} | {:.0} µs | {} | {:.0} µs | {:.1} µs | {} | {:.1} µs |\n",
+                case.name(),
+                gateway.label,
+                thousands(median.calls_per_s as u64),
+                ratio(|s| s.calls_per_s),
+                median.p50_us,
+                ratio(|s| s.p50_us),
+                median.p99_us,
+                median.cpu_us,
+                ratio(|s| s.cpu_us),
+                median.upstream_us,
+            );
+        }
+    }
+    for failure in &results.failures {
+        out += &format!("\nFailed: {failure}\n");
+    }
+    out
+}
+
+/// All medians and targets as one object.
+pub fn json(results: &Results) -> String {
+    let mut measurements = Vec::new();
+    for case in &CASES {
+        for gateway in &GATEWAYS {
+            let Some(median) = results.median(case, gateway.label) else { continue };
+            measurements.push(format!(
+                "    {{\"case\":\"{}\",\"gateway\":\"{}\",\"calls_per_s\":{:.1},\"p50_us\":{:.1},\"p99_us\":{:.1},\"gateway_cpu_us\":{:.2},\"upstream_cpu_us\":{:.2}}}",
+                case.name(),
+                gateway.label,
+                median.calls_per_s,
+                median.p50_us,
+                median.p99_us,
+                median.cpu_us,
+                median.upstream_us
+            ));
+        }
+    }
+    let targets: Vec<String> = targets(results)
+        .iter()
+        .map(|target| {
+            let measured = target.measured.map_or("null".into(), |m| format!("{m:.4}"));
+            format!(
+                "    {{\"what\":\"{}\",\"target\":\"{}\",\"measured\":{measured},\"met\":{}}}",
+                target.what,
+                target.bound(),
+                target.is_met()
+            )
+        })
+        .collect();
+    format!(
+        "{{\n  \"rounds\": {},\n  \"load_average\": {},\n  \"measurements\": [\n{}\n  ],\n  \"targets\": [\n{}\n  ]\n}}\n",
+        results.rounds,
+        results.load,
+        measurements.join(",\n"),
+        targets.join(",\n")
+    )
+}
+
+/// One promise and what was measured.
+struct Target {
+    what: String,
+    least: Option<f64>,
+    most: Option<f64>,
+    /// `None` when it was not measured.
+    measured: Option<f64>,
+}
+
+impl Target {
+    fn is_met(&self) -> bool {
+        self.measured.is_some_and(|measured| {
+            self.least.is_none_or(|least| measured >= least)
+                && self.most.is_none_or(|most| measured <= most)
+        })
+    }
+
+    fn bound(&self) -> String {
+        match (self.least, self.most) {
+            (Some(least), _) => format!("≥ {least:.2}"),
+            (_, Some(most)) => format!("≤ {most:.2}"),
+            _ => "–".into(),
+        }
+    }
+}
+
+/// The promises are about every revision that both sides were measured in.
+fn targets(results: &Results) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for case in CASES {
+        let mut add = |of: &str, least, most: Option<f64>, pick: fn(&Sample) -> f64| {
+            let figure = if most.is_some() { "p50 " } else { "" };
+            let measured = results.ratio(&case, OURS, of, pick);
+            let what = format!("{}: {figure}÷ {of}", case.name());
+            targets.push(Target { what, least, most, measured });
+        };
+        if case.connections == 1 {
+            add(BARE, None, Some(1.3), |s| s.p50_us);
+            continue;
+        }
+        add(BARE, Some(0.70), None, |s| s.calls_per_s);
+        for (of, times) in rivals(&case) {
+            add(of, Some(times), None, |s| s.calls_per_s);
+        }
+    }
+    targets
+}
+
+/// Whom we mean to be ahead of, and how many times.
+fn rivals(case: &Case) -> Vec<(&'static str, f64)> {
+    match (case.revision, case.upstream) {
+        (SESSION, Upstream::Stdio) => vec![(RUST_PROXY, 2.0), (NPM, 20.0), (PYPI, 20.0)],
+        (SESSION, Upstream::Http) => vec![(RUST_PROXY, 3.0)],
+        _ => Vec::new(),
+    }
+}
+
+/// From this load average on the programs measured had to share their cores.
+const BUSY: f64 = 1.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_met_on_the_right_side_of_its_bound() {
+        let mut results = Results::new(1, "0".into());
+        let sample = |calls_per_s, p50_us| Sample { calls_per_s, p50_us, ..Sample::default() };
+        for case in &CASES[..2] {
+            results.add(case, BARE, sample(100.0, 10.0));
+            results.add(case, OURS, sample(75.0, 14.0));
+        }
+        let measured = targets(&results).into_iter().filter(|target| target.measured.is_some());
+        let met: Vec<_> = measured.map(|target| (target.what.clone(), target.is_met())).collect();
+        let expected =
+            [("2025-11-25, stdio, 1: p50 ÷ bare", false), ("2025-11-25, stdio, 16: ÷ bare", true)];
+        assert_eq!(met, expected.map(|(what, met)| (what.to_owned(), met)));
+        assert!(json(&results).contains(r#""met":true"#));
+        assert!(text(&results, &[&GATEWAYS[0]]).contains("| 2025-11-25, stdio, 1 | bare | 100 |"));
+    }
+}
