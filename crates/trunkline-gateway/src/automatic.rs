@@ -7,10 +7,12 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{CallToolResult, ListToolsResult};
 use trunkline_wire::revision::{Era, Revision};
 
+use crate::caller::Caller;
 use crate::catalog::plan::{Automatic, Effect};
 use crate::face::{Selector, Sight, View};
 use crate::gate::{Came, Walk, Wrong};
 use crate::gateway::{Shared, World};
+use crate::merge::Kind;
 use crate::search::{self, CALL_TOOL, FIND_TOOLS};
 use crate::trail::Trail;
 
@@ -30,11 +32,19 @@ pub(crate) fn tools(
     shared: &Shared,
     world: &World,
     view: &View,
+    caller: &Caller,
     revision: Revision,
 ) -> Option<Json> {
     let automatic = is_for(world, view)?;
     let index = view.index(shared);
-    let find = search::find_tools(index.servers().map(|it| &**it), automatic.limit);
+    // What a caller must not see is not named to it either.
+    let sight = Sight::new(world, caller);
+    let is_seen = |name: &str| {
+        let mut tools = index.iter(Kind::Tools).filter(|(_, it)| *it.server == *name);
+        tools.any(|(_, it)| sight.effect(it) != Effect::Deny)
+    };
+    let servers = index.servers().map(|it| &**it).filter(|it| is_seen(it));
+    let find = search::find_tools(servers, automatic.limit);
     let list = ListToolsResult::new(vec![find, search::call_tool()]);
     Some(stateful::encode(list, revision, &stateless::Extras::default()))
 }

@@ -10,7 +10,9 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{CallToolResult, InputRequired, Tool};
+use trunkline_wire::model::{
+    CallToolResult, ElicitParams, InputRequest, InputRequired, Tool,
+};
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::able;
@@ -23,12 +25,12 @@ use crate::forward::{self, Event, Forward};
 use crate::gateway::{Shared, World};
 use crate::line::Line;
 use crate::policy::{self, audit::Decision};
-use crate::merge::{Cursor, Item, Kind, Look, Target};
+use crate::merge::{Cursor, Index, Item, Kind, Look, Target};
 use crate::pool::Cause;
 use crate::seal::Sealed;
 use crate::server::Server;
 use crate::trail::Trail;
-use crate::upstream::timing;
+use crate::upstream::{Instance, timing};
 
 /// Answers a call.
 pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &Voice) -> Answer {
@@ -84,7 +86,7 @@ fn list(
         seal: &|cursor| shared.seals.cursor(&cursor.to_bytes(), &caller.id),
     };
     if kind == Kind::Tools
-        && let Some(tools) = crate::automatic::tools(shared, world, view, call.revision)
+        && let Some(tools) = crate::automatic::tools(shared, world, view, caller, call.revision)
     {
         return Ok(tools);
     }
@@ -196,8 +198,7 @@ impl Walk {
         trail: &mut Trail,
         shown: &str,
     ) -> Result<Came, Wrong> {
-        self.shared.complete(&self.world, &self.view).await;
-        let index = self.view.index(&self.shared);
+        let index = self.index(|it| it.tool(shown).is_some()).await;
         let found = index.tool(shown).filter(|it| self.may(it) != Effect::Deny).cloned();
         let Some(target) = found else {
             return Err(self.shared.held_back(&self.world, &self.view, shown).unwrap_or_else(|| {
@@ -253,8 +254,7 @@ impl Walk {
 
     async fn prompt(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let shown: String = self.named("name")?;
-        self.shared.complete(&self.world, &self.view).await;
-        let index = self.view.index(&self.shared);
+        let index = self.index(|it| it.prompt(&shown).is_some()).await;
         let target = index.prompt(&shown).filter(|it| self.may(it) != Effect::Deny).cloned();
         let target = target.ok_or_else(|| {
             let message = format!("There is no prompt `{}` here.", clip(&shown));
@@ -271,8 +271,7 @@ impl Walk {
 
     async fn resource(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let uri: String = self.named("uri")?;
-        self.shared.complete(&self.world, &self.view).await;
-        let index = self.view.index(&self.shared);
+        let index = self.index(|it| it.resource(&uri).is_some()).await;
         let candidates: Vec<Target> = match index.resource(&uri) {
             Some(target) => vec![target],
             // Not listed: a tool may have named it. Whoever has resources is asked in turn.
@@ -311,12 +310,15 @@ impl Walk {
             #[serde(default)]
             uri: Option<String>,
         }
-        self.shared.complete(&self.world, &self.view).await;
         let bad = || ErrorObject::invalid_params("`ref` names neither a prompt nor a template.");
         let reference = self.call.params.get("ref").ok_or_else(bad)?;
         let mut object = Object::parse(reference.get()).map_err(|_| bad())?;
         let reference: Reference = object.to().map_err(|_| bad())?;
-        let index = self.view.index(&self.shared);
+        let index = self.index(|it| {
+            let prompt = reference.name.as_deref().and_then(|name| it.prompt(name));
+            prompt.is_some() || reference.uri.as_deref().is_some_and(|uri| it.template(uri).is_some())
+        });
+        let index = index.await;
         let (member, target) = match (&reference.name, &reference.uri) {
             (Some(name), _) => ("name", index.prompt(name).cloned()),
             (_, Some(uri)) => {
@@ -338,6 +340,17 @@ impl Walk {
 
     async fn task(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         crate::tasks::manage(self, trail).await
+    }
+
+    /// What there is. Servers that have not said what they offer are waited for only if what is
+    /// looked for is not found without them.
+    async fn index(&self, is_there: impl Fn(&Index) -> bool) -> Arc<Index> {
+        let index = self.view.index(&self.shared);
+        if is_there(&index) || self.shared.is_complete(&self.world, &self.view) {
+            return index;
+        }
+        self.shared.complete(&self.world, &self.view).await;
+        self.view.index(&self.shared)
     }
 
     /// Rates, and whether a person has to say yes first. `Some` ends the call with a question.
@@ -460,6 +473,10 @@ impl Walk {
                     return Ok(Came::Ask(input));
                 }
                 Event::Over(Ok(said)) => return Ok(self.over(said, revision, plan)),
+                Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
+                    return Ok(self.urls(error, forward.instance())
+                        .map_err(|error| (Wrong::Server(error, revision), None))?);
+                }
                 Event::Over(Err(error)) => {
                     let wrong = match forward::failed(error.clone(), forward.instance()).await {
                         Ok(said) => Wrong::Server(said, revision),
@@ -486,6 +503,34 @@ impl Walk {
             }
             _ => Came::Answer(said, revision),
         }
+    }
+
+    /// A server of 2025-11-25 wants pages visited first. A caller of the new era is asked to; others
+    /// are told as the server told us, and learn when it is done.
+    fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<Came, ErrorObject> {
+        #[derive(serde::Deserialize)]
+        struct Data {
+            elicitations: Vec<ElicitParams>,
+        }
+        let asked = error.data.as_ref().and_then(|it| it.to::<Data>().ok());
+        let asked = asked.map(|it| it.elicitations).unwrap_or_default().into_iter();
+        let asked: Vec<_> = asked
+            .filter_map(|it| match it {
+                ElicitParams::Url(url) => Some(url),
+                _ => None,
+            })
+            .collect();
+        if self.call.revision.era() == Era::Stateful || asked.is_empty() {
+            for id in asked.into_iter().filter_map(|it| it.elicitation_id) {
+                instance.will_complete(id, &self.voice);
+            }
+            return Err(error);
+        }
+        let requests = asked.into_iter().enumerate().map(|(at, mut url)| {
+            url.elicitation_id = None;
+            (format!("q{}", at + 1), InputRequest::Elicit(ElicitParams::Url(url)))
+        });
+        Ok(Came::Ask(InputRequired::new(requests.collect())))
     }
 
     /// What a state that travels with the caller is bound to.
@@ -555,6 +600,10 @@ fn is_repeatable(plan: &ServerPlan, tool: &Tool) -> bool {
 /// By what a stateful server knows a session.
 pub(crate) fn session_key(conversation: u64) -> Box<str> {
     format!("s{conversation}").into()
+}
+
+fn is_about_urls(error: &ErrorObject) -> bool {
+    error.code == trunkline_wire::code::URL_ELICITATION_REQUIRED
 }
 
 fn stale() -> ErrorObject {

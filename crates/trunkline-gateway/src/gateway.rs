@@ -431,9 +431,12 @@ impl Shared {
             }
         }
         let all = async { while asking.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(COMPLETE, all).await;
-        // Those that take longer go on, and whoever listens is told.
-        asking.detach_all();
+        if tokio::time::timeout(COMPLETE, all).await.is_err() {
+            // Those that take longer go on, and whoever listens is told; nobody else waits for them.
+            asking.detach_all();
+            let late = world.servers.values().filter(|it| it.lists().is_none());
+            late.for_each(|it| it.give_up());
+        }
     }
 
     /// Fetches a server's lists and takes them over.
@@ -470,6 +473,9 @@ impl Shared {
         server.set_lists(Arc::clone(&lists));
         if is_same {
             return;
+        }
+        for warning in &lists.warnings {
+            self.logs.add(Logged::gateway(&server.name, warning));
         }
         self.cache.save(&plan.fingerprint(), &lists).await;
         self.generation.fetch_add(1, Ordering::AcqRel);
@@ -580,6 +586,7 @@ impl Watcher for Shared {
                     tokio::spawn(async move { this.refresh(&server, false).await });
                 }
             }
+            "notifications/subscriptions/acknowledged" => {}
             "notifications/resources/updated" => {
                 if let Some(uri) = heard.params.get("uri").and_then(|it| it.to::<String>().ok()) {
                     self.subscriptions.updated(self, &server.name, &uri);

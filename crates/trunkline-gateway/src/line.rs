@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
+use trunkline_auth::tag::random_name;
 use trunkline_proto::{CallKey, Utterance};
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::era::carry;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{InputRequest, LogLevel};
+use trunkline_wire::model::{ElicitParams, InputRequest, LogLevel};
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
@@ -59,6 +60,13 @@ impl Line {
         let question = InputRequest::read(method, Some(&params.to_json())).map_err(|error| {
             ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
         })?;
+        let mut question = question;
+        if let (InputRequest::Elicit(ElicitParams::Url(url)), Era::Stateful) =
+            (&mut question, self.revision.era())
+        {
+            // The new era has no names for these; the old one wants one.
+            url.elicitation_id.get_or_insert_with(random_name);
+        }
         let question = carry::question(question, self.revision).map_err(|unfit| {
             ErrorObject::invalid_params(format!("The caller cannot be asked this. {unfit}"))
         })?;

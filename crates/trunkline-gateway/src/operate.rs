@@ -1,14 +1,14 @@
 //! A catalog file and its gateway, operated: what is shown, what is done, and following the file.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
 use crate::admin::{Approve, Complaint, Followed, Operate};
-use crate::catalog::plan::Plan;
-use crate::catalog::{Faults, load_file};
+use crate::catalog::{Faults, Loaded, Watch, load_file};
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::logs::Logged;
@@ -24,6 +24,8 @@ pub struct Operation {
     listen: RwLock<Option<String>>,
     front: RwLock<Option<Arc<Front>>>,
     last: Mutex<Value>,
+    /// The files that values of the catalog come from.
+    files: Mutex<BTreeSet<PathBuf>>,
     /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
 }
@@ -37,6 +39,7 @@ impl Operation {
             listen: RwLock::default(),
             front: RwLock::default(),
             last: Mutex::new(Value::Null),
+            files: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
         })
     }
@@ -47,6 +50,21 @@ impl Operation {
         *self.front.write().unwrap_or_else(PoisonError::into_inner) = Some(front);
     }
 
+    /// Follows the catalog and the files its values come from, for ever.
+    pub async fn keep_following(&self, mut watch: Watch) -> std::convert::Infallible {
+        loop {
+            watch.follow(self.files.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            // Whatever happened to it, reading it says what is wrong.
+            let _ = watch.changed().await;
+            let _ = self.follow().await;
+        }
+    }
+
+    /// Notes the files that values of the catalog come from.
+    pub fn comes_from(&self, files: BTreeSet<PathBuf>) {
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
     /// Reads the file anew and puts it in force; if something is wrong with it, all stays as it is.
     pub async fn follow(&self) -> Result<Value, Value> {
         let _turn = self.turn.lock().await;
@@ -54,8 +72,11 @@ impl Operation {
             return Ok(json!({ "changed": false, "why": "The built-in catalog does not change." }));
         };
         let outcome = match load(file).await {
-            Ok((plan, warnings)) => self.apply(plan, warnings).await,
-            Err(faults) => Err(json!({ "faults": faults })),
+            Ok(loaded) => {
+                self.comes_from(loaded.files.clone());
+                self.apply(loaded).await
+            }
+            Err(faults) => Err(json!(faults)),
         };
         let metrics = &self.gateway.0.metrics;
         let text = match &outcome {
@@ -77,8 +98,9 @@ impl Operation {
         outcome
     }
 
-    async fn apply(&self, plan: Plan, warnings: Value) -> Result<Value, Value> {
-        let diff = self.gateway.apply(plan).await;
+    async fn apply(&self, loaded: Loaded) -> Result<Value, Value> {
+        let warnings = json!(loaded.warnings);
+        let diff = self.gateway.apply(loaded.plan).await;
         let diff = diff.map_err(|failure| json!({ "message": failure.to_string() }))?;
         let front = self.front.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(front) = front {
@@ -94,19 +116,9 @@ impl Operation {
 }
 
 /// Reads a catalog where it does not hold up calls.
-async fn load(file: PathBuf) -> Result<(Plan, Value), Value> {
-    let read = move || -> Result<(Plan, Value), Value> {
-        match load_file(&file) {
-            Ok(loaded) => Ok((loaded.plan, json!(loaded.warnings))),
-            Err(faults) => Err(told(&faults, &file)),
-        }
-    };
-    let panicked = |_| Err(json!("The catalog could not be read."));
-    tokio::task::spawn_blocking(read).await.unwrap_or_else(panicked)
-}
-
-fn told(faults: &Faults, _: &Path) -> Value {
-    json!(faults)
+async fn load(file: PathBuf) -> Result<Loaded, Faults> {
+    let unread = Faults { file: file.clone(), faults: Vec::new(), warnings: Vec::new() };
+    tokio::task::spawn_blocking(move || load_file(&file)).await.unwrap_or(Err(unread))
 }
 
 impl Operate for Operation {

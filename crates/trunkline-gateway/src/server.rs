@@ -144,9 +144,11 @@ impl Server {
         if came_meanwhile && !is_stale {
             return Ok(None);
         }
-        let (lease, was_started) = match self.pool.running() {
+        // What a server offers may depend on what its client can do: it is asked as one that can do
+        // everything, so that the lists do not change with whoever happens to call.
+        let (lease, was_started) = match self.pool.running_as(able::ALL) {
             Some(lease) => (lease, false),
-            None if may_start => {
+            None if may_start || is_stale => {
                 let key = Some(Box::from(LISTER));
                 (self.pool.lease(self.want(key, able::ALL, Cause::List)).await?, true)
             }

@@ -1,6 +1,7 @@
 //! A server of the catalog → an open connection to one instance of it: a process with its pipes, or
 //! a session at a URL.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,7 +14,7 @@ use trunkline_auth::address::{Guard, Reach as Far};
 use trunkline_auth::client::{ClientAuth, Grant, OAuth};
 use trunkline_auth::credentials::Credentials;
 use trunkline_proto::client::{Config, OpenError, Opened};
-use trunkline_proto::{Call, CallError, Heard, Timing, Utterance};
+use trunkline_proto::{Call, CallError, Change, Heard, Timing, Utterance};
 use trunkline_transport::auth::{HttpFetch, MemoryVault};
 use trunkline_transport::child::{Child, Command, Exit, Stderr};
 use trunkline_transport::connection::Connection;
@@ -23,7 +24,9 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{Implementation, LogLevel, LogMessage};
+use trunkline_wire::model::{
+    Implementation, ListChanged, LogLevel, LogMessage, SubscriptionFilter,
+};
 use trunkline_wire::revision::{Era, Revisions};
 
 use crate::able;
@@ -220,7 +223,7 @@ impl Opening {
 
     fn switch(&self) -> Arc<Switch> {
         let (id, server) = (self.id, Arc::clone(&self.server));
-        Arc::new(Switch { id, server, watcher: Weak::clone(&self.watcher), lines: Mutex::default() })
+        Arc::new(Switch { id, server, watcher: Weak::clone(&self.watcher), lines: Mutex::default(), visits: Mutex::default() })
     }
 
     async fn spawn(
@@ -343,6 +346,7 @@ impl Opening {
         process: Option<Process>,
         pid: Option<u32>,
     ) -> Instance {
+        self.listen(&connection);
         Instance {
             id: self.id,
             server: Arc::clone(&self.server),
@@ -354,6 +358,41 @@ impl Opening {
             level: AtomicU8::new(LogLevel::Info as u8),
             redactor: Arc::clone(&self.redactor),
         }
+    }
+
+    /// Hears of changed lists. A server of the new era tells only whoever listens.
+    fn listen(&self, connection: &Connection) {
+        let opened = connection.opened();
+        let caps = &opened.capabilities;
+        let tells = |list: Option<ListChanged>| list.is_some_and(|it| it.list_changed);
+        let filter = SubscriptionFilter::new()
+            .tools_list_changed(tells(caps.tools))
+            .prompts_list_changed(tells(caps.prompts))
+            .resources_list_changed(caps.resources.is_some_and(|it| it.list_changed));
+        if opened.revision.era() == Era::Stateful || filter == SubscriptionFilter::new() {
+            return;
+        }
+        let mut params = Object::default();
+        params.set("notifications", trunkline_wire::json::Json::of(&filter));
+        let mut request = Request::new("subscriptions/listen", params);
+        let (tell, mut heard) = tokio::sync::mpsc::channel(64);
+        request.heard = Some(tell);
+        let call = connection.call(request);
+        let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
+        tokio::spawn(async move {
+            let mut call = std::pin::pin!(call);
+            loop {
+                tokio::select! {
+                    // The end of the connection ends this too.
+                    _ = &mut call => return,
+                    Some(heard) = heard.recv() => {
+                        if let Some(watcher) = watcher.upgrade() {
+                            watcher.changed(&server, id, heard);
+                        }
+                    }
+                }
+            }
+        });
     }
 
     fn failure(&self, reason: &'static str, stage: Stage, message: String) -> Failure {
@@ -399,6 +438,11 @@ impl Instance {
     pub(crate) fn open_line(&self, line: &Arc<Line>) -> OpenLine {
         self.switch.lock().push(Arc::clone(line));
         OpenLine { switch: Arc::clone(&self.switch), line: Arc::clone(line) }
+    }
+
+    /// Somebody is to hear when a page was visited.
+    pub(crate) fn will_complete(&self, id: String, voice: &Voice) {
+        self.switch.will_complete(id, voice);
     }
 
     /// Has the server log as much as a caller wants to hear, if it would say less.
@@ -476,9 +520,30 @@ pub(crate) struct Switch {
     server: Arc<str>,
     watcher: Weak<dyn Watcher>,
     lines: Mutex<Vec<Arc<Line>>>,
+    /// Who waits to hear that a page was visited, by its name.
+    visits: Mutex<VecDeque<(String, Voice)>>,
 }
 
 impl Switch {
+    /// Somebody is to hear when a page was visited. The oldest are forgotten.
+    fn will_complete(&self, id: String, voice: &Voice) {
+        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        if visits.len() >= VISITS {
+            visits.pop_front();
+        }
+        visits.push_back((id, voice.clone()));
+    }
+
+    fn completed(&self, id: &str) {
+        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = visits.iter().position(|(it, _)| it == id)
+            && let Some((id, voice)) = visits.remove(at)
+        {
+            // One whose queue is full has more to read than this.
+            let _ = voice.try_changed(Change::ElicitationComplete(id));
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Line>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -505,6 +570,10 @@ impl Handler for Switch {
         match self.line_of(&call) {
             Ok(line) => {
                 let mut params = call.params;
+                let id = params.get("elicitationId").and_then(|it| it.to::<String>().ok());
+                if let Some(id) = id {
+                    self.will_complete(id, &line.voice);
+                }
                 if let Some(meta) = call.meta {
                     params.set("_meta", meta);
                 }
@@ -523,6 +592,10 @@ impl Handler for Switch {
                 line.say(Utterance::Log(message));
             }
             return;
+        }
+        if heard.method == "notifications/elicitation/complete" {
+            let id = heard.params.get("elicitationId").and_then(|it| it.to::<String>().ok());
+            return id.iter().for_each(|it| self.completed(it));
         }
         if let Some(watcher) = self.watcher.upgrade() {
             watcher.changed(&self.server, self.id, heard);
@@ -565,5 +638,7 @@ pub(crate) fn timing(plan: &ServerPlan) -> Timing {
     Timing { idle: plan.timeouts.call, hard: plan.timeouts.hard }
 }
 
+/// How many visited pages one instance can tell of.
+const VISITS: usize = 256;
 /// How long the last words of a process are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);

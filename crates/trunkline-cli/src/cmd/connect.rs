@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "http")]
     undo: bool,
     /// The gateway's catalog.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
     config: Option<PathBuf>,
 }
 
@@ -48,13 +48,13 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let seen = Seen::read(&place.path)?;
     let text = seen.text.clone().unwrap_or_default();
     let told = |error: Unreadable| unreadable(&seen.path, args.client, &error);
-    let (new, notes) = match args.undo {
-        true => (undone(&args, &seen, &text).map_err(told)?, Vec::new()),
-        false => {
-            let (ours, notes) = ours(&args)?;
-            (Some(connect(args.client, &text, &ours).map_err(told)?), notes)
-        }
+    let ours = if args.undo { None } else { Some(ours(&args)?) };
+    let new = match &ours {
+        None => undone(&args, &seen, &text).map_err(told)?,
+        Some((ours, _)) => Some(connect(args.client, &text, ours).map_err(told)?),
     };
+    let (known, notes) = ours.map_or_else(Default::default, |(ours, notes)| (words(ours), notes));
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let path = shown(&seen.path);
     let title = args.client.title();
     let Some(new) = new.filter(|it| *it != text) else {
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let is_gone = args.undo && new.is_empty();
     let mut out = format!("{} {path}\n", screen.tone(Tone::Bold, title));
     for (sign, line) in diff::lines(&text, &new) {
-        let line = format!("{sign} {}", one_line(&masked_line(line)));
+        let line = format!("{sign} {}", one_line(&masked_line(line, &known)));
         let line = match sign {
             '+' => screen.tone(Tone::Good, &line),
             '-' => screen.tone(Tone::Bad, &line),
@@ -160,6 +160,19 @@ fn ours(args: &Args) -> Result<(Ours, Vec<String>), Failure> {
     Ok((Ours::Http { url }, notes))
 }
 
+/// Every text of our entry.
+fn words(ours: Ours) -> Vec<String> {
+    let mut all = vec!["stdio".to_owned(), "http".to_owned()];
+    match ours {
+        Ours::Stdio { command, args } => {
+            all.push(command);
+            all.extend(args);
+        }
+        Ours::Http { url } => all.push(url),
+    }
+    all
+}
+
 /// The binary, by the path that people know it by: programs with windows do not have the `PATH` of
 /// a shell.
 fn binary() -> Result<String, Failure> {
@@ -200,12 +213,9 @@ pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
     })
 }
 
-/// The catalog that is meant, from the root on: the one that was named, here or in
-/// `TRUNKLINE_CONFIG`, or the one in this folder.
+/// The catalog that is meant, from the root on: the one that was named, or the one in this folder.
 pub(crate) fn config(named: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     let usual = Path::new(CATALOG);
-    let set = env::var_os("TRUNKLINE_CONFIG").filter(|it| !it.is_empty()).map(PathBuf::from);
-    let named = named.or(set.as_deref());
     let Some(path) = named.or(usual.is_file().then_some(usual)) else { return Ok(None) };
     let whole = std::path::absolute(path);
     whole.map(Some).map_err(|error| Failure::usage(format!("`{}`: {error}.", path.display())))

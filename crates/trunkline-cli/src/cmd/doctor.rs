@@ -7,7 +7,7 @@ mod stdio;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -29,10 +29,10 @@ pub(crate) struct Args {
     #[arg(value_name = "SERVER")]
     server: Option<String>,
     /// The catalog.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
     config: Option<PathBuf>,
     /// The folder in which the gateway keeps its state.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "TRUNKLINE_STATE")]
     state: Option<PathBuf>,
     /// Print JSON, for programs.
     #[arg(long)]
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             let advice = format!("It has: {}.", names.join(", "));
             return Err(Failure::usage(why).advice(advice).into());
         }
-        gateway::check(plan, args.state.as_deref(), &mut stages).await;
+        gateway::check(plan, args.state.clone(), &mut stages).await;
     }
     report.add("gateway", "", stages.end(&Redactor::default()))?;
     if let Some(plan) = plan {
@@ -83,7 +83,14 @@ fn catalog(args: &Args, stages: &mut Stages) -> Result<Option<Plan>, Failure> {
                 1 => "; 1 thing is odd, see `trunkline check`".to_owned(),
                 more => format!("; {more} things are odd, see `trunkline check`"),
             };
-            stages.fine("catalog", format!("{}, {count} servers{odd}", shown(&path)));
+            stages.fine(
+                "catalog",
+                format!(
+                    "{}, {count} server{}{odd}",
+                    shown(&path),
+                    if count == 1 { "" } else { "s" }
+                ),
+            );
             stages.fine("variables", "all are set");
             return Ok(Some(loaded.plan));
         }
@@ -204,9 +211,4 @@ fn span(time: Duration) -> String {
         ms if ms < 10_000.0 => format!("{ms:.0} ms"),
         ms => format!("{:.1} s", ms / 1000.0),
     }
-}
-
-/// A point in time to count from.
-fn now() -> Instant {
-    Instant::now()
 }

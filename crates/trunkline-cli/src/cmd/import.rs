@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = client)]
     from: Vec<Client>,
     /// The catalog.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
     config: Option<PathBuf>,
     /// Write the catalog.
     #[arg(long)]

@@ -98,16 +98,10 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
     let is_built_in = file.is_none();
     let gateway = Gateway::open(plan, settings).await.map_err(anyhow::Error::msg)?;
     let operation = Operation::new(gateway.clone(), file.clone());
-    if let Some(mut watch) = watch {
-        watch.follow(files);
+    operation.comes_from(files);
+    if let Some(watch) = watch {
         let operation = Arc::clone(&operation);
-        tokio::spawn(async move {
-            loop {
-                // Whatever happened to it, reading it says what is wrong.
-                let _ = watch.changed().await;
-                let _ = operation.follow().await;
-            }
-        });
+        tokio::spawn(async move { operation.keep_following(watch).await });
     }
     let until = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
         let _ = stopped.wait_for(|it| *it).await;

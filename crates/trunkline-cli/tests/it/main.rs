@@ -2,10 +2,12 @@
 
 mod asks;
 mod catalog;
+mod clients;
 mod conversations;
 mod demo;
 mod demo_auth;
 mod dialect;
+mod doctor;
 mod failures;
 mod faults;
 mod http_stress;

@@ -44,17 +44,36 @@ pub fn summary(entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// A line of somebody's file in which no secret is.
-pub fn masked_line(line: &str) -> String {
-    let Some(at) = line.find([':', '=']) else { return line.to_owned() };
-    let (name, value) = line.split_at(at + 1);
-    let bare = value.trim().trim_end_matches(',').trim_matches(['"', '\'']);
-    let is_open = bare.is_empty() || bare.starts_with(['{', '[']);
-    let is_nested = is_open && !has_secret_shape(bare) && bare.len() < 2;
-    match !is_nested && (is_secret(name, bare) || value.split(['"', '\'']).any(has_secret_shape)) {
-        true => format!("{name} ***"),
-        false => line.to_owned(),
+/// A line of somebody's file in which only names can be read, and those values that are `known`.
+pub fn masked_line(line: &str, known: &[&str]) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(start) = rest.find(['"', '\'']) {
+        let quote = if rest[start..].starts_with('"') { '"' } else { '\'' };
+        let end = closing(&rest[start + 1..], quote).map_or(rest.len(), |it| start + it + 2);
+        let (before, text, after) = (&rest[..start], &rest[start..end], &rest[end..]);
+        let is_name =
+            after.trim_start().starts_with([':', '=']) || before.trim_end().ends_with('.');
+        let value = text.trim_matches(quote).replace("\\\\", "\\").replace("\\\"", "\"");
+        out.push_str(before);
+        match is_name || value.is_empty() || known.contains(&&*value) {
+            true => out.push_str(text),
+            false => out.extend([quote, '…', quote]),
+        }
+        rest = after;
     }
+    out.push_str(rest);
+    out
+}
+
+/// Where a text in quotes ends.
+fn closing(text: &str, quote: char) -> Option<usize> {
+    let mut is_escaped = false;
+    text.char_indices().find_map(|(at, letter)| {
+        let ends = letter == quote && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped && quote == '"';
+        ends.then_some(at)
+    })
 }
 
 /// The server with a variable in place of each secret. `taken` holds the variables of all servers
@@ -241,15 +260,21 @@ mod tests {
 
     #[test]
     fn lines_of_files_are_shown_without_their_secrets() {
+        let known = ["npx", "a\"b"];
         for (line, expected) in [
-            ("  \"API_KEY\": \"hunter2\",", "  \"API_KEY\": ***"),
-            ("  \"env\": { \"A\": \"sk-hunter2\" }", "  \"env\": ***"),
-            ("token = 'hunter2'", "token = ***"),
+            (r#"  "API_KEY": "hunter2","#, r#"  "API_KEY": "…","#),
+            (
+                r#"{"a":{"command":"npx","env":{"A": "x\"y"},"n":5}}"#,
+                r#"{"a":{"command":"npx","env":{"A": "…"},"n":5}}"#,
+            ),
+            (r#"  "args": ["a\"b", "hunter2"]"#, r#"  "args": ["a\"b", "…"]"#),
+            ("token = 'hunter2' # x", "token = '…' # x"),
+            ("[mcp_servers.\"x\"]", "[mcp_servers.\"x\"]"),
             ("  \"auth\": {", "  \"auth\": {"),
-            ("  \"command\": \"npx\",", "  \"command\": \"npx\","),
+            ("  \"open", "  \"…\""),
             ("  }", "  }"),
         ] {
-            assert_eq!(masked_line(line), expected);
+            assert_eq!(masked_line(line, &known), expected);
         }
     }
 

@@ -87,6 +87,12 @@ impl<B: Backend> Pool<B> {
         Some(self.inner.lease(id, instance, true))
     }
 
+    /// The same of one that was opened for callers who can do at least as much as this.
+    pub fn running_as(&self, profile: Profile) -> Option<Lease<B>> {
+        let (id, instance) = self.inner.with(|state, _| state.running_as(profile))?;
+        Some(self.inner.lease(id, instance, true))
+    }
+
     /// A client that may call has come.
     pub fn client_joined(&self) {
         self.inner.with(|state, now| state.client_joined(now));

@@ -119,6 +119,13 @@ impl<H: Clone, W> State<H, W> {
         Some((bound, self.take(bound, true)))
     }
 
+    /// The same of one that was opened for callers who can do at least as much as this.
+    pub(crate) fn running_as(&mut self, profile: Profile) -> Option<(u64, H)> {
+        let fits = |slot: &Slot<H>| profile.is_within(slot.profile);
+        let found = self.roomy(|slot| fits(slot) && slot.bound.is_none()).or(self.roomy(fits))?;
+        Some((found, self.take(found, true)))
+    }
+
     /// A lease is over. A `quiet` one was not a use: it does not keep the instance from being idle.
     pub(crate) fn release(&mut self, id: u64, quiet: bool, now: Duration) {
         let Some(slot) = self.slots.get_mut(&id) else { return };

@@ -1,6 +1,5 @@
 //! The gateway's own needs: a folder for its state, an admin API that answers if it runs, a port.
 
-use std::env;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,11 @@ use trunkline_gateway::catalog::plan::Plan;
 
 use super::stages::Stages;
 use crate::cmd::connect::shown;
+use crate::state;
 
-pub(super) async fn check(plan: &Plan, state: Option<&Path>, stages: &mut Stages) {
+pub(super) async fn check(plan: &Plan, named: Option<PathBuf>, stages: &mut Stages) {
     stages.begin();
-    let folder = folder(state);
+    let folder = state::place(named).ok();
     match &folder {
         None => {
             stages.bad("state", "Nobody knows where the home folder is.", "Give `--state DIR`.")
@@ -66,16 +66,6 @@ pub(super) async fn check(plan: &Plan, state: Option<&Path>, stages: &mut Stages
             stages.bad("port", why, "Write another `gateway.listen`.");
         }
     }
-}
-
-/// Where the state is kept.
-fn folder(named: Option<&Path>) -> Option<PathBuf> {
-    let variable = |name: &str| env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
-    named
-        .map(Path::to_owned)
-        .or_else(|| variable("TRUNKLINE_STATE"))
-        .or_else(|| variable("XDG_STATE_HOME").map(|it| it.join("trunkline")))
-        .or_else(|| variable("HOME").map(|it| it.join(".local/state/trunkline")))
 }
 
 /// Whether a folder is there, if something can be written there.

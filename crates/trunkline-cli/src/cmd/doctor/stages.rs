@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use trunkline_gateway::policy::redact::Redactor;
 
-use super::{now, span};
+use super::span;
 use crate::output::{Screen, Tone, one_line};
 
 /// A step.
@@ -28,14 +28,14 @@ pub(super) struct Stages {
 
 impl Default for Stages {
     fn default() -> Self {
-        Self { steps: Vec::new(), since: now() }
+        Self { steps: Vec::new(), since: Instant::now() }
     }
 }
 
 impl Stages {
     /// The next step takes its time from here on.
     pub(super) fn begin(&mut self) {
-        self.since = now();
+        self.since = Instant::now();
     }
 
     /// It went well.

@@ -106,16 +106,16 @@ async fn failed(child: Child, error: &ConnectError, stages: &mut Stages) {
         ConnectCause::Handshake(cause) => cause.to_string(),
         other => format!("{other:?}"),
     };
-    // Whoever hung up is about to end; whoever did not must be ended.
-    let hung_up = matches!(&error.cause, ConnectCause::Handshake(OpenError::Closed { .. }));
     let stderr = child.stderr().clone();
-    let exit = child.stop().await;
-    let end = if hung_up { format!(" It {exit}.") } else { String::new() };
-    let advice = match hung_up {
-        true => "Run the command in a terminal to see why it ends.",
-        false => advice,
-    };
-    stages.bad("handshake", format!("{cause}{end}"), advice);
+    // Whoever hung up is about to end, and how it does is worth knowing.
+    if matches!(&error.cause, ConnectCause::Handshake(OpenError::Closed { .. })) {
+        let exit = child.stop().await;
+        let advice = "Run the command in a terminal to see why it ends.";
+        stages.bad("handshake", format!("{cause} It {exit}."), advice);
+        return stages.stderr(stderr.lines());
+    }
+    stages.bad("handshake", cause, advice);
+    child.stop().await;
     stages.stderr(stderr.lines());
 }
 

@@ -132,7 +132,7 @@ fn any_text_is_read_in_time_that_grows_with_its_length() {
     let redactor = Redactor::new(["aaaaaaab"]);
     for piece in ["a", "token=", "token:", "://", "://@", "Bearer ", "=", ":", "'", "é", "\u{1b}"]
     {
-        let text = piece.repeat((1 << 20) / piece.len());
+        let text = piece.repeat((1 << 18) / piece.len());
         // Anything that looks back over and over would not come to an end here.
         assert!(redactor.redact(&text).len() <= 3 * text.len(), "{piece}");
     }
