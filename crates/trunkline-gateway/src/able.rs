@@ -4,8 +4,7 @@
 //! kind of caller is not lent to one who can do less.
 
 use trunkline_wire::model::{
-    ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
-    TASKS_EXTENSION,
+    ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability, TASKS_EXTENSION,
 };
 
 use crate::pool::Profile;
@@ -46,8 +45,7 @@ pub(crate) fn capabilities(profile: Profile) -> ClientCapabilities {
     };
     caps.sampling = has(SAMPLING).then(|| SamplingCapability::new().tools(has(SAMPLING_TOOLS)));
     caps.roots = has(ROOTS).then(|| RootsCapability::new(false));
-    caps.extensions
-        .insert(TASKS_EXTENSION.to_owned(), trunkline_wire::json::Json::empty_object());
+    caps.extensions.insert(TASKS_EXTENSION.to_owned(), trunkline_wire::json::Json::empty_object());
     caps
 }
 

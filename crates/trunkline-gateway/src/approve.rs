@@ -11,7 +11,10 @@ use trunkline_wire::revision::Era;
 use crate::gate::{Came, Walk, Wrong};
 use crate::merge::Target;
 use crate::policy::audit::Decision;
-use crate::policy::{self, ask::{Binding, is_approved, question}};
+use crate::policy::{
+    self,
+    ask::{Binding, is_approved, question},
+};
 use crate::trail::Trail;
 
 /// Has the user asked, unless that was done. `Some` ends the call with the question.
@@ -50,7 +53,8 @@ pub(crate) async fn approve(
                     return Ok(None);
                 }
                 let ticket = walk.shared.approvals(|it| it.ask(&binding, now));
-                let mut input = InputRequired::new(vec![(KEY.to_owned(), InputRequest::Elicit(asked))]);
+                let mut input =
+                    InputRequired::new(vec![(KEY.to_owned(), InputRequest::Elicit(asked))]);
                 input.state = Some(format!("{TICKET}{ticket}"));
                 trail.decision = Decision::Asked;
                 return Ok(Some(Came::Ask(input)));

@@ -90,9 +90,9 @@ fn find(walk: &Walk, asked: &search::Asked) -> Came {
         Era::Stateful => format!("s{}", walk.caller.conversation),
         Era::Stateless => format!("p{}", walk.caller.id),
     };
-    let result = walk.shared.seen(|seen| {
-        search::found(&index, &found, asked, (seen, &session, Instant::now()))
-    });
+    let result = walk
+        .shared
+        .seen(|seen| search::found(&index, &found, asked, (seen, &session, Instant::now())));
     told(walk, result)
 }
 

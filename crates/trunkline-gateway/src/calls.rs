@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::policy::stamp::rfc3339;
 use crate::metrics::Outcome;
+use crate::policy::stamp::rfc3339;
 
 /// What is noted of a call. Never an argument or a result.
 #[derive(Clone, Copy, Debug)]

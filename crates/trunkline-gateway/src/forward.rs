@@ -197,8 +197,10 @@ pub(crate) async fn failed(
             failure
         }
         CallError::Invalid(why) => {
-            let mut failure =
-                at_call("bad_answer", format!("The answer of `{server}` breaks the protocol: {why}"));
+            let mut failure = at_call(
+                "bad_answer",
+                format!("The answer of `{server}` breaks the protocol: {why}"),
+            );
             failure.done = Done::Unknown;
             failure
         }

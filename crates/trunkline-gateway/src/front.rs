@@ -42,8 +42,7 @@ impl Front {
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
         let gate = gate(&plan.auth, &origin)?;
-        let doors =
-            Doors { plan, gate, endpoints: HashMap::new(), is_closing: false };
+        let doors = Doors { plan, gate, endpoints: HashMap::new(), is_closing: false };
         Ok(Arc::new(Self { gateway: gateway.clone(), doors: Mutex::new(doors), origin }))
     }
 
@@ -191,11 +190,8 @@ fn bad(why: String) -> Refusal {
 
 /// Tags, as they are compared.
 fn list(tags: &str) -> Vec<String> {
-    let mut tags: Vec<_> = tags
-        .split(',')
-        .map(|it| it.trim().to_lowercase())
-        .filter(|it| !it.is_empty())
-        .collect();
+    let mut tags: Vec<_> =
+        tags.split(',').map(|it| it.trim().to_lowercase()).filter(|it| !it.is_empty()).collect();
     tags.sort();
     tags.dedup();
     tags
@@ -289,7 +285,11 @@ mod tests {
             ("/mcp/tags/B,a,,b", &[], Ok((tags(&["a", "b"]), "/mcp/tags/B,a,,b"))),
             ("/mcp", &[("x-mcp-server", "time")], Ok((server("time"), "/mcp"))),
             ("/mcp", &[("x-mcp-tags", "b, A")], Ok((tags(&["a", "b"]), "/mcp"))),
-            ("/mcp/server/time", &[("x-mcp-server", "time")], Ok((server("time"), "/mcp/server/time"))),
+            (
+                "/mcp/server/time",
+                &[("x-mcp-server", "time")],
+                Ok((server("time"), "/mcp/server/time")),
+            ),
             ("/mcp/server/time", &[("x-mcp-server", "git")], Err(400)),
             ("/mcp/server/time", &[("x-mcp-tags", "a")], Err(400)),
             ("/mcp", &[("x-mcp-server", "time"), ("x-mcp-tags", "a")], Err(400)),

@@ -1,36 +1,33 @@
 //! The walk of a call, from top to bottom: who calls, what is meant, whether it may be, where it
 //! runs, what comes of it, and how the caller is told.
 
+mod at;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline_proto::{Call, CallError};
+use trunkline_proto::Call;
 use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{
-    CallToolResult, ElicitParams, InputRequest, InputRequired, Tool,
-};
-use trunkline_wire::revision::{Era, Revision};
+use trunkline_wire::model::{CallToolResult, InputRequired, Tool};
+use trunkline_wire::revision::Revision;
 
-use crate::able;
 use crate::caller::Caller;
 use crate::catalog::nearest;
-use crate::catalog::plan::{Affinity, Effect, ServerPlan, Strategy};
+use crate::catalog::plan::{Effect, ServerPlan};
 use crate::face::{Sight, View, what};
 use crate::failure::{Failure, Stage};
-use crate::forward::{self, Event, Forward};
 use crate::gateway::{Shared, World};
-use crate::line::Line;
-use crate::policy::{self, audit::Decision};
 use crate::merge::{Cursor, Index, Item, Kind, Look, Target};
-use crate::pool::Cause;
-use crate::seal::Sealed;
+use crate::policy::plugins::{CallView, Rejected};
+use crate::policy::{self, audit::Decision};
 use crate::server::Server;
 use crate::trail::Trail;
-use crate::upstream::{Instance, timing};
+
+pub(crate) use at::session_key;
 
 /// Answers a call.
 pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &Voice) -> Answer {
@@ -201,18 +198,21 @@ impl Walk {
         let index = self.index(|it| it.tool(shown).is_some()).await;
         let found = index.tool(shown).filter(|it| self.may(it) != Effect::Deny).cloned();
         let Some(target) = found else {
-            return Err(self.shared.held_back(&self.world, &self.view, shown).unwrap_or_else(|| {
-                let mut failure = Failure::new(
-                    "unknown_tool",
-                    Stage::Route,
-                    format!("There is no tool `{}` here.", clip(shown)),
-                );
-                let names = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
-                if let Some(near) = nearest(shown, names.map(|(name, _)| &**name)) {
-                    failure = failure.advice(format!("Did you mean `{near}`?"));
-                }
-                failure.into()
-            }));
+            return Err(self.shared.held_back(&self.world, &self.view, shown).unwrap_or_else(
+                || {
+                    let mut failure = Failure::new(
+                        "unknown_tool",
+                        Stage::Route,
+                        format!("There is no tool `{}` here.", clip(shown)),
+                    );
+                    let names =
+                        index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
+                    if let Some(near) = nearest(shown, names.map(|(name, _)| &**name)) {
+                        failure = failure.advice(format!("Did you mean `{near}`?"));
+                    }
+                    failure.into()
+                },
+            ));
         };
         let server = self.server(&target)?;
         let plan = server.plan();
@@ -224,31 +224,54 @@ impl Walk {
         if let Some(came) = self.admit(trail, &target).await? {
             return Ok(came);
         }
-        let view = crate::policy::plugins::CallView::new(
-            &plan.name,
-            &target.name,
-            self.caller.name.as_deref(),
-        );
-        let world = Arc::clone(&self.world);
-        let plugins = &world.plugins;
-        if !plugins.is_empty() {
-            let arguments = self.call.params.take("arguments").unwrap_or_else(Json::empty_object);
-            match plugins.request(&view, arguments).await {
-                Ok(arguments) => self.call.params.set("arguments", arguments),
-                Err(rejected) => return Ok(self.rejected(trail, &rejected)),
-            }
-        }
+        let plugins = match self.ask_plugins(trail, &target).await {
+            Ok(plugins) => plugins,
+            Err(rejected) => return self.rejected(trail, &target, &rejected),
+        };
         self.call.params.set("name", Json::string(&target.name));
         let is_repeatable = is_repeatable(&plan, tool);
         let came = crate::tasks::call(self, trail, &server, &plan, tool, is_repeatable).await;
-        match came {
-            Ok(Came::Answer(said, from)) if !plugins.is_empty() => {
-                match plugins.response(&view, said).await {
+        self.tell_plugins(trail, &target, plugins, came).await
+    }
+
+    /// Has the plugins look at the call, and change its arguments; `None` if there are none.
+    async fn ask_plugins(
+        &mut self,
+        trail: &Trail,
+        target: &Target,
+    ) -> Result<Option<CallView>, Rejected> {
+        let world = Arc::clone(&self.world);
+        if world.plugins.is_empty() {
+            return Ok(None);
+        }
+        let caller = self.caller.name.as_deref();
+        let view = CallView::about(&target.server, what(target), caller).trace(&trail.id);
+        let arguments = self.call.params.take("arguments");
+        let had_any = arguments.is_some();
+        let arguments = arguments.unwrap_or_else(Json::empty_object);
+        let arguments = world.plugins.request(&view, arguments).await?;
+        if had_any || arguments.get() != "{}" {
+            self.call.params.set("arguments", arguments);
+        }
+        Ok(Some(view))
+    }
+
+    /// Has the plugins look at the answer, and change it.
+    async fn tell_plugins(
+        &self,
+        trail: &mut Trail,
+        target: &Target,
+        plugins: Option<CallView>,
+        came: Result<Came, Wrong>,
+    ) -> Result<Came, Wrong> {
+        match (came, plugins) {
+            (Ok(Came::Answer(said, from)), Some(view)) => {
+                match self.world.plugins.response(&view, said).await {
                     Ok(said) => Ok(Came::Answer(said, from)),
-                    Err(rejected) => Ok(self.rejected(trail, &rejected)),
+                    Err(rejected) => self.rejected(trail, target, &rejected),
                 }
             }
-            came => came,
+            (came, _) => came,
         }
     }
 
@@ -265,8 +288,13 @@ impl Walk {
         if let Some(came) = self.admit(trail, &target).await? {
             return Ok(came);
         }
+        let plugins = match self.ask_plugins(trail, &target).await {
+            Ok(plugins) => plugins,
+            Err(rejected) => return self.rejected(trail, &target, &rejected),
+        };
         self.call.params.set("name", Json::string(&target.name));
-        self.at(trail, &server, true).await
+        let came = self.at(trail, &server, true).await;
+        self.tell_plugins(trail, &target, plugins, came).await
     }
 
     async fn resource(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
@@ -293,10 +321,15 @@ impl Walk {
             if let Some(came) = self.admit(trail, &target).await? {
                 return Ok(came);
             }
+            let plugins = match self.ask_plugins(trail, &target).await {
+                Ok(plugins) => plugins,
+                Err(rejected) => return self.rejected(trail, &target, &rejected),
+            };
+            self.call.params.take("arguments");
             self.call.params.set("uri", Json::string(&target.name));
             match self.at(trail, &server, true).await {
                 Err(Wrong::Server(error, from)) => last = Wrong::Server(error, from),
-                outcome => return outcome,
+                came => return self.tell_plugins(trail, &target, plugins, came).await,
             }
         }
         Err(last)
@@ -316,14 +349,13 @@ impl Walk {
         let reference: Reference = object.to().map_err(|_| bad())?;
         let index = self.index(|it| {
             let prompt = reference.name.as_deref().and_then(|name| it.prompt(name));
-            prompt.is_some() || reference.uri.as_deref().is_some_and(|uri| it.template(uri).is_some())
+            prompt.is_some()
+                || reference.uri.as_deref().is_some_and(|uri| it.template(uri).is_some())
         });
         let index = index.await;
         let (member, target) = match (&reference.name, &reference.uri) {
             (Some(name), _) => ("name", index.prompt(name).cloned()),
-            (_, Some(uri)) => {
-                ("uri", index.template(uri).cloned().or_else(|| index.resource(uri)))
-            }
+            (_, Some(uri)) => ("uri", index.template(uri).cloned().or_else(|| index.resource(uri))),
             _ => return Err(bad().into()),
         };
         let target = target.filter(|it| self.may(it) != Effect::Deny);
@@ -371,199 +403,6 @@ impl Walk {
         }
     }
 
-    /// Makes the call at a server, and goes on with it until it is over or the caller has to answer.
-    /// It is made again only if it was not made, or may be.
-    pub(crate) async fn at(
-        &mut self,
-        trail: &mut Trail,
-        server: &Arc<Server>,
-        is_repeatable: bool,
-    ) -> Result<Came, Wrong> {
-        let plan = server.plan();
-        if let Some(state) = self.call.params.take("requestState") {
-            let state: String = state.to().map_err(|_| stale())?;
-            let bound = self.bound_to(&plan.name);
-            match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
-                Sealed::Parked(name) => {
-                    let mut forward = self.shared.lot.resume(&name).ok_or_else(stale)?;
-                    let answers = self.call.params.take("inputResponses");
-                    let answers = answers.and_then(|it| Object::parse(it.get()).ok());
-                    forward.answer(answers.unwrap_or_default());
-                    // What is said from now on is said to whoever asks now.
-                    return self.follow(trail, forward, &plan).await.map_err(|(wrong, _)| wrong);
-                }
-                Sealed::Relayed(Some(state)) => {
-                    self.call.params.set("requestState", Json::string(&state));
-                }
-                Sealed::Relayed(None) => {}
-            }
-        }
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let is_last = tries >= TRIES;
-            let forward = self.begin(trail, server, &plan).await?;
-            match self.follow(trail, forward, &plan).await {
-                Ok(came) => return Ok(came),
-                Err((wrong, Some(error))) if !is_last => {
-                    let again = forward::was_not_made(&error)
-                        || (is_repeatable && forward::is_unknown(&error));
-                    if !again {
-                        return Err(wrong);
-                    }
-                }
-                Err((wrong, _)) => return Err(wrong),
-            }
-        }
-    }
-
-    /// Leases an instance and makes the call there.
-    async fn begin(
-        &self,
-        trail: &mut Trail,
-        server: &Arc<Server>,
-        plan: &ServerPlan,
-    ) -> Result<Forward, Failure> {
-        let profile = able::profile(&self.call.peer.client);
-        let want = server.want(self.key(plan), profile, Cause::Call);
-        let lease = server.pool.lease(want).await?;
-        trail.leased(lease.id());
-        let instance = Arc::clone(lease.instance());
-        instance.hear(self.call.log_level).await;
-        let era = instance.opened.revision.era();
-        let mut params = self.call.params.clone();
-        if let Some(meta) = forward::meta_for(&self.call, era) {
-            params.set("_meta", meta);
-        }
-        let relays = era == Era::Stateless && self.call.revision.era() == Era::Stateless;
-        if !relays {
-            params.take("inputResponses");
-        }
-        let line = Line::new(
-            Arc::clone(&self.caller),
-            self.voice.clone(),
-            self.call.key,
-            self.call.revision,
-            self.call.log_level,
-        );
-        let (method, progress) = (self.call.method.name, self.call.wants_progress);
-        Ok(Forward::begin(lease, line, method, params, timing(plan), progress, relays))
-    }
-
-    /// Goes on with a call until it is over or the caller has to answer.
-    async fn follow(
-        &self,
-        trail: &mut Trail,
-        mut forward: Forward,
-        plan: &ServerPlan,
-    ) -> Result<Came, (Wrong, Option<CallError>)> {
-        let revision = forward.instance().opened.revision;
-        trail.leased(forward.lease.id());
-        loop {
-            match forward.next().await {
-                Event::Said(what) => self.voice.say(self.call.key, what).await,
-                Event::Asked => {
-                    let requests = forward.questions();
-                    let parked = self.shared.lot.park(forward, &self.caller.id);
-                    let name = parked.map_err(|failure| (failure.into(), None))?;
-                    let state = Sealed::Parked(name);
-                    let state = self.shared.seals.state(&state, &self.bound_to(&plan.name));
-                    let mut input = InputRequired::new(requests);
-                    input.state = Some(state);
-                    return Ok(Came::Ask(input));
-                }
-                Event::Over(Ok(said)) => return Ok(self.over(said, revision, plan)),
-                Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
-                    return Ok(self.urls(error, forward.instance())
-                        .map_err(|error| (Wrong::Server(error, revision), None))?);
-                }
-                Event::Over(Err(error)) => {
-                    let wrong = match forward::failed(error.clone(), forward.instance()).await {
-                        Ok(said) => Wrong::Server(said, revision),
-                        Err(failure) => failure.into(),
-                    };
-                    return Err((wrong, Some(error)));
-                }
-            }
-        }
-    }
-
-    /// What the server's answer is for the caller: an answer, or its question with a state of ours
-    /// around the server's.
-    fn over(&self, said: Json, revision: Revision, plan: &ServerPlan) -> Came {
-        let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
-        if !is_relayed || !said.get().contains("input_required") {
-            return Came::Answer(said, revision);
-        }
-        match stateless::decode_result(said.clone()) {
-            Ok(stateless::Decoded::InputRequired(mut input)) => {
-                let state = Sealed::Relayed(input.state.take());
-                input.state = Some(self.shared.seals.state(&state, &self.bound_to(&plan.name)));
-                Came::Ask(input)
-            }
-            _ => Came::Answer(said, revision),
-        }
-    }
-
-    /// A server of 2025-11-25 wants pages visited first. A caller of the new era is asked to; others
-    /// are told as the server told us, and learn when it is done.
-    fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<Came, ErrorObject> {
-        #[derive(serde::Deserialize)]
-        struct Data {
-            elicitations: Vec<ElicitParams>,
-        }
-        let asked = error.data.as_ref().and_then(|it| it.to::<Data>().ok());
-        let asked = asked.map(|it| it.elicitations).unwrap_or_default().into_iter();
-        let asked: Vec<_> = asked
-            .filter_map(|it| match it {
-                ElicitParams::Url(url) => Some(url),
-                _ => None,
-            })
-            .collect();
-        if self.call.revision.era() == Era::Stateful || asked.is_empty() {
-            for id in asked.into_iter().filter_map(|it| it.elicitation_id) {
-                instance.will_complete(id, &self.voice);
-            }
-            return Err(error);
-        }
-        let requests = asked.into_iter().enumerate().map(|(at, mut url)| {
-            url.elicitation_id = None;
-            (format!("q{}", at + 1), InputRequest::Elicit(ElicitParams::Url(url)))
-        });
-        Ok(Came::Ask(InputRequired::new(requests.collect())))
-    }
-
-    /// What a state that travels with the caller is bound to.
-    pub(crate) fn bound_to(&self, server: &str) -> String {
-        let what = self.call.params.get("name").or_else(|| self.call.params.get("uri"));
-        let arguments = self.call.params.get("arguments").map(Json::get).unwrap_or_default();
-        format!(
-            "{}\0{}\0{server}\0{}\0{}",
-            self.caller.id,
-            self.call.method.name,
-            what.map(Json::get).unwrap_or_default(),
-            trunkline_auth::digest::sha256(arguments.as_bytes()),
-        )
-    }
-
-    /// By what a stateful server knows this caller again.
-    fn key(&self, plan: &ServerPlan) -> Option<Box<str>> {
-        if plan.strategy != Strategy::Stateful {
-            return None;
-        }
-        let has_session = self.call.revision.era() == Era::Stateful;
-        Some(match &plan.affinity {
-            Affinity::Session if has_session => session_key(self.caller.conversation),
-            Affinity::Session | Affinity::Principal => format!("p{}", self.caller.id).into(),
-            Affinity::Meta(name) => {
-                let meta = self.call.meta.as_ref().and_then(|it| Object::parse(it.get()).ok());
-                let value = meta.and_then(|it| it.get(name).map(|it| it.get().to_owned()));
-                // A key that a client makes up is its own: others cannot use it.
-                format!("m{}\0{}", self.caller.id, value.unwrap_or_default()).into()
-            }
-        })
-    }
-
     fn may(&self, target: &Target) -> Effect {
         Sight::new(&self.world, &self.caller).effect(target)
     }
@@ -576,38 +415,37 @@ impl Walk {
     }
 
     fn named(&self, member: &'static str) -> Result<String, ErrorObject> {
-        self.call.params.get(member).and_then(|it| it.to().ok()).ok_or_else(|| {
-            ErrorObject::invalid_params(format!("`{member}` must be a string."))
-        })
+        self.call
+            .params
+            .get(member)
+            .and_then(|it| it.to().ok())
+            .ok_or_else(|| ErrorObject::invalid_params(format!("`{member}` must be a string.")))
     }
 
-    fn rejected(&self, trail: &mut Trail, rejected: &crate::policy::plugins::Rejected) -> Came {
+    /// A plugin said no. Models read that of a tool; everything else is an error.
+    fn rejected(
+        &self,
+        trail: &mut Trail,
+        target: &Target,
+        rejected: &Rejected,
+    ) -> Result<Came, Wrong> {
         trail.decision = Decision::Rejected;
+        let Item::Tool(_) = target.item else {
+            return Err(rejected.to_failure(&target.server).into());
+        };
         let result = CallToolResult::error(rejected.to_string());
         let extras = stateless::Extras::default();
-        Came::Told(trunkline_wire::era::stateful::encode(result, self.call.revision, &extras))
+        Ok(Came::Told(trunkline_wire::era::stateful::encode(result, self.call.revision, &extras)))
     }
 }
 
 /// Whether a tool may be called a second time when nobody knows what came of the first.
 fn is_repeatable(plan: &ServerPlan, tool: &Tool) -> bool {
-    let says = tool.annotations.as_ref().is_some_and(|it| {
-        it.idempotent_hint == Some(true) || it.read_only_hint == Some(true)
-    });
+    let says = tool
+        .annotations
+        .as_ref()
+        .is_some_and(|it| it.idempotent_hint == Some(true) || it.read_only_hint == Some(true));
     says || plan.idempotent.iter().any(|it| crate::merge::names::is_like(it, &tool.name))
-}
-
-/// By what a stateful server knows a session.
-pub(crate) fn session_key(conversation: u64) -> Box<str> {
-    format!("s{conversation}").into()
-}
-
-fn is_about_urls(error: &ErrorObject) -> bool {
-    error.code == trunkline_wire::code::URL_ELICITATION_REQUIRED
-}
-
-fn stale() -> ErrorObject {
-    ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
 }
 
 fn clip(text: &str) -> &str {
@@ -615,5 +453,4 @@ fn clip(text: &str) -> &str {
     &text[..end]
 }
 
-const TRIES: u32 = 3;
 const CANDIDATES: usize = 8;

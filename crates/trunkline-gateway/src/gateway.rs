@@ -24,10 +24,10 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::Era;
 
-use crate::calls::{Calls, Noted};
 use crate::cache::Cache;
-use crate::catalog::{Change, Diff, diff};
+use crate::calls::{Calls, Noted};
 use crate::catalog::plan::{Plan, ServerPlan};
+use crate::catalog::{Change, Diff, diff};
 use crate::face::{Face, Seat, Selector, View, change_of, what};
 use crate::failure::{Failure, Stage};
 use crate::gate::{Wrong, session_key};
@@ -194,7 +194,15 @@ impl Gateway {
         }
         let plugins = match before.plan.gateway.plugins == plan.gateway.plugins {
             true => Arc::clone(&before.plugins),
-            false => Arc::new(Pipeline::start(&plan.gateway.plugins).await?),
+            false => {
+                let this = Weak::clone(&shared.this);
+                let started = Pipeline::start(&plan.gateway.plugins).await?;
+                Arc::new(started.watched(move |plugin, took| {
+                    if let Some(shared) = this.upgrade() {
+                        shared.metrics.plugin_asked(plugin, took);
+                    }
+                }))
+            }
         };
         let audit = match &plan.gateway.audit {
             path if *path == before.plan.gateway.audit => before.audit.clone(),
@@ -423,7 +431,9 @@ impl Shared {
         }
         let mut asking = JoinSet::new();
         for server in world.servers.values() {
-            if server.lists().is_none() && !server.gave_up() && view.selector.chooses(&server.plan())
+            if server.lists().is_none()
+                && !server.gave_up()
+                && view.selector.chooses(&server.plan())
             {
                 let Some(this) = self.this.upgrade() else { return };
                 let server = Arc::clone(server);
@@ -463,7 +473,11 @@ impl Shared {
             if let Some(fault) = fault {
                 self.logs.add(Logged::gateway(&server.name, &fault.to_string()));
             }
+            let world = self.world();
             for held in held {
+                if let Some(audit) = &world.audit {
+                    audit.note_held(&plan.name, &held);
+                }
                 let text = pins::held_back(&plan.name, &held.tool).to_string();
                 self.logs.add(Logged::gateway(&server.name, &text));
             }

@@ -117,8 +117,8 @@ async fn listen(
 type Listening = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc::Receiver<Heard>) {
-    let filter =
-        SubscriptionFilter::new().resource_subscriptions(uris.iter().map(|it| it.to_string()).collect::<Vec<_>>());
+    let filter = SubscriptionFilter::new()
+        .resource_subscriptions(uris.iter().map(|it| it.to_string()).collect::<Vec<_>>());
     let mut params = Object::default();
     params.set("notifications", Json::of(&filter));
     let mut request = Request::new("subscriptions/listen", params);

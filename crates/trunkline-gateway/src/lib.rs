@@ -39,5 +39,5 @@ mod upstream;
 
 pub use face::Selector;
 pub use front::Front;
-pub use operate::Operation;
 pub use gateway::{Found, Gateway, Logins, Settings};
+pub use operate::Operation;

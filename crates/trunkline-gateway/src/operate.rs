@@ -151,12 +151,17 @@ impl Operate for Operation {
             "servers": servers.collect::<Vec<_>>(),
             "clients": shared.client_count(),
             "parked": shared.lot.len(),
+            "plugins": world.plugins.status(),
             "lastReload": *self.last.lock().unwrap_or_else(PoisonError::into_inner),
         })
     }
 
     fn is_ready(&self) -> bool {
-        self.front.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(|it| it.is_open())
+        self.front
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .is_none_or(|it| it.is_open())
     }
 
     fn metrics(&self) -> String {
@@ -213,6 +218,9 @@ impl Operate for Operation {
             None => Vec::new(),
         };
         if !approved.is_empty() {
+            if let Some(audit) = &shared.world().audit {
+                audit.note_approved(&server.name, &approved);
+            }
             shared.tools_changed(&server.plan());
         }
         Ok(json!({ "server": &*server.name, "approved": approved }))

@@ -223,7 +223,13 @@ impl Opening {
 
     fn switch(&self) -> Arc<Switch> {
         let (id, server) = (self.id, Arc::clone(&self.server));
-        Arc::new(Switch { id, server, watcher: Weak::clone(&self.watcher), lines: Mutex::default(), visits: Mutex::default() })
+        Arc::new(Switch {
+            id,
+            server,
+            watcher: Weak::clone(&self.watcher),
+            lines: Mutex::default(),
+            visits: Mutex::default(),
+        })
     }
 
     async fn spawn(
@@ -463,10 +469,7 @@ impl Instance {
 
     /// The last words of its process.
     pub(crate) fn stderr(&self) -> Vec<String> {
-        self.process
-            .as_ref()
-            .map(|it| redacted(&self.redactor, &it.stderr))
-            .unwrap_or_default()
+        self.process.as_ref().map(|it| redacted(&self.redactor, &it.stderr)).unwrap_or_default()
     }
 
     /// Ready when it is over with it.
@@ -486,7 +489,8 @@ impl Instance {
         if let Some(process) = &self.process {
             let mut exit = process.exit.clone();
             let ended = timeout(LAST_WORDS, exit.wait_for(Option::is_some)).await;
-            failure.exit = ended.ok().and_then(Result::ok).and_then(|it| *it).map(|it| it.to_string());
+            failure.exit =
+                ended.ok().and_then(Result::ok).and_then(|it| *it).map(|it| it.to_string());
             failure.stderr = self.stderr();
         }
         failure

@@ -58,9 +58,7 @@ impl<O: Operate> Admin<O> {
             Wanted::Calls => json!({ "calls": operate.calls(query.limit.unwrap_or(CALLS)) }),
             Wanted::Reload => operate.reload().await.map_err(not_taken)?,
             Wanted::Retry(name) => operate.retry(name)?,
-            Wanted::Approve(name) => {
-                operate.approve(name, &approved(&read(body).await?)?).await?
-            }
+            Wanted::Approve(name) => operate.approve(name, &approved(&read(body).await?)?).await?,
             Wanted::Stop(name) => operate.stop(name).await?,
         };
         Ok(answer::json(StatusCode::OK, &done))

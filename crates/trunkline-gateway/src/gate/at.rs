@@ -1,0 +1,234 @@
+//! A call at one server: made once, followed until it is over or the caller has to answer, and made
+//! again only if it was not made or may be.
+
+use std::sync::Arc;
+
+use trunkline_proto::CallError;
+use trunkline_wire::era::stateless;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
+use trunkline_wire::revision::{Era, Revision};
+
+use super::{Came, Walk, Wrong};
+use crate::able;
+use crate::catalog::plan::{Affinity, ServerPlan, Strategy};
+use crate::failure::Failure;
+use crate::forward::{self, Event, Forward};
+use crate::line::Line;
+use crate::pool::Cause;
+use crate::seal::Sealed;
+use crate::server::Server;
+use crate::trail::Trail;
+use crate::upstream::{Instance, timing};
+
+impl Walk {
+    /// Makes the call at a server, and goes on with it until it is over or the caller has to answer.
+    /// It is made again only if it was not made, or may be.
+    pub(crate) async fn at(
+        &mut self,
+        trail: &mut Trail,
+        server: &Arc<Server>,
+        is_repeatable: bool,
+    ) -> Result<Came, Wrong> {
+        let plan = server.plan();
+        if let Some(state) = self.call.params.take("requestState") {
+            let state: String = state.to().map_err(|_| stale())?;
+            let bound = self.bound_to(&plan.name);
+            match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
+                Sealed::Parked(name) => {
+                    let mut forward = self.shared.lot.resume(&name).ok_or_else(stale)?;
+                    let answers = self.call.params.take("inputResponses");
+                    let answers = answers.and_then(|it| Object::parse(it.get()).ok());
+                    forward.answer(answers.unwrap_or_default());
+                    // What is said from now on is said to whoever asks now.
+                    return self.follow(trail, forward, &plan).await.map_err(|(wrong, _)| wrong);
+                }
+                Sealed::Relayed(Some(state)) => {
+                    self.call.params.set("requestState", Json::string(&state));
+                }
+                Sealed::Relayed(None) => {}
+            }
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let is_last = tries >= TRIES;
+            let forward = self.begin(trail, server, &plan).await?;
+            match self.follow(trail, forward, &plan).await {
+                Ok(came) => return Ok(came),
+                Err((wrong, Some(error))) if !is_last => {
+                    let again = forward::was_not_made(&error)
+                        || (is_repeatable && forward::is_unknown(&error));
+                    if !again {
+                        return Err(wrong);
+                    }
+                }
+                Err((wrong, _)) => return Err(wrong),
+            }
+        }
+    }
+
+    /// Leases an instance and makes the call there.
+    async fn begin(
+        &self,
+        trail: &mut Trail,
+        server: &Arc<Server>,
+        plan: &ServerPlan,
+    ) -> Result<Forward, Failure> {
+        let profile = able::profile(&self.call.peer.client);
+        let want = server.want(self.key(plan), profile, Cause::Call);
+        let lease = server.pool.lease(want).await?;
+        trail.leased(lease.id());
+        let instance = Arc::clone(lease.instance());
+        instance.hear(self.call.log_level).await;
+        let era = instance.opened.revision.era();
+        let mut params = self.call.params.clone();
+        if let Some(meta) = forward::meta_for(&self.call, era) {
+            params.set("_meta", meta);
+        }
+        let relays = era == Era::Stateless && self.call.revision.era() == Era::Stateless;
+        if !relays {
+            params.take("inputResponses");
+        }
+        let line = Line::new(
+            Arc::clone(&self.caller),
+            self.voice.clone(),
+            self.call.key,
+            self.call.revision,
+            self.call.log_level,
+        );
+        let (method, progress) = (self.call.method.name, self.call.wants_progress);
+        Ok(Forward::begin(lease, line, method, params, timing(plan), progress, relays))
+    }
+
+    /// Goes on with a call until it is over or the caller has to answer.
+    async fn follow(
+        &self,
+        trail: &mut Trail,
+        mut forward: Forward,
+        plan: &ServerPlan,
+    ) -> Result<Came, (Wrong, Option<CallError>)> {
+        let revision = forward.instance().opened.revision;
+        trail.leased(forward.lease.id());
+        loop {
+            match forward.next().await {
+                Event::Said(what) => self.voice.say(self.call.key, what).await,
+                Event::Asked => {
+                    let requests = forward.questions();
+                    let parked = self.shared.lot.park(forward, &self.caller.id);
+                    let name = parked.map_err(|failure| (failure.into(), None))?;
+                    let state = Sealed::Parked(name);
+                    let state = self.shared.seals.state(&state, &self.bound_to(&plan.name));
+                    let mut input = InputRequired::new(requests);
+                    input.state = Some(state);
+                    return Ok(Came::Ask(input));
+                }
+                Event::Over(Ok(said)) => return Ok(self.over(said, revision, plan)),
+                Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
+                    return Ok(self
+                        .urls(error, forward.instance())
+                        .map_err(|error| (Wrong::Server(error, revision), None))?);
+                }
+                Event::Over(Err(error)) => {
+                    let wrong = match forward::failed(error.clone(), forward.instance()).await {
+                        Ok(said) => Wrong::Server(said, revision),
+                        Err(failure) => failure.into(),
+                    };
+                    return Err((wrong, Some(error)));
+                }
+            }
+        }
+    }
+
+    /// What the server's answer is for the caller: an answer, or its question with a state of ours
+    /// around the server's.
+    fn over(&self, said: Json, revision: Revision, plan: &ServerPlan) -> Came {
+        let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
+        if !is_relayed || !said.get().contains("input_required") {
+            return Came::Answer(said, revision);
+        }
+        match stateless::decode_result(said.clone()) {
+            Ok(stateless::Decoded::InputRequired(mut input)) => {
+                let state = Sealed::Relayed(input.state.take());
+                input.state = Some(self.shared.seals.state(&state, &self.bound_to(&plan.name)));
+                Came::Ask(input)
+            }
+            _ => Came::Answer(said, revision),
+        }
+    }
+
+    /// A server of 2025-11-25 wants pages visited first. A caller of the new era is asked to; others
+    /// are told as the server told us, and learn when it is done.
+    fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<Came, ErrorObject> {
+        #[derive(serde::Deserialize)]
+        struct Data {
+            elicitations: Vec<ElicitParams>,
+        }
+        let asked = error.data.as_ref().and_then(|it| it.to::<Data>().ok());
+        let asked = asked.map(|it| it.elicitations).unwrap_or_default().into_iter();
+        let asked: Vec<_> = asked
+            .filter_map(|it| match it {
+                ElicitParams::Url(url) => Some(url),
+                _ => None,
+            })
+            .collect();
+        if self.call.revision.era() == Era::Stateful || asked.is_empty() {
+            for id in asked.into_iter().filter_map(|it| it.elicitation_id) {
+                instance.will_complete(id, &self.voice);
+            }
+            return Err(error);
+        }
+        let requests = asked.into_iter().enumerate().map(|(at, mut url)| {
+            url.elicitation_id = None;
+            (format!("q{}", at + 1), InputRequest::Elicit(ElicitParams::Url(url)))
+        });
+        Ok(Came::Ask(InputRequired::new(requests.collect())))
+    }
+
+    /// What a state that travels with the caller is bound to.
+    pub(crate) fn bound_to(&self, server: &str) -> String {
+        let what = self.call.params.get("name").or_else(|| self.call.params.get("uri"));
+        let arguments = self.call.params.get("arguments").map(Json::get).unwrap_or_default();
+        format!(
+            "{}\0{}\0{server}\0{}\0{}",
+            self.caller.id,
+            self.call.method.name,
+            what.map(Json::get).unwrap_or_default(),
+            trunkline_auth::digest::sha256(arguments.as_bytes()),
+        )
+    }
+
+    /// By what a stateful server knows this caller again.
+    fn key(&self, plan: &ServerPlan) -> Option<Box<str>> {
+        if plan.strategy != Strategy::Stateful {
+            return None;
+        }
+        let has_session = self.call.revision.era() == Era::Stateful;
+        Some(match &plan.affinity {
+            Affinity::Session if has_session => session_key(self.caller.conversation),
+            Affinity::Session | Affinity::Principal => format!("p{}", self.caller.id).into(),
+            Affinity::Meta(name) => {
+                let meta = self.call.meta.as_ref().and_then(|it| Object::parse(it.get()).ok());
+                let value = meta.and_then(|it| it.get(name).map(|it| it.get().to_owned()));
+                // A key that a client makes up is its own: others cannot use it.
+                format!("m{}\0{}", self.caller.id, value.unwrap_or_default()).into()
+            }
+        })
+    }
+}
+
+/// By what a stateful server knows a session.
+pub(crate) fn session_key(conversation: u64) -> Box<str> {
+    format!("s{conversation}").into()
+}
+
+fn is_about_urls(error: &ErrorObject) -> bool {
+    error.code == trunkline_wire::code::URL_ELICITATION_REQUIRED
+}
+
+fn stale() -> ErrorObject {
+    ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
+}
+
+const TRIES: u32 = 3;
