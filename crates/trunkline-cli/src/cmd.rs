@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+pub(crate) mod approve;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
@@ -9,11 +10,16 @@ pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod logout;
+pub(crate) mod logs;
 pub(crate) mod ping;
 pub(crate) mod prompt;
+pub(crate) mod ps;
 pub(crate) mod read;
+pub(crate) mod reload;
+pub(crate) mod retry;
 pub(crate) mod schema;
 pub(crate) mod serve;
+pub(crate) mod stats;
 pub(crate) mod welcome;
 pub(crate) mod whoami;
 

@@ -83,6 +83,11 @@ impl Failure {
         Self::new(CONNECT, "serve", format!("{error:#}"))
     }
 
+    /// A gateway that is not there, or does not do what it was asked.
+    pub(crate) fn admin(code: u8, cause: impl Into<String>) -> Self {
+        Self::new(code, "admin", cause)
+    }
+
     /// What nobody gave a name to: most likely nothing can be written to.
     pub(crate) fn other(error: &anyhow::Error) -> Self {
         let is_io = error.chain().any(|cause| cause.is::<io::Error>());

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 mod answer;
 mod arguments;
 mod cmd;
@@ -60,6 +61,18 @@ enum Command {
     Logout(cmd::logout::Args),
     /// Shows who is logged in where.
     Whoami(cmd::whoami::Args),
+    /// Shows what a gateway runs.
+    Ps(cmd::ps::Args),
+    /// Shows what a gateway and its servers wrote.
+    Logs(cmd::logs::Args),
+    /// Shows how much a gateway does and how long it takes.
+    Stats(cmd::stats::Args),
+    /// Has a gateway read its catalog anew.
+    Reload(cmd::reload::Args),
+    /// Has a gateway start a server again that it gave up on.
+    Retry(cmd::retry::Args),
+    /// Lets tools through whose definitions have changed.
+    Approve(cmd::approve::Args),
     /// Checks a catalog of servers.
     Check(cmd::check::Args),
     /// Prints the JSON Schema of catalogs.
@@ -86,6 +99,12 @@ impl Command {
             Self::Login(args) => args.json,
             Self::Logout(args) => args.json,
             Self::Whoami(args) => args.json,
+            Self::Ps(args) => args.gateway.json,
+            Self::Logs(args) => args.gateway.json,
+            Self::Stats(args) => args.gateway.json,
+            Self::Reload(args) => args.gateway.json,
+            Self::Retry(args) => args.gateway.json,
+            Self::Approve(args) => args.gateway.json,
             Self::Check(args) => args.json,
             Self::Schema(_) => true,
             Self::Import(args) => args.json,
@@ -141,6 +160,12 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
         Some(Command::Login(args)) => cmd::login::run(*args, screen).await,
         Some(Command::Logout(args)) => cmd::logout::run(args, screen).await,
         Some(Command::Whoami(args)) => cmd::whoami::run(args, screen).await,
+        Some(Command::Ps(args)) => cmd::ps::run(args, screen).await,
+        Some(Command::Logs(args)) => cmd::logs::run(args, screen).await,
+        Some(Command::Stats(args)) => cmd::stats::run(args, screen).await,
+        Some(Command::Reload(args)) => cmd::reload::run(args, screen).await,
+        Some(Command::Retry(args)) => cmd::retry::run(args, screen).await,
+        Some(Command::Approve(args)) => cmd::approve::run(args, screen).await,
         Some(Command::Check(args)) => cmd::check::run(args, screen).await,
         Some(Command::Schema(args)) => cmd::schema::run(args, screen).await,
         Some(Command::Import(args)) => cmd::import::run(args, screen).await,

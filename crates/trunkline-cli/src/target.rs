@@ -184,7 +184,7 @@ pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
     // These name it themselves.
     let is_about_servers = line
         .get(1)
-        .is_some_and(|it| ["demo", "login", "logout", "whoami"].iter().all(|verb| it != verb));
+        .is_some_and(|it| OTHERS.iter().all(|verb| it != verb));
     if !is_about_servers || line.iter().any(|word| word == "--") {
         return line;
     }
@@ -194,6 +194,12 @@ pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
     }
     line
 }
+
+/// Verbs that are not about one server, or name it themselves.
+const OTHERS: &[&str] = &[
+    "approve", "check", "connect", "demo", "doctor", "import", "login", "logout", "logs", "ps",
+    "reload", "retry", "schema", "serve", "stats", "tour", "whoami",
+];
 
 /// A URL as a shell takes it; where it cannot be shown, a word that stands for it.
 pub(crate) fn as_word(url: &str) -> String {

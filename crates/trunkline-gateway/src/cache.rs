@@ -15,7 +15,7 @@ use trunkline_store::Store;
 use crate::merge::Lists;
 
 /// Lists that outlive the process.
-pub struct Cache {
+pub(crate) struct Cache {
     store: Arc<dyn Store>,
     /// What lies in the store under which key, as far as we know: its etag.
     kept: Mutex<HashMap<Box<str>, Box<str>>>,
@@ -39,12 +39,12 @@ struct Written<'a> {
 
 impl Cache {
     /// Keeps them here.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, kept: Mutex::default() }
     }
 
     /// What a server with this fingerprint said last.
-    pub async fn load(&self, fingerprint: &str) -> Option<Lists> {
+    pub(crate) async fn load(&self, fingerprint: &str) -> Option<Lists> {
         let key = key(fingerprint);
         let entry = match self.store.get(&key).await {
             Ok(entry) => entry?,
@@ -59,7 +59,7 @@ impl Cache {
     }
 
     /// Keeps what a server with this fingerprint says. Costs nothing if it is kept already.
-    pub async fn save(&self, fingerprint: &str, lists: &Lists) {
+    pub(crate) async fn save(&self, fingerprint: &str, lists: &Lists) {
         let key = key(fingerprint);
         if self.is_kept(&key, lists.etag()) {
             return;

@@ -10,7 +10,7 @@ use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::era::carry;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{ElicitParams, InputRequest, LogLevel};
+use trunkline_wire::model::{ElicitParams, InputRequest};
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
@@ -23,8 +23,6 @@ pub(crate) struct Line {
     pub(crate) voice: Voice,
     pub(crate) key: CallKey,
     pub(crate) revision: Revision,
-    /// The least severe log message that the caller wants.
-    pub(crate) log_level: Option<LogLevel>,
     /// What waits to be passed on.
     waiting: Mutex<Waiting>,
     pub(crate) news: Notify,
@@ -48,10 +46,9 @@ impl Line {
         voice: Voice,
         key: CallKey,
         revision: Revision,
-        log_level: Option<LogLevel>,
     ) -> Arc<Self> {
         let (waiting, news) = (Mutex::default(), Notify::new());
-        Arc::new(Self { caller, voice, key, revision, log_level, waiting, news })
+        Arc::new(Self { caller, voice, key, revision, waiting, news })
     }
 
     /// Has the caller asked. In the old era that is a request; in the new one the call ends with the

@@ -132,6 +132,10 @@ impl Operate for Operation {
             let lists = server.lists();
             let count = |kind| lists.as_ref().map(|it| it.count(kind));
             let mut told = json!(server.pool.status());
+            for instance in told["instances"].as_array_mut().into_iter().flatten() {
+                let pid = instance["id"].as_u64().and_then(|id| server.pid(id));
+                instance["pid"] = json!(pid);
+            }
             told["name"] = json!(&*server.name);
             told["tags"] = json!(plan.tags);
             told["revision"] = json!(lists.as_ref().map(|it| it.revision.as_str()));

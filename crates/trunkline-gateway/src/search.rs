@@ -17,14 +17,14 @@ use trunkline_wire::model::Tool;
 
 use crate::merge::{Index, Kind};
 
-pub use automatic::{
+pub(crate) use automatic::{
     Asked, CALL_TOOL, FIND_TOOLS, call_tool, find_tools, found, read_call, read_find,
 };
-pub use seen::Seen;
+pub(crate) use seen::Seen;
 
 /// The tools of an index, by their words.
 #[derive(Debug, Default)]
-pub struct Search {
+pub(crate) struct Search {
     names: Vec<Arc<str>>,
     /// For each word, where it stands and how weighty it is there.
     words: BTreeMap<Box<str>, Vec<(usize, f32)>>,
@@ -32,7 +32,7 @@ pub struct Search {
 
 impl Search {
     /// Reads all tools.
-    pub fn build(index: &Index) -> Self {
+    pub(crate) fn build(index: &Index) -> Self {
         let mut names = Vec::new();
         let mut counted = Vec::new();
         let mut lengths = [0_usize; FIELDS];
@@ -65,7 +65,7 @@ impl Search {
     /// The best tools for a query that `may_see` lets through, at most `limit`, with their scores.
     /// Those that fit far worse than the best are not among them. A query without words finds the
     /// first tools there are.
-    pub fn find(
+    pub(crate) fn find(
         &self,
         query: &str,
         limit: usize,

@@ -124,6 +124,11 @@ impl Server {
         Want { key, profile, cause, patience: self.plan().timeouts.acquire }
     }
 
+    /// The process of an instance.
+    pub(crate) fn pid(&self, instance: u64) -> Option<u32> {
+        self.upstream.pid(instance)
+    }
+
     /// Notes that its lists are out of date; true for the first to note it.
     pub(crate) fn is_first_to_say_stale(&self) -> bool {
         !self.stale.swap(true, Ordering::AcqRel)

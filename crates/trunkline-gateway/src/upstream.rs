@@ -1,7 +1,7 @@
 //! A server of the catalog → an open connection to one instance of it: a process with its pipes, or
 //! a session at a URL.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -57,13 +57,16 @@ pub(crate) struct Upstream {
     plan: Mutex<Arc<ServerPlan>>,
     watcher: Weak<dyn Watcher>,
     redactor: Arc<Redactor>,
+    /// The processes that run, by the numbers of their instances.
+    pids: Pids,
 }
+
+type Pids = Arc<Mutex<HashMap<u64, u32>>>;
 
 /// One instance.
 pub(crate) struct Instance {
     pub(crate) id: u64,
     pub(crate) server: Arc<str>,
-    pub(crate) pid: Option<u32>,
     pub(crate) opened: Arc<Opened>,
     connection: Connection,
     switch: Arc<Switch>,
@@ -86,12 +89,17 @@ impl Upstream {
         watcher: Weak<dyn Watcher>,
         redactor: Arc<Redactor>,
     ) -> Arc<Self> {
-        Arc::new(Self { plan: Mutex::new(plan), watcher, redactor })
+        Arc::new(Self { plan: Mutex::new(plan), watcher, redactor, pids: Pids::default() })
     }
 
     /// From the next start on, this is what is started.
     pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+    }
+
+    /// The process of an instance.
+    pub(crate) fn pid(&self, instance: u64) -> Option<u32> {
+        self.pids.lock().unwrap_or_else(PoisonError::into_inner).get(&instance).copied()
     }
 
     fn plan(&self) -> Arc<ServerPlan> {
@@ -108,6 +116,7 @@ impl Upstream {
             plan,
             watcher: Weak::clone(&self.watcher),
             redactor: Arc::clone(&self.redactor),
+            pids: Arc::clone(&self.pids),
         }
     }
 }
@@ -165,6 +174,7 @@ struct Opening {
     limits: Limits,
     watcher: Weak<dyn Watcher>,
     redactor: Arc<Redactor>,
+    pids: Pids,
 }
 
 impl Opening {
@@ -266,9 +276,8 @@ impl Opening {
         );
         match opened.await {
             Ok(connection) => {
-                let pid = child.id();
-                let process = Process::keep(child);
-                Ok(self.instance(connection, switch, Some(process), Some(pid)))
+                let process = Process::keep(child, self.id, Arc::clone(&self.pids));
+                Ok(self.instance(connection, switch, Some(process)))
             }
             Err(error) => {
                 if matches!(error, OpenError::Closed { .. }) {
@@ -317,7 +326,7 @@ impl Opening {
             self.limits.clone(),
         );
         match opened.await {
-            Ok(connection) => Ok(self.instance(connection, switch, None, None)),
+            Ok(connection) => Ok(self.instance(connection, switch, None)),
             Err(error) => {
                 let message = format!("`{shown}` did not shake hands. {error}");
                 Err((self.failure("handshake_failed", Stage::Handshake, message), Some(error)))
@@ -350,13 +359,11 @@ impl Opening {
         connection: Connection,
         switch: Arc<Switch>,
         process: Option<Process>,
-        pid: Option<u32>,
     ) -> Instance {
         self.listen(&connection);
         Instance {
             id: self.id,
             server: Arc::clone(&self.server),
-            pid,
             opened: Arc::clone(connection.opened()),
             connection,
             switch,
@@ -411,8 +418,9 @@ impl Opening {
 
 impl Process {
     /// Keeps the child until it ends or should.
-    fn keep(mut child: Child) -> Self {
+    fn keep(mut child: Child, instance: u64, pids: Pids) -> Self {
         let stderr = child.stderr().clone();
+        pids.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, child.id());
         let (stop, mut stopped) = oneshot::channel();
         let (tell, exit) = watch::channel(None);
         tokio::spawn(async move {
@@ -425,6 +433,7 @@ impl Process {
                 Some(exit) => exit,
                 None => child.stop().await,
             };
+            pids.lock().unwrap_or_else(PoisonError::into_inner).remove(&instance);
             tell.send_replace(Some(exit));
         });
         Self { exit, stderr, stop: Mutex::new(Some(stop)) }

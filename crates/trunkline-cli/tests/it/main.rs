@@ -1,5 +1,6 @@
 //! The binary, from outside.
 
+mod admin;
 mod asks;
 mod catalog;
 mod clients;

@@ -96,7 +96,6 @@ impl Walk {
             self.voice.clone(),
             self.call.key,
             self.call.revision,
-            self.call.log_level,
         );
         let (method, progress) = (self.call.method.name, self.call.wants_progress);
         Ok(Forward::begin(lease, line, method, params, timing(plan), progress, relays))
@@ -126,9 +125,8 @@ impl Walk {
                 }
                 Event::Over(Ok(said)) => return Ok(self.over(said, revision, plan)),
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
-                    return Ok(self
-                        .urls(error, forward.instance())
-                        .map_err(|error| (Wrong::Server(error, revision), None))?);
+                    let asked = self.urls(error, forward.instance());
+                    return asked.map_err(|error| (Wrong::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
                     let wrong = match forward::failed(error.clone(), forward.instance()).await {

@@ -13,23 +13,23 @@ use super::Seen;
 use crate::merge::Index;
 
 /// The name of the tool that finds tools.
-pub const FIND_TOOLS: &str = "trunkline.find_tools";
+pub(crate) const FIND_TOOLS: &str = "trunkline.find_tools";
 /// The name of the tool that calls them.
-pub const CALL_TOOL: &str = "trunkline.call_tool";
+pub(crate) const CALL_TOOL: &str = "trunkline.call_tool";
 
 /// What [`FIND_TOOLS`] was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// What the tools should do.
-    pub query: String,
+    pub(crate) query: String,
     /// How many are wanted, at least one.
-    pub limit: usize,
+    pub(crate) limit: usize,
     /// Whether schemas are wanted that were sent before.
-    pub again: bool,
+    pub(crate) again: bool,
 }
 
 /// The tool that finds tools at these servers.
-pub fn find_tools<'a>(servers: impl Iterator<Item = &'a str>, limit: usize) -> Tool {
+pub(crate) fn find_tools<'a>(servers: impl Iterator<Item = &'a str>, limit: usize) -> Tool {
     let mut names: Vec<String> =
         servers.take(MAX_SERVERS + 1).map(|it| format!("`{it}`")).collect();
     if names.len() > MAX_SERVERS {
@@ -98,7 +98,7 @@ pub fn find_tools<'a>(servers: impl Iterator<Item = &'a str>, limit: usize) -> T
 }
 
 /// The tool that calls the others.
-pub fn call_tool() -> Tool {
+pub(crate) fn call_tool() -> Tool {
     let input = json!({
         "type": "object",
         "properties": {
@@ -119,7 +119,7 @@ pub fn call_tool() -> Tool {
 }
 
 /// Reads the arguments of [`FIND_TOOLS`]; the error is for the model.
-pub fn read_find(arguments: Option<&Json>, limit: usize) -> Result<Asked, String> {
+pub(crate) fn read_find(arguments: Option<&Json>, limit: usize) -> Result<Asked, String> {
     #[derive(Deserialize)]
     struct Arguments {
         query: String,
@@ -136,7 +136,7 @@ pub fn read_find(arguments: Option<&Json>, limit: usize) -> Result<Asked, String
 }
 
 /// Reads the arguments of [`CALL_TOOL`]: the call that is meant. The error is for the model.
-pub fn read_call(arguments: Option<&Json>) -> Result<CallToolParams, String> {
+pub(crate) fn read_call(arguments: Option<&Json>) -> Result<CallToolParams, String> {
     #[derive(Deserialize)]
     struct Arguments {
         name: String,
@@ -156,7 +156,7 @@ pub fn read_call(arguments: Option<&Json>) -> Result<CallToolParams, String> {
 }
 
 /// The answer of [`FIND_TOOLS`]: these tools, without the schemas that the session has been sent.
-pub fn found(
+pub(crate) fn found(
     index: &Index,
     hits: &[(f32, Arc<str>)],
     asked: &Asked,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// What was sent to whom, as far as it matters: the last 10,000 of the last 30 minutes.
 #[derive(Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     most: usize,
     ttl: Duration,
     sent: HashMap<Key, Sent>,
@@ -30,12 +30,12 @@ impl Default for Seen {
 
 impl Seen {
     /// Remembers at most so many for so long.
-    pub fn new(most: usize, ttl: Duration) -> Self {
+    pub(crate) fn new(most: usize, ttl: Duration) -> Self {
         Self { most: most.max(1), ttl, sent: HashMap::new(), order: BTreeMap::new(), turn: 0 }
     }
 
     /// Whether this is new to the session; from then on it is not.
-    pub fn is_new(&mut self, session: &str, digest: &str, now: Instant) -> bool {
+    pub(crate) fn is_new(&mut self, session: &str, digest: &str, now: Instant) -> bool {
         let key: Key = (session.into(), digest.into());
         self.turn += 1;
         let before = self.sent.remove(&key);

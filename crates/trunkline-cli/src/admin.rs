@@ -1,0 +1,249 @@
+//! Where a gateway's admin API is, and a question → its answer.
+
+mod place;
+pub(crate) mod table;
+mod tls;
+
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use http::{Method, Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::failure::{CONNECT, Failure, PEER, TIMEOUT};
+use crate::secret::Source;
+use crate::state;
+
+use place::{Place, Stream};
+
+/// Which gateway.
+#[derive(clap::Args)]
+pub(crate) struct Gateway {
+    /// Where its admin API is: unix:PATH, or a URL. The socket in the state folder, unless said.
+    #[arg(long, value_name = "PLACE", env = "TRUNKLINE_ADMIN")]
+    admin: Option<Place>,
+    /// Where the admin token is, for a URL: env:NAME, file:PATH, or - for stdin. The one in the
+    /// state folder, unless said.
+    #[arg(long, value_name = "SOURCE")]
+    token: Option<Source>,
+    /// The gateway's state folder.
+    #[arg(long, value_name = "DIR", env = "TRUNKLINE_STATE")]
+    state: Option<PathBuf>,
+    /// A PEM file with certificates to believe, for https.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// A PEM file with our own certificate, for a gateway that wants one.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// A PEM file with its key.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Gateway {
+    /// Asks for something.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        let text = self.text(path).await?;
+        serde_json::from_str(&text).map_err(|_| unreadable())
+    }
+
+    /// Asks for something that is no JSON.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
+        let response = self.send(Method::GET, path, Bytes::new()).await?;
+        read(response).await
+    }
+
+    /// Has something done.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let response = self.send(Method::POST, path, body).await?;
+        serde_json::from_str(&read(response).await?).map_err(|_| unreadable())
+    }
+
+    /// Asks for lines, and hands them on as they come.
+    pub(crate) async fn lines(
+        &self,
+        path: &str,
+        mut each: impl FnMut(&str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut body = self.send(Method::GET, path, Bytes::new()).await?.into_body();
+        let mut rest = Vec::new();
+        while let Some(piece) = next(&mut body).await {
+            // A gateway that ends in the middle of a line has nothing more to say.
+            let Ok(piece) = piece else { break };
+            rest.extend_from_slice(&piece);
+            while let Some(end) = rest.iter().position(|it| *it == b'\n') {
+                let line: Vec<_> = rest.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line[..end]);
+                if !line.trim().is_empty() {
+                    each(&line)?;
+                }
+            }
+            if rest.len() > LONGEST {
+                return Err(unreadable().into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a request; whatever is no success is a failure.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
+        let place = self.place()?;
+        let stream = timeout(PATIENCE, place.connect(&self.secured())).await;
+        let stream = stream.map_err(|_| {
+            Failure::admin(TIMEOUT, format!("The gateway at `{place}` does not answer."))
+        })??;
+        let mut request = Request::new(Whole(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|_| Failure::usage(ODD_NAME))?;
+        let host = HeaderValue::from_str(place.host()).map_err(|_| Failure::usage(ODD_NAME))?;
+        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(token) = self.token(&place)? {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| Failure::usage("The admin token has characters that no header has."))?;
+            value.set_sensitive(true);
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        let response = exchange(stream, request).await.map_err(|error| {
+            Failure::admin(CONNECT, format!("The gateway at `{place}` hung up: {error}."))
+                .advice("See whether it still runs; its log may say why.")
+        })?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(refused(response).await),
+        }
+    }
+
+    fn place(&self) -> Result<Place, Failure> {
+        match &self.admin {
+            Some(place) => Ok(place.clone()),
+            None => Ok(Place::Unix(self.state()?.join("admin.sock"))),
+        }
+    }
+
+    fn state(&self) -> Result<PathBuf, Failure> {
+        let place = state::place(self.state.clone());
+        place.map_err(|error| Failure::usage(format!("{error}.")))
+    }
+
+    fn secured(&self) -> tls::Files<'_> {
+        let pair = self.cert.as_deref().zip(self.key.as_deref());
+        tls::Files { roots: self.cacert.as_deref(), pair }
+    }
+
+    /// What the gateway wants to know; nothing over a Unix socket.
+    fn token(&self, place: &Place) -> Result<Option<String>, Failure> {
+        match &self.token {
+            Some(source) => source.read().map(Some),
+            None if matches!(place, Place::Unix(_)) => Ok(None),
+            None => {
+                // If there is none, the gateway says so.
+                let kept = self.state()?.join("admin.token");
+                let kept = std::fs::read_to_string(kept).ok();
+                Ok(kept.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()))
+            }
+        }
+    }
+}
+
+async fn exchange(
+    stream: Box<dyn Stream>,
+    request: Request<Whole>,
+) -> hyper::Result<Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // It ends with the response, or with us.
+    tokio::spawn(connection);
+    sender.send_request(request).await
+}
+
+/// What the gateway said instead.
+async fn refused(response: Response<Incoming>) -> Failure {
+    let status = response.status();
+    let text = read(response).await.unwrap_or_default();
+    let error = serde_json::from_str::<Value>(&text).unwrap_or_default()["error"].take();
+    let cause = match error["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => format!("The gateway answered with the status {status}."),
+    };
+    let mut failure = Failure::admin(PEER, cause);
+    if let Some(advice) = error["advice"].as_str() {
+        failure = failure.advice(advice);
+    }
+    failure
+}
+
+async fn read(response: Response<Incoming>) -> Result<String, Failure> {
+    let (mut text, mut body) = (Vec::new(), response.into_body());
+    while let Some(piece) = next(&mut body).await {
+        text.extend_from_slice(&piece.map_err(|_| unreadable())?);
+        if text.len() > LONGEST {
+            return Err(unreadable());
+        }
+    }
+    String::from_utf8(text).map_err(|_| unreadable())
+}
+
+async fn next(body: &mut Incoming) -> Option<hyper::Result<Bytes>> {
+    loop {
+        match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await? {
+            Err(error) => return Some(Err(error)),
+            Ok(frame) => {
+                if let Ok(mut data) = frame.into_data() {
+                    return Some(Ok(data.copy_to_bytes(data.remaining())));
+                }
+            }
+        }
+    }
+}
+
+fn unreadable() -> Failure {
+    Failure::admin(PEER, "The gateway's answer cannot be read.")
+        .advice("Check that the address is the one of its admin API.")
+}
+
+/// A body that is there.
+struct Whole(Bytes);
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let text = std::mem::take(&mut self.0);
+        std::task::Poll::Ready((!text.is_empty()).then(|| Ok(Frame::data(text))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
+}
+
+const ODD_NAME: &str = "That is no name of a server.";
+const PATIENCE: Duration = Duration::from_secs(10);
+/// An answer of a gateway with very many servers.
+const LONGEST: usize = 64 << 20;

@@ -1,0 +1,137 @@
+//! `trunkline ps`
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::admin::Gateway;
+use crate::admin::table::{span, table};
+use crate::output::{Screen, one_line};
+
+/// Shows what a gateway runs.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Show every instance, too.
+    #[arg(short, long)]
+    instances: bool,
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
+}
+
+pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
+    let status = args.gateway.get("/v1/status").await?;
+    if args.gateway.json {
+        screen.json(&status)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let servers = status["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows: Vec<_> = servers.iter().map(row).collect();
+    screen.print(&head(&status))?;
+    if rows.is_empty() {
+        screen.print("The catalog names no server.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let heads = ["SERVER", "STATE", "INSTANCES", "CALLS", "WAITING", "TOOLS", "NOTE"];
+    screen.print(&table(screen, &heads, &rows))?;
+    if args.instances {
+        let rows: Vec<_> = servers.iter().flat_map(instances).collect();
+        let heads = ["INSTANCE", "SERVER", "STATE", "CALLS", "AGE", "IDLE", "FOR"];
+        screen.print(&format!("\n{}", table(screen, &heads, &rows)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line about the gateway itself.
+fn head(status: &Value) -> String {
+    let text = |name: &str| status[name].as_str().unwrap_or("?").to_owned();
+    let mut line = format!(
+        "trunkline {} at {}, up {}, clients: {}",
+        text("version"),
+        text("listen"),
+        span(status["uptimeMs"].as_f64().unwrap_or_default()),
+        status["clients"]
+    );
+    if status["lastReload"]["ok"] == false {
+        line.push_str("; the catalog has faults and was not taken over (`trunkline check`)");
+    }
+    one_line(&line)
+}
+
+fn row(server: &Value) -> Vec<String> {
+    let instances = server["instances"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let calls: u64 = instances.iter().filter_map(|it| it["inFlight"].as_u64()).sum();
+    let text = |name: &str| server[name].as_str().unwrap_or("?").to_owned();
+    vec![
+        text("name"),
+        text("state"),
+        instances.len().to_string(),
+        calls.to_string(),
+        number(&server["waiters"]),
+        number(&server["tools"]),
+        note(server),
+    ]
+}
+
+/// What somebody should know.
+fn note(server: &Value) -> String {
+    let mut notes = Vec::new();
+    let held_back = server["heldBack"].as_array().map_or(0, Vec::len);
+    if held_back > 0 {
+        let name = server["name"].as_str().unwrap_or("SERVER");
+        notes.push(format!("{held_back} held back (`trunkline approve {name}`)"));
+    }
+    if let Some(millis) = server["nextRetryMs"].as_f64() {
+        notes.push(format!("next try in {}", span(millis)));
+    }
+    if let Some(error) = server["lastError"].as_str() {
+        notes.push(error.to_owned());
+    }
+    notes.join("; ")
+}
+
+fn instances(server: &Value) -> Vec<Vec<String>> {
+    let all = server["instances"].as_array().into_iter().flatten();
+    let time = |it: &Value| it.as_f64().map(span).unwrap_or_default();
+    all.map(|it| {
+        vec![
+            number(&it["id"]),
+            server["name"].as_str().unwrap_or("?").to_owned(),
+            it["state"].as_str().unwrap_or("?").to_owned(),
+            number(&it["inFlight"]),
+            time(&it["ageMs"]),
+            time(&it["idleMs"]),
+            it["cause"].as_str().unwrap_or_default().to_owned(),
+        ]
+    })
+    .collect()
+}
+
+/// A number, or how many there are in a list.
+fn number(value: &Value) -> String {
+    match value {
+        Value::Array(all) => all.len().to_string(),
+        Value::Number(number) => number.to_string(),
+        _ => "0".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_one_row() {
+        let server = json!({
+            "name": "git", "state": "backoff", "tools": 3, "waiters": 2,
+            "instances": [{ "inFlight": 2 }, { "inFlight": 1 }],
+            "heldBack": ["push"], "nextRetryMs": 1500, "lastError": "It exited with code 1.",
+        });
+        let note = "1 held back (`trunkline approve git`); next try in 1.5 s; \
+                    It exited with code 1.";
+        assert_eq!(row(&server), ["git", "backoff", "2", "3", "2", "3", note]);
+        assert_eq!(row(&json!({ "name": "a" })), ["a", "?", "0", "0", "0", "0", ""]);
+    }
+}
