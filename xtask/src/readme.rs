@@ -22,6 +22,11 @@ fn shell(readme: &str) -> Result<(), String> {
     for block in blocks(readme, "sh") {
         for line in block.lines().map(str::trim) {
             let Some(arguments) = arguments(line) else { continue };
+            if arguments.is_empty() {
+                gateway().map_err(|error| format!("README.md's `{line}` failed: {error}"))?;
+                ran += 1;
+                continue;
+            }
             let mut sh = Command::new("sh");
             sh.arg("-c").arg(format!("\"$TRUNKLINE\" {arguments}"));
             sh.env("TRUNKLINE", run::trunkline()).env("PATH", path()?).current_dir(run::root());
@@ -32,6 +37,34 @@ fn shell(readme: &str) -> Result<(), String> {
     }
     println!("{ran} shell lines of README.md run");
     Ok(())
+}
+
+/// Starts the gateway as the first line of the README does, waits until it says where it is, and ends it.
+fn gateway() -> Result<(), String> {
+    let state = run::target().join("readme-state");
+    let mut gateway = Command::new(run::trunkline());
+    gateway.args(["serve", "--listen", "127.0.0.1:0", "--state"]).arg(state);
+    // No catalog lies there.
+    gateway.current_dir(run::target()).stderr(std::process::Stdio::piped());
+    let mut child = gateway.spawn().map_err(|error| format!("it does not start: {error}."))?;
+    let mut said = String::new();
+    let stderr = child.stderr.take().expect("it is piped");
+    for line in std::io::BufRead::lines(std::io::BufReader::new(stderr)) {
+        let line = line.map_err(|error| error.to_string())?;
+        said.push_str(&line);
+        said.push('\n');
+        if line.contains("trunkline import") {
+            break;
+        }
+    }
+    let ended = Command::new("kill").arg(child.id().to_string()).status();
+    let exit = child.wait().map_err(|error| error.to_string())?;
+    let is_told = ["at http://127.0.0.1:", "trunkline list", "trunkline call demo.sum"];
+    match is_told.iter().find(|it| !said.contains(**it)) {
+        Some(missing) => Err(format!("it does not say `{missing}`, but: {said}")),
+        None if !exit.success() => Err(format!("it ended with {exit}, after {ended:?}.")),
+        None => Ok(()),
+    }
 }
 
 /// What a shell line hands to our binary, if it calls it. A line that starts another server is shown by the peers.

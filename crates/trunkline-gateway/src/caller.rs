@@ -1,12 +1,14 @@
 //! Who calls: what is known of them, and by what they are told apart.
 
+use std::sync::Arc;
+
 use http::Extensions;
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, Call};
+use trunkline_proto::{Attached, Call, Peer};
 use trunkline_transport::voice::Voice;
 
 /// Who makes a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// The name that rules are about; `None` for whoever need not say who they are.
     pub(crate) name: Option<String>,
@@ -14,8 +16,7 @@ pub(crate) struct Caller {
     pub(crate) id: String,
     /// What the caller's conversation is called; over 2026-07-28 it is one request long.
     pub(crate) conversation: u64,
-    /// How the client names itself.
-    pub(crate) client: Option<String>,
+    peer: Arc<Peer>,
 }
 
 impl Caller {
@@ -25,8 +26,13 @@ impl Caller {
             name: principal.map(|it| it.subject.clone()),
             id: principal.map(Principal::id).unwrap_or_default(),
             conversation: voice.number(),
-            client: call.peer.info.as_ref().map(|it| format!("{}/{}", it.name, it.version)),
+            peer: Arc::clone(&call.peer),
         }
+    }
+
+    /// How the client names itself.
+    pub(crate) fn client(&self) -> Option<String> {
+        self.peer.info.as_ref().map(|it| format!("{}/{}", it.name, it.version))
     }
 
     /// Whether both are the same, as far as that can be known.

@@ -32,6 +32,8 @@ struct Doors {
     plan: GatewayPlan,
     gate: Option<Arc<Gate>>,
     endpoints: HashMap<(Selector, String), Arc<Endpoint<Face>>>,
+    /// The one that nearly everybody uses.
+    all: Option<Arc<Endpoint<Face>>>,
     is_closing: bool,
 }
 
@@ -42,7 +44,7 @@ impl Front {
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
         let gate = gate(&plan.auth, &origin)?;
-        let doors = Doors { plan, gate, endpoints: HashMap::new(), is_closing: false };
+        let doors = Doors { plan, gate, endpoints: HashMap::new(), all: None, is_closing: false };
         Ok(Arc::new(Self { gateway: gateway.clone(), doors: Mutex::new(doors), origin }))
     }
 
@@ -54,6 +56,7 @@ impl Front {
             == (&plan.auth, &plan.hosts, &plan.origins);
         if !is_same {
             doors.gate = gate(&plan.auth, &self.origin)?;
+            doors.all = None;
             for (_, endpoint) in doors.endpoints.drain() {
                 endpoint.hang_up();
             }
@@ -73,9 +76,15 @@ impl Front {
 
     /// Where a request goes.
     fn endpoint<B>(&self, request: &Request<B>) -> Result<Arc<Endpoint<Face>>, Refusal> {
-        let mut doors = self.lock();
         let place = Place::of(request.uri().path());
         let selector = chosen(&place, request.headers())?;
+        let mut doors = self.lock();
+        // Nearly every request.
+        if let (Selector::All, true, false, Some(all)) =
+            (&selector, place.base == ALL, doors.plan.selector_required, &doors.all)
+        {
+            return Ok(Arc::clone(all));
+        }
         let is_mcp = place.is_mcp;
         if is_mcp && selector == Selector::All && doors.plan.selector_required {
             let why = "Choose servers: `/mcp/server/NAME`, `/mcp/tags/A,B`, or the header \
@@ -101,6 +110,9 @@ impl Front {
         if doors.is_closing {
             endpoint.hang_up();
         }
+        if key == (Selector::All, ALL.to_owned()) {
+            doors.all = Some(Arc::clone(&endpoint));
+        }
         doors.endpoints.insert(key, Arc::clone(&endpoint));
         Ok(endpoint)
     }
@@ -110,7 +122,7 @@ impl Front {
         let mut settings = Settings::new(shared.settings.limits.clone());
         settings.path = base.clone();
         let pair = match base.as_str() {
-            "/mcp" => ("/sse".to_owned(), "/messages".to_owned()),
+            ALL => ("/sse".to_owned(), "/messages".to_owned()),
             base => (format!("{base}/sse"), format!("{base}/messages")),
         };
         settings.sse_paths = Some(pair);
@@ -149,7 +161,7 @@ impl<'a> Place<'a> {
             return Self { base, selector: Some(Selector::Tags(list(tags))), is_mcp: true };
         }
         // Everything else is for the endpoint of all, which knows what is not there.
-        Self { base: "/mcp", selector: None, is_mcp: path == "/mcp" }
+        Self { base: ALL, selector: None, is_mcp: path == ALL }
     }
 }
 
@@ -257,6 +269,8 @@ fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Failure> {
     Ok(Some(Arc::new(gate)))
 }
 
+/// The path for all servers together.
+const ALL: &str = "/mcp";
 const ENDPOINTS: usize = 1024;
 
 #[cfg(test)]

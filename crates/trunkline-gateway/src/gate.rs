@@ -219,7 +219,7 @@ impl Walk {
         let Item::Tool(tool) = &target.item else {
             return Err(ErrorObject::invalid_params("That is no tool.").into());
         };
-        trail.is(&plan, &target.name);
+        trail.is(&target);
         trail.tool = Some(Arc::clone(tool));
         if let Some(came) = self.admit(trail, &target).await? {
             return Ok(came);
@@ -284,7 +284,7 @@ impl Walk {
             Failure::new("unknown_prompt", Stage::Route, message)
         })?;
         let server = self.server(&target)?;
-        trail.is(&server.plan(), &target.name);
+        trail.is(&target);
         if let Some(came) = self.admit(trail, &target).await? {
             return Ok(came);
         }
@@ -317,7 +317,7 @@ impl Walk {
                 continue;
             }
             let server = self.server(&target)?;
-            trail.is(&server.plan(), &target.name);
+            trail.is(&target);
             if let Some(came) = self.admit(trail, &target).await? {
                 return Ok(came);
             }
@@ -364,7 +364,7 @@ impl Walk {
             Failure::new("unknown_reference", Stage::Route, message)
         })?;
         let server = self.server(&target)?;
-        trail.is(&server.plan(), &target.name);
+        trail.is(&target);
         object.set(member, Json::string(&target.name));
         self.call.params.set("ref", object.to_json());
         self.at(trail, &server, true).await

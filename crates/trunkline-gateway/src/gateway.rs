@@ -406,7 +406,7 @@ impl Shared {
             server: trail.server.as_deref().unwrap_or_default(),
             method: trail.method,
             name: trail.name.as_deref().unwrap_or_default(),
-            principal: trail.principal.as_deref(),
+            principal: trail.caller.name.as_deref(),
             took,
             outcome,
             trace: &trail.id,

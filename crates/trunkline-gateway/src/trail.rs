@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use trunkline_wire::jsonrpc::{Object, Outcome};
 use trunkline_wire::model::{Tool, meta};
 
-use crate::catalog::plan::ServerPlan;
+use crate::caller::Caller;
 use crate::failure::{Failure, Stage};
 use crate::gate::Walk;
+use crate::merge::Target;
 use crate::metrics;
 use crate::policy::audit::{Called, Decision, Entry};
 use crate::policy::canonical;
@@ -25,8 +26,7 @@ pub(crate) struct Trail {
     pub(crate) instance: Option<u64>,
     pub(crate) decision: Decision,
     pub(crate) method: &'static str,
-    pub(crate) principal: Option<String>,
-    pub(crate) client: Option<String>,
+    pub(crate) caller: Arc<Caller>,
     /// Of the arguments, where there is an audit.
     pub(crate) digest: Option<String>,
     pub(crate) began: Instant,
@@ -47,8 +47,7 @@ impl Trail {
             instance: None,
             decision: Decision::Allowed,
             method: walk.call.method.name,
-            principal: walk.caller.name.clone(),
-            client: walk.caller.client.clone(),
+            caller: Arc::clone(&walk.caller),
             digest,
             began: walk.began,
             waited: None,
@@ -57,9 +56,9 @@ impl Trail {
     }
 
     /// It is this.
-    pub(crate) fn is(&mut self, plan: &ServerPlan, name: &Arc<str>) {
-        self.server = Some(Arc::from(plan.name.as_str()));
-        self.name = Some(Arc::clone(name));
+    pub(crate) fn is(&mut self, target: &Target) {
+        self.server = Some(Arc::clone(&target.server));
+        self.name = Some(Arc::clone(&target.name));
     }
 
     /// It has an instance.
@@ -107,8 +106,8 @@ impl Trail {
         Entry {
             time: SystemTime::now(),
             trace: self.id.clone(),
-            principal: self.principal.clone(),
-            client: self.client.clone(),
+            principal: self.caller.name.clone(),
+            client: self.caller.client(),
             server: self.server.as_deref().map(str::to_owned),
             instance: self.instance,
             what: match self.method {

@@ -44,7 +44,9 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let names = names(&done["approved"]);
     screen.print(&match names.is_empty() {
         true => format!("Nothing of `{server}` was held back."),
-        false => format!("Clients see {} of `{server}` as it is now.", names.join(", ")),
+        false => {
+            format!("Clients see {} of `{server}` as the server has it now.", names.join(", "))
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -61,10 +63,10 @@ fn held_back(server: &str, tools: &Value) -> String {
     }
 }
 
-/// The names in a list, of words or of objects that have one.
+/// The names of tools in a list, of words or of objects that say more.
 fn names(list: &Value) -> Vec<String> {
     let name =
-        |it: &Value| it.as_str().or(it["name"].as_str()).map(|it| format!("`{}`", one_line(it)));
+        |it: &Value| it.as_str().or(it["tool"].as_str()).map(|it| format!("`{}`", one_line(it)));
     list.as_array().into_iter().flatten().filter_map(name).collect()
 }
 
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_is_held_back_is_named_and_can_be_let_through() {
-        let found = held_back("git", &json!(["push", { "name": "pull" }]));
+        let found = held_back("git", &json!(["push", { "tool": "pull" }]));
         assert!(found.starts_with("Held back, because they have changed: `push`, `pull`."));
         assert!(found.contains("`trunkline approve git TOOL`"));
         assert_eq!(held_back("git", &json!([])), "Nothing of `git` is held back.");

@@ -50,17 +50,16 @@ fn shown(screen: &Screen, line: &str) -> String {
     if let Some(missed) = line["missed"].as_u64() {
         return screen.tone(Tone::Dim, &format!("({missed} lines came too fast and are missing)"));
     }
-    let text = |names: [&str; 2]| names.into_iter().find_map(|name| line[name].as_str());
-    let time = text(["at", "time"]).unwrap_or_default();
-    let mut who = text(["server", "source"]).unwrap_or("gateway").to_owned();
+    let text = |name: &str| line[name].as_str().filter(|it| !it.is_empty());
+    let mut who = text("server").unwrap_or("gateway").to_owned();
     if let Some(instance) = line["instance"].as_u64() {
         who = format!("{who}#{instance}");
     }
     format!(
         "{} {} {}",
-        screen.tone(Tone::Dim, &one_line(time)),
+        screen.tone(Tone::Dim, &one_line(text("at").unwrap_or_default())),
         screen.tone(Tone::Name, &one_line(&who)),
-        one_line(text(["line", "text"]).unwrap_or_default())
+        one_line(text("line").unwrap_or_default())
     )
 }
 
@@ -78,6 +77,7 @@ mod tests {
                 "T git#3 a\\u{1b}[2Jb",
             ),
             (r#"{"at":"T","server":"git","source":"gateway","line":"a"}"#, "T git a"),
+            (r#"{"at":"T","server":"","source":"gateway","line":"a"}"#, "T gateway a"),
             (r#"{"missed":4}"#, "(4 lines came too fast and are missing)"),
             ("what\u{7}", "what\\u{7}"),
         ] {

@@ -36,7 +36,10 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     screen.print(&table(screen, &heads, &rows))?;
     if args.instances {
         let rows: Vec<_> = servers.iter().flat_map(instances).collect();
-        let heads = ["INSTANCE", "SERVER", "STATE", "CALLS", "AGE", "IDLE", "FOR"];
+        if rows.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let heads = ["INSTANCE", "SERVER", "STATE", "PID", "CALLS", "AGE", "IDLE", "FOR"];
         screen.print(&format!("\n{}", table(screen, &heads, &rows)))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -98,6 +101,7 @@ fn instances(server: &Value) -> Vec<Vec<String>> {
             number(&it["id"]),
             server["name"].as_str().unwrap_or("?").to_owned(),
             it["state"].as_str().unwrap_or("?").to_owned(),
+            it["pid"].as_u64().map(|it| it.to_string()).unwrap_or_default(),
             number(&it["inFlight"]),
             time(&it["ageMs"]),
             time(&it["idleMs"]),

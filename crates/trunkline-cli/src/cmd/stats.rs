@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         true => screen.print("Nothing has been called yet.")?,
         false => screen.print(&table(screen, &heads, &rows))?,
     }
-    if let Some(calls) = calls.as_array() {
+    if let Some(calls) = calls.as_array().filter(|it| !it.is_empty()) {
         let rows: Vec<_> = calls.iter().map(call).collect();
         let heads = ["TIME", "SERVER", "WHAT", "WHO", "TOOK", "OUTCOME", "TRACE"];
         screen.print(&format!("\n{}", table(screen, &heads, &rows)))?;
@@ -86,8 +86,7 @@ fn to_json(name: &str, numbers: &Numbers) -> Value {
 
 fn call(call: &Value) -> Vec<String> {
     let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
-    let time = if call["at"].is_string() { text("at") } else { text("time") };
     let what = format!("{} {}", text("method"), text("name"));
     let took = call["ms"].as_f64().map(span).unwrap_or_default();
-    vec![time, text("server"), what, text("principal"), took, text("outcome"), text("traceId")]
+    vec![text("time"), text("server"), what, text("principal"), took, text("outcome"), text("traceId")]
 }

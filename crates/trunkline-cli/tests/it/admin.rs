@@ -26,7 +26,7 @@ async fn a_person_sees_what_runs_and_has_things_done() {
         "SERVER  STATE      INSTANCES  CALLS  WAITING  TOOLS  NOTE",
         "git     suspended  0          0      0        0      1 held back",
         "time    ready      1          2      0        4",
-        "7         time    busy   2      1.0 s        call",
+        "7         time    busy   42   2      1.0 s        call",
     ] {
         assert!(ps.stdout.contains(expected), "{expected}\n{}", ps.stdout);
     }
@@ -37,11 +37,11 @@ async fn a_person_sees_what_runs_and_has_things_done() {
         (&["logs"][..], "T1 time#7 hello\nT2 git broken\n"),
         (&["logs", "git"], "T2 git broken\n"),
         (&["logs", "-n", "1"], "T2 git broken\n"),
-        (&["reload"], "The catalog was read anew. changed: `git`.\n"),
+        (&["reload"], "The catalog was read anew.\n  `git` is another now;"),
         (&["retry", "git"], "`git` is tried again with the next call.\n"),
         (&["approve", "git"], "Held back, because they have changed: `push`.\nLet them through"),
-        (&["approve", "git", "--all"], "Clients see `All` of `git` as it is now.\n"),
-        (&["approve", "git", "push"], "Clients see `Tools([\"push\"])` of `git` as it is now.\n"),
+        (&["approve", "git", "--all"], "Clients see `All` of `git` as the server has it now.\n"),
+        (&["approve", "git", "push"], "Clients see `Tools([\"push\"])` of `git` as the server"),
     ] {
         let found = gateway.run(line).await;
         assert!(found.stdout.starts_with(expected), "{line:?}: {}{}", found.stdout, found.stderr);
@@ -57,9 +57,9 @@ async fn a_program_gets_json() {
         (&["ps"][..], "/servers/0/name", json!("time")),
         (&["stats"], "/servers/0/failed", json!(1)),
         (&["stats", "--calls=1"], "/calls/0/outcome", json!("ok")),
-        (&["reload"], "/changed/0", json!("git")),
+        (&["reload"], "/changes/servers/git", json!("replaced")),
         (&["retry", "git"], "/retried", json!("git")),
-        (&["approve", "git"], "/0", json!("push")),
+        (&["approve", "git"], "/0/tool", json!("push")),
         (&["logs", "-n", "1"], "/line", json!("broken")),
         (&["retry", "nope"], "/error/message", json!("There is no server `nope`.")),
     ] {
@@ -166,9 +166,9 @@ impl Operate for MadeUp {
             "version": "9.9", "uptimeMs": 2000, "listen": "127.0.0.1:7373", "clients": 3,
             "servers": [
                 { "name": "time", "state": "ready", "tools": 4, "waiters": 0, "heldBack": [],
-                  "instances": [{ "id": 7, "state": "busy", "inFlight": 2, "ageMs": 1000,
+                  "instances": [{ "id": 7, "state": "busy", "inFlight": 2, "ageMs": 1000, "pid": 42,
                                   "cause": "call" }] },
-                { "name": "git", "state": "suspended", "instances": [], "heldBack": ["push"],
+                { "name": "git", "state": "suspended", "instances": [], "heldBack": [{ "tool": "push", "pinned": "a", "seen": "b" }],
                   "lastError": "It exited with code 1." },
             ],
         })
@@ -183,7 +183,7 @@ impl Operate for MadeUp {
     }
 
     fn calls(&self, _: usize) -> Value {
-        json!([{ "at": "T", "server": "time", "method": "tools/call", "name": "now", "ms": 3,
+        json!([{ "time": "T", "server": "time", "method": "tools/call", "name": "now", "ms": 3,
                  "outcome": "ok", "traceId": "abc" }])
     }
 
@@ -200,7 +200,7 @@ impl Operate for MadeUp {
     }
 
     async fn reload(&self) -> Result<Value, Value> {
-        Ok(json!({ "changed": ["git"] }))
+        Ok(json!({ "changed": true, "changes": { "servers": { "git": "replaced" } } }))
     }
 
     fn retry(&self, server: &str) -> Result<Value, Complaint> {

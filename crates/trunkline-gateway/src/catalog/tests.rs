@@ -23,7 +23,7 @@ impl World {
     pub(super) fn usual() -> Self {
         Self {
             vars: [
-                ("HOME", "/home/me"),
+                ("HOME", "/users/me"),
                 ("TOKEN", "hunter2-hunter2-hunter2"),
                 ("NUMBER", "7"),
                 ("YES", "true"),

@@ -14,7 +14,7 @@ pub enum Verdict {
     /// It is there already.
     Same(Origin),
     /// Something else is there by this name, or what is there was not understood.
-    Conflict(Origin, Option<Entry>),
+    Conflict(Origin, Option<Box<Entry>>),
     /// It takes the place of what is there.
     Replace(Origin),
     /// It is the gateway.
@@ -110,7 +110,7 @@ fn judge(name: &str, entry: &Entry, there: &BTreeMap<String, (Origin, Option<Ent
     match there.get(name) {
         None => Verdict::Add,
         Some((origin, Some(it))) if it.is_same(entry) => Verdict::Same(origin.clone()),
-        Some((origin, it)) => Verdict::Conflict(origin.clone(), it.clone()),
+        Some((origin, it)) => Verdict::Conflict(origin.clone(), it.clone().map(Box::new)),
     }
 }
 

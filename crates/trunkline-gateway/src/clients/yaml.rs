@@ -61,10 +61,14 @@ pub(super) fn fail(line: usize, column: usize, message: impl Into<String>) -> Un
     Unreadable { line: line + 1, column: column + 1, message: message.into() }
 }
 
+/// A name that waits for its value, and where it stands.
+type Name = (String, (usize, usize));
+
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
-    open: Vec<(Node, Option<(String, (usize, usize))>, usize)>,
+    /// What has begun, with its anchor.
+    open: Vec<(Node, Option<Name>, usize)>,
     anchors: HashMap<usize, Node>,
     count: usize,
 }

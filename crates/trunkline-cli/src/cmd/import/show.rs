@@ -61,7 +61,7 @@ fn one(screen: &Screen, row: &Row, out: &mut String) {
     let Ok(entry) = &row.found.entry else { return };
     match &row.verdict {
         Verdict::Conflict(origin, there) => {
-            let there = there.as_ref().map_or(vec!["not understood".to_owned()], summary);
+            let there = there.as_deref().map_or(vec!["not understood".to_owned()], summary);
             let title = row.found.client.title();
             side_by_side(out, (&whose(origin), &there), (title, &summary(entry)));
         }
@@ -85,7 +85,7 @@ fn side_by_side(out: &mut String, left: (&str, &[String]), right: (&str, &[Strin
         let _ = writeln!(out, "      {:<width$} | {}", line(left.1), line(right.1));
     }
     if left.1 == right.1 {
-        let _ = writeln!(out, "      {:<width$} | {}", "", "(what is hidden differs)");
+        let _ = writeln!(out, "      {:<width$} | (what is hidden differs)", "");
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn to_json(row: &Row) -> Value {
         Verdict::Add => ("add", Value::Null),
         Verdict::Same(origin) => ("same", json!({ "in": whose(origin) })),
         Verdict::Conflict(origin, there) => {
-            ("conflict", json!({ "in": whose(origin), "is": there.as_ref().map(summary) }))
+            ("conflict", json!({ "in": whose(origin), "is": there.as_deref().map(summary) }))
         }
         Verdict::Replace(origin) => ("replace", json!({ "in": whose(origin) })),
         Verdict::Ours => ("self", Value::Null),

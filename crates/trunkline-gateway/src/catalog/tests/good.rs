@@ -190,7 +190,7 @@ fn files_of_other_programs_are_catalogs() {
       "mcpServers": {
         "filesystem": {
           "command": "npx",
-          "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me/Desktop"]
+          "args": ["-y", "@modelcontextprotocol/server-filesystem", "/users/me/Desktop"]
         },
         "brave-search": { "command": "npx", "args": [], "env": { "BRAVE_API_KEY": "k" } }
       },
@@ -200,7 +200,7 @@ fn files_of_other_programs_are_catalogs() {
         reaches(claude_desktop),
         [
             "brave-search: npx  BRAVE_API_KEY=k",
-            "filesystem: npx -y @modelcontextprotocol/server-filesystem /home/me/Desktop",
+            "filesystem: npx -y @modelcontextprotocol/server-filesystem /users/me/Desktop",
         ]
     );
     let claude_code = r#"{

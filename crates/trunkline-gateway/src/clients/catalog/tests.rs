@@ -1,3 +1,5 @@
+//! Catalogs as people write them, and what is left of them afterwards: everything.
+
 use super::super::entry::Way;
 use super::*;
 
@@ -102,4 +104,21 @@ fn what_is_there_is_read_with_its_variables() {
     assert_eq!(names, [("a", true), ("b", false), ("c", true)]);
     let first = have.servers[0].1.as_ref().unwrap();
     assert_eq!(first.values(), [("K".to_owned(), "${file:./k}".to_owned())]);
+}
+
+#[test]
+fn a_catalog_cut_anywhere_is_changed_well_or_not_at_all() {
+    let text = "# é\nmcpServers:\n  a: {command: x} # one\n  'b c':\n    command: \"y\"\n    args:\n      - |\n        # no comment\n        z\n    env: &e {K: v}\n  d: {command: d, env: *e}\n\nservers:\n- name: f\n  cmd: [g]\ngateway:\n  listen: 127.0.0.1:1\n";
+    let mut written = 0;
+    for end in (0..=text.len()).filter(|it| text.is_char_boundary(*it)) {
+        for name in ["a", "new", "f"] {
+            let Ok(found) = merged(&text[..end], &[(name.to_owned(), entry("npx"))]) else {
+                continue;
+            };
+            let have = have(&found).unwrap();
+            assert!(have.servers.iter().any(|(it, _)| it == name), "{found}");
+            written += 1;
+        }
+    }
+    assert!(written > text.len(), "most cuts are catalogs: {written}");
 }

@@ -1,3 +1,5 @@
+//! What is found in a file of each client.
+
 use super::super::mask::summary;
 use super::super::{fixtures, places};
 use super::*;

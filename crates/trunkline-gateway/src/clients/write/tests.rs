@@ -1,3 +1,5 @@
+//! Every client's file, there and back.
+
 use super::super::fixtures;
 use super::*;
 
@@ -125,4 +127,19 @@ fn a_file_that_cannot_be_read_is_not_touched() {
     let found = connect(Client::Zed, "{\"context_servers\": 5}", &stdio()).unwrap_err();
     assert!(found.message.contains("no object"), "{found}");
     assert!(disconnect(Client::Zed, "{", None).is_err());
+}
+
+#[test]
+fn a_file_cut_anywhere_is_read_or_refused_and_never_harmed() {
+    for (client, text) in fixtures::ALL {
+        for end in (0..text.len()).filter(|it| text.is_char_boundary(*it)) {
+            let cut = &text[..end];
+            let Ok(with) = connect(client, cut, &stdio()) else { continue };
+            let back = disconnect(client, &with, Some(cut)).unwrap();
+            assert_eq!(back.as_deref(), Some(cut), "{client:?}");
+            // Without a backup the entry goes, and what remains can be read.
+            let back = disconnect(client, &with, None).unwrap().unwrap();
+            assert!(!is_connected(client, &back).unwrap(), "{client:?}: {back}");
+        }
+    }
 }
