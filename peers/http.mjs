@@ -50,7 +50,7 @@ export async function start(command, args, pattern, env = process.env) {
         });
         return code;
     };
-    return { found, stop };
+    return { found, stop, pid: child.pid };
 }
 
 /** Serves over HTTP what `COMMAND ARG…` serves over stdio. */

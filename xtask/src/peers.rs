@@ -33,6 +33,11 @@ pub const PEERS: &[(&str, &str, &str)] = &[
     ("auth-fastmcp", "`trunkline` logs in to a FastMCP server", "auth/cli.mjs fastmcp"),
     ("auth-oidc", "`trunkline` logs in by the npm oidc-provider", "auth/cli.mjs oidc"),
     (
+        "gateway",
+        "five servers behind `trunkline serve`, used by the npm and PyPI clients",
+        "gateway.mjs",
+    ),
+    (
         travel::NAME,
         "the travel server with every client, and the travel client with every server",
         travel::NAME,
@@ -66,7 +71,7 @@ pub fn one(script: &str) -> Result<(), String> {
     let mut command = Command::new(interpreter);
     command.arg(folder().join(script)).args(told.split_whitespace());
     command.arg(run::trunkline()).current_dir(run::root());
-    if !script.ends_with("cli.mjs") {
+    if !script.ends_with("cli.mjs") && script != "gateway.mjs" {
         command.arg("demo");
     }
     command.env("TRUNKLINE_PEERS_VENV", venv()).env("PYTHONDONTWRITEBYTECODE", "1");

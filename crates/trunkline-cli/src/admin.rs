@@ -28,7 +28,7 @@ use place::{Place, Stream};
 /// Which gateway.
 #[derive(clap::Args)]
 pub(crate) struct Gateway {
-    /// Where its admin API is: unix:PATH, or a URL. The socket in the state folder, unless said.
+    /// Where its admin API is: unix:PATH, or a URL. Where the state folder says, unless said.
     #[arg(long, value_name = "PLACE", env = "TRUNKLINE_ADMIN")]
     admin: Option<Place>,
     /// Where the admin token is, for a URL: env:NAME, file:PATH, or - for stdin. The one in the
@@ -135,7 +135,12 @@ impl Gateway {
     fn place(&self) -> Result<Place, Failure> {
         match &self.admin {
             Some(place) => Ok(place.clone()),
-            None => Ok(Place::Unix(self.state()?.join("admin.sock"))),
+            None => {
+                let state = self.state()?;
+                let noted = std::fs::read_to_string(state.join("admin.place")).ok();
+                let noted = noted.and_then(|it| it.trim().parse().ok());
+                Ok(noted.unwrap_or_else(|| Place::Unix(state.join("admin.sock"))))
+            }
         }
     }
 

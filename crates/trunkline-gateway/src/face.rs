@@ -147,8 +147,8 @@ impl Handler for Face {
         self.shared.subscriptions.heard(&self.shared, &self.view, heard, voice);
     }
 
-    fn listen(&self, voice: &Voice, _: &Attached) -> Listening {
-        Some(Box::new(Joined::new(self, voice)))
+    fn listen(&self, voice: &Voice, attached: &Attached) -> Listening {
+        Some(Box::new(Joined::new(self, voice, attached)))
     }
 
     fn param_headers(
@@ -177,11 +177,14 @@ struct Joined {
 /// Where a listener sits.
 pub(crate) struct Seat {
     pub(crate) selector: Selector,
+    /// By what the client is told apart from others.
+    pub(crate) caller: String,
 }
 
 impl Joined {
-    fn new(face: &Face, voice: &Voice) -> Self {
-        let seat = Seat { selector: face.view.selector.clone() };
+    fn new(face: &Face, voice: &Voice, attached: &Attached) -> Self {
+        let caller = principal(attached).map(|it| it.id()).unwrap_or_default();
+        let seat = Seat { selector: face.view.selector.clone(), caller };
         let listener = face.shared.listeners.add(voice.clone(), seat);
         let (shared, view) = (Arc::clone(&face.shared), Arc::clone(&face.view));
         shared.joined(&view.selector);

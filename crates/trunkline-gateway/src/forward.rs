@@ -65,6 +65,16 @@ impl Forward {
         Self { call, heard, line, asked: Vec::new(), count: 0, _open: open, lease }
     }
 
+    /// A call that is more than one request: whatever goes on inside, it is answered once.
+    pub(crate) fn driving(
+        lease: Lease<Upstream>,
+        line: Arc<Line>,
+        call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
+    ) -> Self {
+        let open = lease.instance().open_line(&line);
+        Self { call, heard: None, line, asked: Vec::new(), count: 0, _open: open, lease }
+    }
+
     pub(crate) fn instance(&self) -> &Arc<Instance> {
         self.lease.instance()
     }

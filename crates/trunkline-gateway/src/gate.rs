@@ -378,10 +378,11 @@ impl Walk {
     /// looked for is not found without them.
     async fn index(&self, is_there: impl Fn(&Index) -> bool) -> Arc<Index> {
         let index = self.view.index(&self.shared);
-        if is_there(&index) || self.shared.is_complete(&self.world, &self.view) {
+        if is_there(&index) {
             return index;
         }
-        self.shared.complete(&self.world, &self.view).await;
+        // The index is of the plan in force now, which need not be the one that the call began with.
+        self.shared.complete(&self.shared.world(), &self.view).await;
         self.view.index(&self.shared)
     }
 
@@ -408,7 +409,9 @@ impl Walk {
     }
 
     pub(crate) fn server(&self, target: &Target) -> Result<Arc<Server>, Failure> {
-        self.world.servers.get(&*target.server).cloned().ok_or_else(|| {
+        let known = self.world.servers.get(&*target.server).cloned();
+        let known = known.or_else(|| self.shared.world().servers.get(&*target.server).cloned());
+        known.ok_or_else(|| {
             Failure::new("gone", Stage::Route, "That server is no longer in the catalog.")
                 .of(&target.server)
         })

@@ -15,9 +15,11 @@ use trunkline_proto::Heard;
 use trunkline_proto::server::Config;
 use trunkline_store::Store;
 use trunkline_transport::drive::Driver;
+use trunkline_transport::handler::Answer;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{
     Implementation, ListChanged, ResourcesCapability, ServerCapabilities, ServerTasks,
     TASKS_EXTENSION,
@@ -46,6 +48,7 @@ use crate::seal::Seals;
 use crate::search::Seen;
 use crate::server::Server;
 use crate::subscriptions::Subscriptions;
+use crate::tasks::{self, Registry};
 use crate::trail::Trail;
 use crate::upstream::Watcher;
 
@@ -82,6 +85,7 @@ pub(crate) struct Shared {
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
     pub(crate) lot: Arc<Lot>,
+    pub(crate) tasks: Arc<Registry>,
     pub(crate) listeners: Listeners<Seat>,
     pub(crate) subscriptions: Subscriptions,
     approvals: Mutex<Approvals>,
@@ -141,6 +145,7 @@ impl Gateway {
             clients: Mutex::default(),
             seals: Seals::new(Sealer::random()),
             lot: Arc::default(),
+            tasks: Arc::default(),
             listeners: Listeners::default(),
             subscriptions: Subscriptions::default(),
             approvals: Mutex::new(Approvals::new(crate::park::PATIENCE)),
@@ -169,29 +174,7 @@ impl Gateway {
         let before = shared.world();
         let redactor = Arc::new(Redactor::of(&plan));
         let changes = diff(&before.plan, &plan);
-        let mut servers = BTreeMap::new();
-        for (name, server) in &plan.servers {
-            let kept = before
-                .servers
-                .get(name)
-                .filter(|_| changes.servers.get(name) != Some(&Change::Replaced));
-            let server = match kept {
-                Some(kept) => {
-                    kept.reconfigure(Arc::clone(server));
-                    Arc::clone(kept)
-                }
-                None => {
-                    let lists = shared.cache.load(&server.fingerprint()).await.map(Arc::new);
-                    let watcher: Weak<dyn Watcher> = Weak::clone(&shared.this) as Weak<dyn Watcher>;
-                    let server =
-                        Server::new(Arc::clone(server), lists, watcher, Arc::clone(&redactor));
-                    let metrics = shared.metrics.server(&server.name);
-                    server.pool.on_event(move |event| metrics.pool_event(event));
-                    server
-                }
-            };
-            servers.insert(name.clone(), server);
-        }
+        // What can fail comes first: either all of a plan is put in force or nothing.
         let plugins = match before.plan.gateway.plugins == plan.gateway.plugins {
             true => Arc::clone(&before.plugins),
             false => {
@@ -215,6 +198,29 @@ impl Gateway {
             }
             None => None,
         };
+        let mut servers = BTreeMap::new();
+        for (name, server) in &plan.servers {
+            let kept = before
+                .servers
+                .get(name)
+                .filter(|_| changes.servers.get(name) != Some(&Change::Replaced));
+            let server = match kept {
+                Some(kept) => {
+                    kept.reconfigure(Arc::clone(server));
+                    Arc::clone(kept)
+                }
+                None => {
+                    let lists = shared.cache.load(&server.fingerprint()).await.map(Arc::new);
+                    let watcher: Weak<dyn Watcher> = Weak::clone(&shared.this) as Weak<dyn Watcher>;
+                    let server =
+                        Server::new(Arc::clone(server), lists, watcher, Arc::clone(&redactor));
+                    let metrics = shared.metrics.server(&server.name);
+                    server.pool.on_event(move |event| metrics.pool_event(event));
+                    server
+                }
+            };
+            servers.insert(name.clone(), server);
+        }
         before.quota.lock().unwrap_or_else(PoisonError::into_inner).replace(&plan.gateway.rates);
         let world = World {
             rules: Rules::new(&plan.gateway.rules),
@@ -261,6 +267,8 @@ impl Gateway {
 
     /// Lets calls finish and stops everything.
     pub async fn close(&self) {
+        // Nobody is left who could ask how they are.
+        self.0.tasks.clear();
         let world = self.0.world();
         let mut closing = JoinSet::new();
         for server in world.servers.values() {
@@ -484,7 +492,10 @@ impl Shared {
         }
         let is_same = before.as_ref().is_some_and(|it| it.etag() == lists.etag());
         let lists = Arc::new(lists);
-        server.set_lists(Arc::clone(&lists));
+        // Whoever finds the server complete must not be shown an index of the time before.
+        server.set_lists(Arc::clone(&lists), || {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        });
         if is_same {
             return;
         }
@@ -492,7 +503,6 @@ impl Shared {
             self.logs.add(Logged::gateway(&server.name, warning));
         }
         self.cache.save(&plan.fingerprint(), &lists).await;
-        self.generation.fetch_add(1, Ordering::AcqRel);
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
             if was != Some(lists.etag_of(kind)) {
@@ -606,8 +616,12 @@ impl Watcher for Shared {
                     self.subscriptions.updated(self, &server.name, &uri);
                 }
             }
-            _ => crate::tasks::heard(self, server, instance, heard),
+            _ => tasks::heard(self, server, instance, heard),
         }
+    }
+
+    fn question(&self, instance: u64, task: String, method: &'static str, params: Object) -> Answer {
+        tasks::question(self, instance, task, method, params)
     }
 
     fn line(&self, server: &str, instance: u64, line: &str) {

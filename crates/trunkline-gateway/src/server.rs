@@ -73,8 +73,11 @@ impl Server {
         self.lists.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_lists(&self, lists: Arc<Lists>) {
-        *self.lists.write().unwrap_or_else(PoisonError::into_inner) = Some(lists);
+    /// Takes lists over. Nobody sees them before `announce` is done.
+    pub(crate) fn set_lists(&self, lists: Arc<Lists>, announce: impl FnOnce()) {
+        let mut kept = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+        announce();
+        *kept = Some(lists);
     }
 
     /// The era it speaks, once known.

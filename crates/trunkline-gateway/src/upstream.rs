@@ -36,11 +36,15 @@ use crate::gateway::Found;
 use crate::line::{Line, OnLine, no_roots, nobody};
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
+use crate::tasks;
 
 /// What happens at a server beside its answers.
 pub(crate) trait Watcher: Send + Sync + 'static {
     /// A server told that something of it changed.
     fn changed(&self, server: &str, instance: u64, heard: Heard);
+
+    /// A server asks for a task of its own.
+    fn question(&self, instance: u64, task: String, method: &'static str, params: Object) -> Answer;
 
     /// A line of a server's stderr.
     fn line(&self, server: &str, instance: u64, line: &str);
@@ -579,6 +583,10 @@ impl Switch {
 
 impl Handler for Switch {
     fn call(&self, call: Call, _: &Voice) -> Answer {
+        let call = match tasks::route(call, self.id, &self.watcher) {
+            Ok(answer) => return answer,
+            Err(call) => call,
+        };
         let method = call.method.name;
         match self.line_of(&call) {
             Ok(line) => {

@@ -216,7 +216,10 @@ impl Child {
     /// ```
     pub async fn exited(&mut self) -> Exit {
         let exit = ended(&mut self.exit).await;
-        let _ = timeout(LAST_WORDS, &mut self.reader.0).await;
+        // Whoever asks a second time finds them read.
+        if !self.reader.0.is_finished() {
+            let _ = timeout(LAST_WORDS, &mut self.reader.0).await;
+        }
         exit
     }
 

@@ -123,6 +123,7 @@ impl Bench {
         add("--revision", case.revision.into());
         add("--connections", case.connections.to_string());
         add("--milliseconds", self.options.milliseconds.to_string());
+        add("--path", gateway.path.into());
         add("--tool", gateway.tool.into());
         let config = match case.upstream {
             Upstream::Stdio => {

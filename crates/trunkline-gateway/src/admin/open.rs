@@ -45,12 +45,14 @@ pub async fn open(plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
         },
     };
     let (listener, socket) = socket::bind(&path).await?;
+    let place = format!("unix:{}", path.display());
+    note(state, &place);
     Ok(Opened {
         listener: listener.into(),
         entry: Entry { token: None, door: None },
         certificates: None,
         socket: Some(socket),
-        place: format!("unix:{}", path.display()),
+        place,
         token: None,
     })
 }
@@ -91,6 +93,8 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
     let listener = trunkline_transport::http::bind(&addresses[..]).await.map_err(cannot)?;
     let address = listener.local_addr()?;
     let scheme = if certificates.is_some() { "https" } else { "http" };
+    let place = format!("{scheme}://{address}");
+    note(state, &place);
     Ok(Opened {
         listener: match &certificates {
             Some(it) => it.tls().listen(listener),
@@ -103,9 +107,25 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
         },
         certificates,
         socket: None,
-        place: format!("{scheme}://{address}"),
+        place,
         token: Some(token),
     })
+}
+
+/// Has the state folder say where the admin API is, so that nobody has to.
+fn note(state: &Path, place: &str) {
+    let path = state.join("admin.place");
+    // By another name first: whoever reads it sees all of it. Without it, `--admin` is needed.
+    let new = state.join(format!(".admin.place-{}", &random_name()[..6]));
+    let written = DirBuilder::new().recursive(true).mode(0o700).create(state).and_then(|()| {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(place.as_bytes())?;
+        fs::rename(&new, &path)
+    });
+    if let Err(error) = written {
+        let _ = fs::remove_file(&new);
+        tracing::warn!(%error, path = %path.display(), "where the admin API is could not be noted");
+    }
 }
 
 /// The token in the state folder, made up if there is none.

@@ -158,6 +158,8 @@ async fn the_token_stays_the_same_and_no_other_place_is_opened() {
     let first = open(&listen("127.0.0.1:0"), &state).await.unwrap();
     let second = open(&listen("localhost:0"), &state).await.unwrap();
     assert!(first.token.is_some() && first.token == second.token);
+    let noted = std::fs::read_to_string(state.join("admin.place")).unwrap();
+    assert_eq!(noted, second.place, "the last one is the one that is found");
     assert!(first.place.starts_with("http://127.0.0.1:"), "{}", first.place);
     let given = AdminPlan { token: Some("s".repeat(20)), ..listen("127.0.0.1:0") };
     assert_eq!(open(&given, &state).await.unwrap().token, given.token);

@@ -19,7 +19,7 @@ pub(super) const CLAUDE_DESKTOP: &str = r#"{
   "mcpServers": {
     "filesystem": {
       "command": "npx",
-      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/a/$work"]
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/users/a/$work"]
     }
   }
 }
@@ -35,13 +35,13 @@ pub(super) const CLAUDE_CODE: &str = r#"{
     }
   },
   "projects": {
-    "/home/a/shop": {
+    "/users/a/shop": {
       "allowedTools": [],
       "mcpServers": {
         "db": { "type": "stdio", "command": "./db.sh", "args": [], "env": { "DSN": "${DSN}" } }
       }
     },
-    "/home/a/blog": { "mcpServers": {} }
+    "/users/a/blog": { "mcpServers": {} }
   }
 }
 "#;

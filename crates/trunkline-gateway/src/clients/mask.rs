@@ -237,7 +237,7 @@ mod tests {
             "https://me:hunter2@a.example/x?key=hunter2",
             "sk-hunter2hunter2hunter2",
             "Authorization: Bearer hunter2",
-            "/home/a/some-long-folder-name-2026/x",
+            "/users/a/some-long-folder-name-2026/x",
         ];
         let env = [
             ("API_KEY", "hunter2"),
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(
             found,
             "command: npx -y @org/pkg@1.2.3 --api-key *** --token=*** --port 80 https://a.example/x \
-             *** Authorization:*** /home/a/some-long-folder-name-2026/x\n\
+             *** Authorization:*** /users/a/some-long-folder-name-2026/x\n\
              env: API_KEY=***, FOO=***, PIN_TOKEN=***, TZ=UTC, A=${A_KEY}, B=***, RETRIES=3, ON=true"
         );
     }

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn every_client_has_its_place() {
         let linux = Surroundings {
-            home: "/home/a".into(),
+            home: "/users/a".into(),
             config: None,
             codex: None,
             project: "/p".into(),
@@ -89,7 +89,7 @@ mod tests {
         let moved = Surroundings {
             config: Some("/c".into()),
             codex: Some("/x".into()),
-            project: "/home/a".into(),
+            project: "/users/a".into(),
             ..linux.clone()
         };
         let texts = |at: &Surroundings| {
@@ -98,19 +98,19 @@ mod tests {
         };
         assert_eq!(
             texts(&linux),
-            "/home/a/.config/Claude/claude_desktop_config.json
-/home/a/.claude.json
+            "/users/a/.config/Claude/claude_desktop_config.json
+/users/a/.claude.json
 /p/.mcp.json
-/home/a/.cursor/mcp.json
+/users/a/.cursor/mcp.json
 /p/.cursor/mcp.json
-/home/a/.config/Code/User/mcp.json
+/users/a/.config/Code/User/mcp.json
 /p/.vscode/mcp.json
-/home/a/.codeium/windsurf/mcp_config.json
-/home/a/.config/zed/settings.json
+/users/a/.codeium/windsurf/mcp_config.json
+/users/a/.config/zed/settings.json
 /p/.zed/settings.json
-/home/a/.codex/config.toml
+/users/a/.codex/config.toml
 /p/.codex/config.toml
-/home/a/.gemini/settings.json
+/users/a/.gemini/settings.json
 /p/.gemini/settings.json"
         );
         let found = texts(&mac);

@@ -50,11 +50,21 @@ impl Walk {
                 Sealed::Relayed(None) => {}
             }
         }
+        let (mut server, mut plan) = (Arc::clone(server), plan);
         let mut tries = 0;
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
-            let forward = self.begin(trail, server, &plan).await?;
+            let forward = match self.begin(trail, &server, &plan).await {
+                // The catalog was changed meanwhile: whoever has its name now is meant.
+                Err(failure) if failure.reason == "draining" && !is_last => {
+                    let now = self.shared.world().servers.get(&*server.name).cloned();
+                    server = now.filter(|it| !Arc::ptr_eq(it, &server)).ok_or(failure)?;
+                    plan = server.plan();
+                    continue;
+                }
+                forward => forward?,
+            };
             match self.follow(trail, forward, &plan).await {
                 Ok(came) => return Ok(came),
                 Err((wrong, Some(error))) if !is_last => {
@@ -102,7 +112,7 @@ impl Walk {
     }
 
     /// Goes on with a call until it is over or the caller has to answer.
-    async fn follow(
+    pub(crate) async fn follow(
         &self,
         trail: &mut Trail,
         mut forward: Forward,

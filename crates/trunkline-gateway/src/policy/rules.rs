@@ -200,7 +200,7 @@ mod tests {
             rules(&[("", "", "files.read:file:///etc/*", Deny), ("", "", "*.prompt:*", Ask)]);
         let decide = |what: What| rules.decide(None, &[], &what.on("files"));
         assert_eq!(decide(What::Resource("file:///etc/passwd")), Deny);
-        assert_eq!(decide(What::Resource("file:///home/a")), Allow);
+        assert_eq!(decide(What::Resource("file:///users/a")), Allow);
         assert_eq!(decide(What::Prompt("review")), Ask);
         assert_eq!(decide(What::Tool("write")), Allow);
     }

@@ -93,6 +93,12 @@ impl<B: Backend> Pool<B> {
         Some(self.inner.lease(id, instance, true))
     }
 
+    /// A lease on one instance, whatever else is in flight in it; `None` if it is gone.
+    pub fn lease_on(&self, id: u64) -> Option<Lease<B>> {
+        let instance = self.inner.with(|state, _| state.ready(id))?;
+        Some(self.inner.lease(id, instance, true))
+    }
+
     /// A client that may call has come.
     pub fn client_joined(&self) {
         self.inner.with(|state, now| state.client_joined(now));

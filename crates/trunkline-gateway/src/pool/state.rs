@@ -126,6 +126,12 @@ impl<H: Clone, W> State<H, W> {
         Some((found, self.take(found, true)))
     }
 
+    /// One that is ready, whatever else is in flight in it.
+    pub(crate) fn ready(&mut self, id: u64) -> Option<H> {
+        self.slots.get(&id).filter(|it| it.is_ready())?;
+        Some(self.take(id, true))
+    }
+
     /// A lease is over. A `quiet` one was not a use: it does not keep the instance from being idle.
     pub(crate) fn release(&mut self, id: u64, quiet: bool, now: Duration) {
         let Some(slot) = self.slots.get_mut(&id) else { return };

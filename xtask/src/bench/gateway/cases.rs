@@ -5,6 +5,8 @@ pub struct Gateway {
     pub label: &'static str,
     /// What it is, for the page.
     pub what: &'static str,
+    /// Where it takes calls.
+    pub path: &'static str,
     /// What it calls the upstream's `echo`.
     pub tool: &'static str,
     /// Its configuration in front of either upstream; empty where words suffice.
@@ -65,6 +67,7 @@ pub static GATEWAYS: [Gateway; 5] = [
     Gateway {
         label: BARE,
         what: "hyper in, a pipe or hyper out, ids rewritten and nothing else (`bench/bare-gateway`)",
+        path: "/mcp",
         tool: "echo",
         stdio_config: "",
         http_config: "",
@@ -74,6 +77,7 @@ pub static GATEWAYS: [Gateway; 5] = [
     Gateway {
         label: OURS,
         what: "`trunkline serve`, one server in its catalog, one instance",
+        path: "/mcp",
         tool: "e.echo",
         stdio_config: "mcpServers:\n  e:\n    command: {child}\n    maxConcurrent: 1024\n    maxInstances: 1\n",
         http_config: "mcpServers:\n  e:\n    url: http://{upstream}/mcp\n    maxConcurrent: 1024\n    maxInstances: 1\n",
@@ -83,15 +87,17 @@ pub static GATEWAYS: [Gateway; 5] = [
     Gateway {
         label: RUST_PROXY,
         what: "the crate mcp-proxy 0.6.0, as `cargo install` builds it, one backend",
+        path: "/",
         tool: "e_echo",
-        stdio_config: "[proxy]\nname = \"bench\"\nseparator = \"_\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n[[backends]]\nname = \"e\"\ntransport = \"stdio\"\ncommand = \"{child}\"\n",
-        http_config: "[proxy]\nname = \"bench\"\nseparator = \"_\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n[[backends]]\nname = \"e\"\ntransport = \"http\"\nurl = \"http://{upstream}/mcp\"\n",
+        stdio_config: "[proxy]\nname = \"bench\"\nseparator = \"_\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n[observability]\nlog_level = \"error\"\n[[backends]]\nname = \"e\"\ntransport = \"stdio\"\ncommand = \"{child}\"\n",
+        http_config: "[proxy]\nname = \"bench\"\nseparator = \"_\"\n[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n[observability]\nlog_level = \"error\"\n[[backends]]\nname = \"e\"\ntransport = \"http\"\nurl = \"http://{upstream}/mcp\"\n",
         speaks_http_upstream: true,
         speaks_stateless: false,
     },
     Gateway {
         label: NPM,
         what: "the npm package supergateway 4.0.0, `--stateful`: a child for each session",
+        path: "/mcp",
         tool: "echo",
         stdio_config: "",
         http_config: "",
@@ -101,6 +107,7 @@ pub static GATEWAYS: [Gateway; 5] = [
     Gateway {
         label: PYPI,
         what: "the PyPI package mcp-proxy 0.13.0, one child",
+        path: "/mcp",
         tool: "echo",
         stdio_config: "",
         http_config: "",

@@ -14,7 +14,7 @@ pub fn text(results: &Results, gateways: &[&Gateway]) -> String {
          The driver has one core; the gateway and the upstream share another. The upstream is `bare` over stdio and\n\
          `bare-http` over HTTP; it echoes 100 bytes. A case is the revision that the client speaks, the upstream, and the\n\
          number of connections, each with one call in flight; with 2025-11-25 each has a session of its own. Every answer was\n\
-         checked. CPU is the gateway's for one call, without the upstream's, which is beside it.\n\n",
+         checked. CPU is the gateway's for one call, without the upstream's, which is beside it. All log errors alone.\n\n",
         results.rounds, results.load
     );
     for gateway in gateways {

@@ -35,7 +35,7 @@ fn claude_desktop_has_no_variables() {
         Client::ClaudeDesktop,
         None,
         fixtures::CLAUDE_DESKTOP,
-        "filesystem | command: npx -y @modelcontextprotocol/server-filesystem /home/a/$$work",
+        "filesystem | command: npx -y @modelcontextprotocol/server-filesystem /users/a/$$work",
     );
 }
 
@@ -46,7 +46,7 @@ fn claude_code_has_servers_of_the_user_and_of_each_project() {
         None,
         fixtures::CLAUDE_CODE,
         "notion | url: https://mcp.notion.example/mcp | headers: Authorization=***\n\
-         db of /home/a/shop | command: ./db.sh | cwd: /home/a/shop | env: DSN=${DSN}",
+         db of /users/a/shop | command: ./db.sh | cwd: /users/a/shop | env: DSN=${DSN}",
     );
 }
 
@@ -66,13 +66,13 @@ fn cursor_names_the_environment_and_the_home_folder() {
 fn vs_code_asks_and_knows_its_folder() {
     check(
         Client::VsCode,
-        Some("/home/a/shop"),
+        Some("/users/a/shop"),
         fixtures::VS_CODE,
-        "github of /home/a/shop | url: https://api.github.example/mcp/ | \
+        "github of /users/a/shop | url: https://api.github.example/mcp/ | \
          headers: Authorization=Bearer ${GITHUB_TOKEN}\n  \
            The client asks for a value; set the variable `GITHUB_TOKEN`.\n\
-         tests of /home/a/shop | command: node /home/a/shop/tools/server.js --port 80 | \
-         cwd: /home/a/shop | env: LEVEL=${LEVEL}",
+         tests of /users/a/shop | command: node /users/a/shop/tools/server.js --port 80 | \
+         cwd: /users/a/shop | env: LEVEL=${LEVEL}",
     );
     check(
         Client::VsCode,
@@ -175,7 +175,7 @@ fn a_file_that_cannot_be_read_says_where() {
 #[test]
 fn the_places_and_the_files_fit_together() {
     let at = Surroundings {
-        home: "/home/a".into(),
+        home: "/users/a".into(),
         config: None,
         codex: None,
         project: "/p".into(),

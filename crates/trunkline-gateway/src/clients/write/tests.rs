@@ -4,7 +4,7 @@ use super::super::fixtures;
 use super::*;
 
 fn stdio() -> Ours {
-    let args = ["serve", "--stdio", "--config", "/home/a/trunkline.yaml"];
+    let args = ["serve", "--stdio", "--config", "/users/a/trunkline.yaml"];
     Ours::Stdio {
         command: "/usr/bin/trunkline".to_owned(),
         args: args.iter().map(|it| (*it).to_owned()).collect(),
@@ -55,7 +55,7 @@ fn every_client_gets_the_words_it_knows() {
             _ => jsonc::parse(&text).unwrap().unwrap().to_value().to_string(),
         }
     };
-    let command = r#""args":["serve","--stdio","--config","/home/a/trunkline.yaml"],"command":"/usr/bin/trunkline""#;
+    let command = r#""args":["serve","--stdio","--config","/users/a/trunkline.yaml"],"command":"/usr/bin/trunkline""#;
     let url = "http://127.0.0.1:7373/mcp";
     for (client, by_command, by_url) in [
         (Client::ClaudeDesktop, format!(r#"{{"mcpServers":{{"trunkline":{{{command}}}}}}}"#), None),
@@ -86,7 +86,7 @@ fn every_client_gets_the_words_it_knows() {
         ),
         (
             Client::Codex,
-            "[mcp_servers.trunkline]\ncommand = \"/usr/bin/trunkline\"\nargs = [\"serve\", \"--stdio\", \"--config\", \"/home/a/trunkline.yaml\"]\n".to_owned(),
+            "[mcp_servers.trunkline]\ncommand = \"/usr/bin/trunkline\"\nargs = [\"serve\", \"--stdio\", \"--config\", \"/users/a/trunkline.yaml\"]\n".to_owned(),
             Some(format!("[mcp_servers.trunkline]\nurl = \"{url}\"\n")),
         ),
         (

@@ -111,7 +111,7 @@ fn what_helps_to_find_the_fault_stays() {
         "Invalid token: expired",
         "the password is wrong",
         "Error: Cannot find module '/usr/lib/node_modules/@modelcontextprotocol/server/dist/index.js'",
-        "at Object.<anonymous> (/home/user/projects/some-long-project-name/src/components/Main.tsx:10:5)",
+        "at Object.<anonymous> (/users/user/projects/some-long-project-name/src/components/Main.tsx:10:5)",
         "File \"/usr/lib/python3.11/site-packages/mcp/server/v2/session.py\", line 12, in run",
         "node-v20.11.1-linux-x64-glibc-217-build-from-source",
         "session 123e4567-e89b-12d3-a456-426614174000 ended",

@@ -1,0 +1,542 @@
+//! A task as a client was given it: how it stands, what it asks, what it came to.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use trunkline_proto::Change;
+use trunkline_wire::era::stateful::RequestMeta;
+use trunkline_wire::era::{carry, stateful, stateless};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::model::{CallToolResult, DetailedTask, InputRequest, Task, TaskStatus, Tool};
+use trunkline_wire::revision::Revision;
+
+use super::drive::Drive;
+use super::is_error;
+use crate::caller::Caller;
+use crate::gateway::Shared;
+use crate::policy::plugins::{CallView, Pipeline};
+use crate::policy::stamp::rfc3339;
+use crate::upstream::Instance;
+
+/// What is known of a task from the beginning.
+pub(super) struct Known {
+    /// Its sealed name.
+    pub(super) id: String,
+    /// What the call that became it is called in logs.
+    pub(super) trace: String,
+    pub(super) server: Arc<str>,
+    pub(super) tool: Arc<Tool>,
+    pub(super) caller: Arc<Caller>,
+    pub(super) shared: Weak<Shared>,
+    /// Who looks at the result.
+    pub(super) plugins: Option<(Arc<Pipeline>, CallView)>,
+}
+
+/// A task.
+pub(crate) struct Entry {
+    known: Known,
+    order: AtomicU64,
+    state: Mutex<State>,
+    /// Rung whenever it changes.
+    changed: Notify,
+    /// Has it looked at.
+    nudge: Arc<Notify>,
+    /// What ends with it.
+    driver: Mutex<Option<AbortHandle>>,
+}
+
+struct State {
+    /// As 2026-07-28 sees it, without its questions.
+    task: Task,
+    end: Option<End>,
+    questions: BTreeMap<String, Question>,
+    asked: u64,
+    /// Where it is worked on, until it is over.
+    instance: Option<Arc<Instance>>,
+    /// How often it was looked at.
+    looks: u64,
+    /// Whether its end is waited for at the server.
+    is_awaited: bool,
+}
+
+struct Question {
+    request: InputRequest,
+    tell: oneshot::Sender<Outcome>,
+    /// Whether a request with it is on its way to a client.
+    is_taken: bool,
+}
+
+/// What a task came to.
+#[derive(Clone)]
+pub(super) enum End {
+    /// A result, in the revision of its server.
+    Result(Json, Revision),
+    /// An error, in the revision of its server or as it stands.
+    Error(ErrorObject, Option<Revision>),
+    /// It was given up.
+    Cancelled,
+}
+
+impl Entry {
+    /// A task of a server.
+    pub(super) fn of(
+        known: Known,
+        task: &Task,
+        (instance, nudge): (Arc<Instance>, Arc<Notify>),
+        _: Revision,
+    ) -> Arc<Self> {
+        let mut shown = task.clone();
+        shown.task_id = known.id.clone();
+        // What it came to is not known yet, whatever it says.
+        shown.status = TaskStatus::Working;
+        Self::new(known, shown, Some(instance), nudge)
+    }
+
+    /// A task of our own.
+    pub(super) fn local(known: Known, ttl_ms: Option<u64>) -> Arc<Self> {
+        let mut task = Task::new(known.id.clone(), rfc3339(SystemTime::now()));
+        task.ttl_ms =
+            Some(ttl_ms.map_or(TTL, Duration::from_millis).min(LONGEST).as_millis() as u64);
+        Self::new(known, task, None, Arc::default())
+    }
+
+    fn new(
+        known: Known,
+        task: Task,
+        instance: Option<Arc<Instance>>,
+        nudge: Arc<Notify>,
+    ) -> Arc<Self> {
+        let state = State {
+            task,
+            end: None,
+            questions: BTreeMap::new(),
+            asked: 0,
+            instance,
+            looks: 0,
+            is_awaited: false,
+        };
+        Arc::new(Self {
+            known,
+            order: AtomicU64::new(0),
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            nudge,
+            driver: Mutex::default(),
+        })
+    }
+
+    /// Follows it to its end and, when it has been kept long enough, forgets it.
+    pub(super) fn follow(self: &Arc<Self>, mut drive: Drive) {
+        let (entry, shared) = (Arc::downgrade(self), Weak::clone(&self.known.shared));
+        let id = self.known.id.clone();
+        let task = tokio::spawn(async move {
+            let end = drive.end(LIFE).await;
+            drop(drive);
+            let Some(this) = entry.upgrade() else { return };
+            this.finish(end).await;
+            let kept = this.kept();
+            drop(this);
+            forget(shared, id, kept).await;
+        });
+        self.ends_with(task.abort_handle());
+    }
+
+    /// Forgets it when it has been kept long enough.
+    pub(super) fn expire_later(self: &Arc<Self>) {
+        let (shared, id) = (Weak::clone(&self.known.shared), self.known.id.clone());
+        let kept = self.kept();
+        let task = tokio::spawn(forget(shared, id, kept));
+        self.ends_with(task.abort_handle());
+    }
+
+    fn ends_with(&self, task: AbortHandle) {
+        *self.driver.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    }
+
+    fn kept(&self) -> Duration {
+        self.lock().task.ttl_ms.map_or(TTL, Duration::from_millis).min(LONGEST)
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.known.id
+    }
+
+    pub(super) fn known(&self) -> &Known {
+        &self.known
+    }
+
+    pub(super) fn caller(&self) -> &Caller {
+        &self.known.caller
+    }
+
+    pub(super) fn order(&self) -> u64 {
+        self.order.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_order(&self, order: u64) {
+        self.order.store(order, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().end.is_some()
+    }
+
+    pub(super) fn changed(&self) -> &Notify {
+        &self.changed
+    }
+
+    /// Where it is worked on, and its end once it is over.
+    pub(super) fn place(&self) -> Option<Arc<Instance>> {
+        self.lock().instance.clone()
+    }
+
+    pub(super) fn moved(&self, instance: &Arc<Instance>) {
+        self.lock().instance = Some(Arc::clone(instance));
+    }
+
+    pub(super) fn is_awaited(&self) {
+        self.lock().is_awaited = true;
+    }
+
+    pub(super) fn end(&self) -> Option<End> {
+        self.lock().end.clone()
+    }
+
+    /// The server said how it stands.
+    pub(super) fn looked(&self, now: &Task) {
+        let is_news = {
+            let mut state = self.lock();
+            state.looks += 1;
+            let task = &mut state.task;
+            let is_news = task.status_message != now.status_message;
+            task.status_message.clone_from(&now.status_message);
+            task.poll_interval_ms = now.poll_interval_ms.or(task.poll_interval_ms);
+            task.ttl_ms = now.ttl_ms;
+            task.last_updated_at.clone_from(&now.last_updated_at);
+            is_news && state.end.is_none()
+        };
+        self.tell(is_news);
+    }
+
+    /// Has it looked at once more, and waits for what is found.
+    pub(super) async fn look(&self) {
+        let before = {
+            let state = self.lock();
+            if state.end.is_some() || state.is_awaited {
+                return;
+            }
+            state.looks
+        };
+        let found = async {
+            loop {
+                let mut changed = std::pin::pin!(self.changed.notified());
+                changed.as_mut().enable();
+                {
+                    let state = self.lock();
+                    if state.looks > before || state.end.is_some() || state.is_awaited {
+                        return;
+                    }
+                }
+                self.nudge.notify_one();
+                changed.await;
+            }
+        };
+        // Else what is known is told.
+        let _ = tokio::time::timeout(LOOK, found).await;
+    }
+
+    /// It is over. Plugins see what it came to before anybody else does.
+    pub(super) async fn finish(&self, end: End) {
+        let end = match (end, &self.known.plugins) {
+            (End::Result(said, from), Some((plugins, view))) => {
+                match plugins.response(view, said).await {
+                    Ok(said) => End::Result(said, from),
+                    Err(rejected) => {
+                        let refused = CallToolResult::error(rejected.to_string());
+                        End::Result(Json::of(&refused), Revision::V2025_11_25)
+                    }
+                }
+            }
+            (end, _) => end,
+        };
+        self.settle(end);
+    }
+
+    /// It is over, unless it was before.
+    pub(super) fn settle(&self, end: End) -> bool {
+        {
+            let mut state = self.lock();
+            if state.end.is_some() {
+                return false;
+            }
+            state.task.status = match &end {
+                End::Result(..) => TaskStatus::Completed,
+                End::Error(..) => TaskStatus::Failed,
+                End::Cancelled => TaskStatus::Cancelled,
+            };
+            match &end {
+                End::Error(error, _) => state.task.status_message = Some(error.message.clone()),
+                End::Cancelled => {
+                    state.task.status_message = Some("The task was cancelled.".to_owned());
+                }
+                End::Result(..) => {}
+            }
+            state.task.last_updated_at = rfc3339(SystemTime::now());
+            state.end = Some(end);
+            state.questions.clear();
+            state.instance = None;
+        }
+        self.tell(true);
+        self.nudge.notify_one();
+        true
+    }
+
+    /// Asks whoever asks how the task is. Dropping what is returned takes the question back.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        method: &'static str,
+        params: Object,
+    ) -> Result<impl Future<Output = Outcome> + Send + use<>, ErrorObject> {
+        let request = InputRequest::read(method, Some(&params.to_json())).map_err(|error| {
+            ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
+        })?;
+        let (tell, told) = oneshot::channel();
+        let key = {
+            let mut state = self.lock();
+            if state.end.is_some() {
+                return Err(ErrorObject::internal("no_answer", "The task is over."));
+            }
+            if state.questions.len() >= QUESTIONS {
+                let message = format!("A task may ask {QUESTIONS} questions at once.");
+                return Err(ErrorObject::internal("too_many_questions", message));
+            }
+            state.asked += 1;
+            let key = format!("q{}", state.asked);
+            state.questions.insert(key.clone(), Question { request, tell, is_taken: false });
+            state.task.last_updated_at = rfc3339(SystemTime::now());
+            key
+        };
+        self.tell(true);
+        let asked = Asked { entry: Arc::downgrade(self), key };
+        Ok(async move {
+            let _asked = asked;
+            told.await.unwrap_or_else(|_| {
+                Err(ErrorObject::internal("no_answer", "The task is over or was forgotten."))
+            })
+        })
+    }
+
+    /// Passes answers on; what was not asked is not heard.
+    pub(super) fn answer(&self, answers: &Object) {
+        for (key, answer) in answers.iter() {
+            self.told(key, Ok(answer.clone()));
+        }
+    }
+
+    /// Passes one answer on.
+    pub(super) fn told(&self, key: &str, answer: Outcome) {
+        let question = self.lock().questions.remove(key);
+        if let Some(question) = question {
+            let _ = question.tell.send(answer);
+            self.tell(true);
+        }
+    }
+
+    /// The questions that nobody is asked yet. Each is the taker's to ask, until it is dropped.
+    pub(super) fn take_questions(self: &Arc<Self>) -> Vec<Taken> {
+        let mut state = self.lock();
+        let open = state.questions.iter_mut().filter(|(_, it)| !it.is_taken);
+        open.map(|(key, question)| {
+            question.is_taken = true;
+            Taken { entry: Arc::clone(self), key: key.clone(), request: question.request.clone() }
+        })
+        .collect()
+    }
+
+    /// The task as one generation sees it: in the older one a tool that reports an error has failed.
+    pub(super) fn task(&self, is_core: bool) -> Task {
+        self.lock().shown(is_core)
+    }
+
+    /// The task with everything the newest revision tells about it.
+    pub(super) fn detail(&self) -> DetailedTask {
+        let state = self.lock();
+        let mut detail = DetailedTask::new(state.shown(false));
+        match &state.end {
+            Some(End::Result(said, from)) => {
+                match self.carried(said.clone(), *from, Revision::LATEST) {
+                    Ok(said) => detail.result = Some(said),
+                    Err(error) => {
+                        detail.task.status = TaskStatus::Failed;
+                        detail.error = Some(error);
+                    }
+                }
+            }
+            Some(End::Error(error, from)) => {
+                detail.error = Some(carried_error(error.clone(), *from, Revision::LATEST));
+            }
+            Some(End::Cancelled) | None => {}
+        }
+        let asked = state.questions.iter().filter_map(|(key, it)| {
+            let request = carry::question(it.request.clone(), Revision::LATEST).ok()?;
+            Some((key.clone(), request))
+        });
+        detail.input_requests = asked.collect();
+        detail
+    }
+
+    /// What it came to, as the call itself would have been answered.
+    pub(super) fn outcome(&self, end: End, revision: Revision) -> Outcome {
+        match end {
+            End::Result(said, from) => {
+                let told = self.carried(said, from, revision)?;
+                let Ok(mut object) = Object::parse(told.get()) else { return Ok(told) };
+                if let Some(meta) = related_to(&self.known.id, object.take("_meta")) {
+                    object.set("_meta", meta);
+                }
+                Ok(object.to_json())
+            }
+            End::Error(error, from) => Err(carried_error(error, from, revision)),
+            End::Cancelled => Err(ErrorObject::internal("cancelled", "The task was cancelled.")),
+        }
+    }
+
+    fn carried(&self, said: Json, from: Revision, to: Revision) -> Outcome {
+        let schema = self.known.tool.output_schema.as_ref();
+        carry::result("tools/call", said, from, to, schema).map_err(|error| {
+            let message = format!("The result of the task cannot be told in {to}: {error}.");
+            ErrorObject::internal("bad_answer", message)
+        })
+    }
+
+    /// Wakes those who wait, and has listeners hear of it if there is something to hear.
+    fn tell(&self, is_news: bool) {
+        self.changed.notify_waiters();
+        let Some(shared) = self.known.shared.upgrade().filter(|_| is_news) else { return };
+        let detail = stateless::encode_task_params(&self.detail());
+        let change = Change::Task(Box::new(self.task(true)), detail);
+        shared.listeners.tell(&change, |seat| seat.caller == self.known.caller.id);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn shown(&self, is_core: bool) -> Task {
+        let mut task = self.task.clone();
+        match &self.end {
+            Some(End::Result(said, _)) if is_core && is_error(said) => {
+                task.status = TaskStatus::Failed;
+            }
+            None if !self.questions.is_empty() => task.status = TaskStatus::InputRequired,
+            _ => {}
+        }
+        task
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let driver = self.driver.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(driver) = driver.take() {
+            driver.abort();
+        }
+    }
+}
+
+/// A question while the server waits for its answer.
+struct Asked {
+    entry: Weak<Entry>,
+    key: String,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(entry) = self.entry.upgrade() else { return };
+        let question = entry.lock().questions.remove(&self.key);
+        if question.is_some() {
+            entry.tell(true);
+        }
+    }
+}
+
+/// A question that is on its way to a client.
+pub(super) struct Taken {
+    entry: Arc<Entry>,
+    pub(super) key: String,
+    pub(super) request: InputRequest,
+}
+
+impl Taken {
+    /// The parameters for a client of a revision: they name the task.
+    pub(super) fn params(&self, revision: Revision) -> Result<Object, ErrorObject> {
+        let question = carry::question(self.request.clone(), revision).map_err(|unfit| {
+            ErrorObject::invalid_params(format!("The caller cannot be asked this. {unfit}"))
+        })?;
+        let params = question.params().and_then(|it| Object::parse(it.get()).ok());
+        let mut params = params.unwrap_or_default();
+        if let Some(meta) = related_to(&self.entry.known.id, params.take("_meta")) {
+            params.set("_meta", meta);
+        }
+        Ok(params)
+    }
+
+    pub(super) fn told(self, answer: Outcome) {
+        self.entry.told(&self.key, answer);
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let was_open = {
+            let mut state = self.entry.lock();
+            let question = state.questions.get_mut(&self.key);
+            question.map(|it| it.is_taken = false).is_some()
+        };
+        if was_open {
+            self.entry.changed.notify_waiters();
+        }
+    }
+}
+
+async fn forget(shared: Weak<Shared>, id: String, after: Duration) {
+    tokio::time::sleep(after).await;
+    if let Some(shared) = shared.upgrade() {
+        shared.tasks.remove(&id);
+    }
+}
+
+fn carried_error(error: ErrorObject, from: Option<Revision>, to: Revision) -> ErrorObject {
+    match from {
+        Some(from) => carry::error("tools/call", error, from, to),
+        None => error,
+    }
+}
+
+/// The `_meta` that names a task, besides what it says already.
+fn related_to(task: &str, meta: Option<Json>) -> Option<Json> {
+    let rest = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
+    let meta = stateful::RequestMeta {
+        related_task: Some(task.to_owned()),
+        rest,
+        ..RequestMeta::default()
+    };
+    meta.to_json()
+}
+
+/// How long a task is kept after its end when nobody says.
+const TTL: Duration = Duration::from_secs(300);
+/// The longest it is kept.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// The longest it may work.
+const LIFE: Duration = Duration::from_secs(24 * 3600);
+/// How long a fresh look at a task is waited for.
+const LOOK: Duration = Duration::from_secs(2);
+const QUESTIONS: usize = 64;

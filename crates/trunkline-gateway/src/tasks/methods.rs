@@ -1,0 +1,185 @@
+//! `tasks/…` of clients, in both generations.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use trunkline_proto::{CallError, CallKey};
+use trunkline_transport::voice::{Request, Voice};
+use trunkline_wire::code;
+use trunkline_wire::era::{self, stateful, stateless};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::model::{EmptyResult, ListTasksResult};
+use trunkline_wire::revision::Revision;
+
+use super::drive::named;
+use super::entry::{End, Entry, Taken};
+use super::lost;
+use crate::failure::{Failure, Stage};
+use crate::forward;
+use crate::gate::{Came, Walk, Wrong};
+use crate::trail::Trail;
+
+/// Answers `tasks/…`.
+pub(crate) async fn manage(walk: &mut Walk, trail: &mut Trail) -> Result<Came, Wrong> {
+    let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
+    let told = match walk.call.method.name {
+        "tasks/list" => list(walk)?,
+        "tasks/get" => {
+            let (entry, _) = find(walk, trail)?;
+            entry.look().await;
+            match is_core {
+                true => stateful::encode_task(&entry.task(true)),
+                false => stateless::encode_task_detail(&entry.detail(), &extras()),
+            }
+        }
+        "tasks/result" => {
+            let (entry, _) = find(walk, trail)?;
+            result(walk, &entry).await?
+        }
+        "tasks/cancel" => {
+            let (entry, task) = find(walk, trail)?;
+            cancel(&entry, &task, is_core).await?
+        }
+        "tasks/update" => {
+            let (entry, _) = find(walk, trail)?;
+            update(walk, &entry)?
+        }
+        name => return Err(ErrorObject::method_not_found(name).into()),
+    };
+    Ok(Came::Told(told))
+}
+
+/// The task that a caller means, and its name at the server. What is somebody else's is not there.
+fn find(walk: &Walk, trail: &mut Trail) -> Result<(Arc<Entry>, String), Wrong> {
+    let bad = || ErrorObject::invalid_params("`taskId` must be a string.");
+    let id = walk.call.params.get("taskId").ok_or_else(bad)?;
+    let id: String = id.to().map_err(|_| bad())?;
+    let unknown = || Failure::new("unknown_task", Stage::Route, "There is no such task.");
+    let sealed = walk.shared.seals.open_task(&id, &walk.caller.id).ok_or_else(unknown)?;
+    let entry = walk.shared.tasks.get(&id).ok_or_else(unknown)?;
+    trail.server = Some(Arc::clone(&entry.known().server));
+    trail.name = Some(Arc::from(entry.known().tool.name.as_str()));
+    trail.instance = Some(sealed.instance);
+    Ok((entry, sealed.task))
+}
+
+/// The tasks of a caller, a page at a time.
+fn list(walk: &Walk) -> Result<Json, ErrorObject> {
+    let bad = || ErrorObject::invalid_params("The cursor is not one of this list.");
+    let after = match walk.call.params.get("cursor") {
+        Some(cursor) => {
+            let cursor: String = cursor.to().map_err(|_| bad())?;
+            let bytes = walk.shared.seals.open_cursor(&cursor, &owner(walk)).ok_or_else(bad)?;
+            u64::from_be_bytes(bytes.try_into().map_err(|_| bad())?)
+        }
+        None => 0,
+    };
+    let mut entries = walk.shared.tasks.of(&walk.caller, after);
+    let has_more = entries.len() > PAGE;
+    entries.truncate(PAGE);
+    let mut list = ListTasksResult::new(entries.iter().map(|it| it.task(true)).collect());
+    list.next_cursor = entries
+        .last()
+        .filter(|_| has_more)
+        .map(|last| walk.shared.seals.cursor(&last.order().to_be_bytes(), &owner(walk)));
+    Ok(stateful::encode_task_list(&list))
+}
+
+/// A cursor of this list is none of another.
+fn owner(walk: &Walk) -> String {
+    format!("tasks\0{}", walk.caller.id)
+}
+
+/// Waits for the end of a task, and asks its questions meanwhile.
+async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
+    let mut asking = JoinSet::new();
+    loop {
+        let mut changed = std::pin::pin!(entry.changed().notified());
+        // Listen before looking, so that no change falls in between.
+        changed.as_mut().enable();
+        if let Some(end) = entry.end() {
+            return entry.outcome(end, walk.call.revision);
+        }
+        for taken in entry.take_questions() {
+            let (voice, key) = (walk.voice.clone(), walk.call.key);
+            asking.spawn(ask(voice, key, walk.call.revision, taken));
+        }
+        tokio::select! {
+            () = changed => {}
+            Some(_) = asking.join_next(), if !asking.is_empty() => {}
+        }
+    }
+}
+
+/// Asks the client that waits for the task.
+async fn ask(voice: Voice, during: CallKey, revision: Revision, taken: Taken) {
+    let params = match taken.params(revision) {
+        Ok(params) => params,
+        Err(error) => return taken.told(Err(error)),
+    };
+    let mut request = Request::new(taken.request.method(), params);
+    request.during = Some(during);
+    match voice.ask(request).await {
+        Ok(answer) => taken.told(Ok(answer)),
+        Err(CallError::Peer(error) | CallError::Refused(error)) => taken.told(Err(error)),
+        // The client went away without an answer: another may give it.
+        Err(_) => drop(taken),
+    }
+}
+
+/// Gives a task up.
+async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, Wrong> {
+    let over = || ErrorObject::invalid_params("The task is already over.");
+    let Some(instance) = entry.place() else {
+        // The extension asks politely and takes "already over" for an answer.
+        return if is_core { Err(over().into()) } else { Ok(empty()) };
+    };
+    let is_told = match instance.call(Request::new("tasks/cancel", named(task))).await {
+        Ok(_) => true,
+        // It may just have come to its end: then it is not cancelled.
+        Err(CallError::Peer(error)) if error.code == code::INVALID_PARAMS => {
+            entry.look().await;
+            if is_core { return Err(over().into()) } else { false }
+        }
+        // It cannot be cancelled there: then nobody waits for it any more.
+        Err(CallError::Peer(_) | CallError::Refused(_)) => true,
+        Err(error) => match forward::failed(error, &instance).await {
+            Ok(error) => return Err(Wrong::Server(error, instance.opened.revision)),
+            Err(_) => return Err(lost(&entry.known().server).into()),
+        },
+    };
+    let is_settled = instance.opened.revision.profile().tasks == era::Tasks::Core || is_core;
+    if is_told && is_settled {
+        entry.settle(End::Cancelled);
+    } else {
+        // Whether it heeds that is seen when it is looked at.
+        entry.look().await;
+    }
+    Ok(if is_core { stateful::encode_task(&entry.task(true)) } else { empty() })
+}
+
+/// Passes the answers of a client on.
+fn update(walk: &Walk, entry: &Entry) -> Result<Json, ErrorObject> {
+    let answers = walk
+        .call
+        .params
+        .get("inputResponses")
+        .and_then(|it| Object::parse(it.get()).ok())
+        .ok_or_else(|| ErrorObject::invalid_params("`inputResponses` must be an object."))?;
+    if entry.is_over() {
+        return Err(ErrorObject::invalid_params("The task is already over."));
+    }
+    entry.answer(&answers);
+    Ok(empty())
+}
+
+fn empty() -> Json {
+    stateless::encode_result(EmptyResult::new(), &extras())
+}
+
+fn extras() -> stateless::Extras<'static> {
+    stateless::Extras::default()
+}
+
+const PAGE: usize = 100;
