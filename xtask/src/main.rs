@@ -8,6 +8,7 @@ mod conformance;
 mod docs;
 mod edges;
 mod json;
+mod mcpv;
 mod mutants;
 mod peers;
 mod readme;
@@ -63,6 +64,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "mutants [--list]",
         "change the modules that decide who is let in; every change must fail a test",
         mutants::run,
+    ),
+    (
+        "mcpv",
+        "mcpv",
+        "show which of the twenty behaviours of a gateway of mcpv's kind hold",
+        mcpv::run,
     ),
     ("soak", "soak", "run the stress tests with far larger counts", soak::run),
 ];

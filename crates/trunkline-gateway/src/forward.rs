@@ -15,7 +15,8 @@ use trunkline_wire::revision::Era;
 use crate::failure::{Done, Failure, Stage};
 use crate::line::{Line, OnLine, Question};
 use crate::pool::Lease;
-use crate::upstream::{Instance, OpenLine, Upstream};
+use crate::switch::OpenLine;
+use crate::upstream::{Instance, Upstream};
 
 /// A call under way. Dropping it cancels it at the server.
 pub(crate) struct Forward {

@@ -277,6 +277,9 @@ const ENDPOINTS: usize = 1024;
 mod tests {
     use super::*;
 
+    type Row = (&'static str, &'static [(&'static str, &'static str)], Chosen);
+    type Chosen = Result<(Selector, &'static str), u16>;
+
     fn choose(path: &str, headers: &[(&'static str, &str)]) -> Result<(Selector, String), u16> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -291,7 +294,7 @@ mod tests {
     fn servers_are_chosen_by_path_or_header_and_not_by_both() {
         let server = |name: &str| Selector::Server(name.to_owned());
         let tags = |tags: &[&str]| Selector::Tags(tags.iter().map(|&it| it.to_owned()).collect());
-        let table: &[(&str, &[(&'static str, &str)], Result<(Selector, &str), u16>)] = &[
+        let table: &[Row] = &[
             ("/mcp", &[], Ok((Selector::All, "/mcp"))),
             ("/sse", &[], Ok((Selector::All, "/mcp"))),
             ("/mcp/server/time", &[], Ok((server("time"), "/mcp/server/time"))),

@@ -33,6 +33,7 @@ mod seal;
 mod search;
 mod server;
 mod subscriptions;
+mod switch;
 mod tasks;
 mod trail;
 mod upstream;

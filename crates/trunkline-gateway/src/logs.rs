@@ -59,13 +59,12 @@ impl Default for Logs {
 impl Logs {
     pub(crate) fn add(&self, logged: Logged) {
         let logged = Arc::new(logged);
-        {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.len() >= KEPT {
-                last.pop_front();
-            }
-            last.push_back(Arc::clone(&logged));
+        // Under the lock, so that a follower misses no line and sees none twice.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() >= KEPT {
+            last.pop_front();
         }
+        last.push_back(Arc::clone(&logged));
         // Nobody may be listening.
         let _ = self.news.send(logged);
     }

@@ -233,9 +233,7 @@ impl Operate for Operation {
     async fn stop(&self, server: &str) -> Result<Value, Complaint> {
         let server = self.server(server)?;
         let status = server.pool.status();
-        for instance in &status.instances {
-            server.pool.kill(instance.id);
-        }
+        server.pool.stop_all();
         Ok(json!({ "server": &*server.name, "stopped": status.instances.len() }))
     }
 }

@@ -1,7 +1,7 @@
 //! A server of the catalog → an open connection to one instance of it: a process with its pipes, or
 //! a session at a URL.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,29 +14,27 @@ use trunkline_auth::address::{Guard, Reach as Far};
 use trunkline_auth::client::{ClientAuth, Grant, OAuth};
 use trunkline_auth::credentials::Credentials;
 use trunkline_proto::client::{Config, OpenError, Opened};
-use trunkline_proto::{Call, CallError, Change, Heard, Timing, Utterance};
+use trunkline_proto::{CallError, Heard, Timing};
 use trunkline_transport::auth::{HttpFetch, MemoryVault};
 use trunkline_transport::child::{Child, Command, Exit, Stderr};
 use trunkline_transport::connection::Connection;
-use trunkline_transport::handler::{Answer, Handler};
+use trunkline_transport::handler::Answer;
 use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{
-    Implementation, ListChanged, LogLevel, LogMessage, SubscriptionFilter,
-};
+use trunkline_wire::model::{Implementation, ListChanged, LogLevel, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
 use crate::able;
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::failure::{Failure, Stage};
 use crate::gateway::Found;
-use crate::line::{Line, OnLine, no_roots, nobody};
+use crate::line::Line;
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
-use crate::tasks;
+use crate::switch::{OpenLine, Switch};
 
 /// What happens at a server beside its answers.
 pub(crate) trait Watcher: Send + Sync + 'static {
@@ -44,7 +42,8 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     fn changed(&self, server: &str, instance: u64, heard: Heard);
 
     /// A server asks for a task of its own.
-    fn question(&self, instance: u64, task: String, method: &'static str, params: Object) -> Answer;
+    fn question(&self, instance: u64, task: String, method: &'static str, params: Object)
+    -> Answer;
 
     /// A line of a server's stderr.
     fn line(&self, server: &str, instance: u64, line: &str);
@@ -236,14 +235,7 @@ impl Opening {
     }
 
     fn switch(&self) -> Arc<Switch> {
-        let (id, server) = (self.id, Arc::clone(&self.server));
-        Arc::new(Switch {
-            id,
-            server,
-            watcher: Weak::clone(&self.watcher),
-            lines: Mutex::default(),
-            visits: Mutex::default(),
-        })
+        Switch::new(self.id, Arc::clone(&self.server), Weak::clone(&self.watcher))
     }
 
     async fn spawn(
@@ -455,8 +447,7 @@ impl Instance {
 
     /// Opens a line for as long as the guard lives.
     pub(crate) fn open_line(&self, line: &Arc<Line>) -> OpenLine {
-        self.switch.lock().push(Arc::clone(line));
-        OpenLine { switch: Arc::clone(&self.switch), line: Arc::clone(line) }
+        self.switch.open_line(line)
     }
 
     /// Somebody is to hear when a page was visited.
@@ -531,114 +522,6 @@ impl Instance {
     }
 }
 
-/// Where the questions and notifications of one connection go.
-pub(crate) struct Switch {
-    id: u64,
-    server: Arc<str>,
-    watcher: Weak<dyn Watcher>,
-    lines: Mutex<Vec<Arc<Line>>>,
-    /// Who waits to hear that a page was visited, by its name.
-    visits: Mutex<VecDeque<(String, Voice)>>,
-}
-
-impl Switch {
-    /// Somebody is to hear when a page was visited. The oldest are forgotten.
-    fn will_complete(&self, id: String, voice: &Voice) {
-        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        if visits.len() >= VISITS {
-            visits.pop_front();
-        }
-        visits.push_back((id, voice.clone()));
-    }
-
-    fn completed(&self, id: &str) {
-        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = visits.iter().position(|(it, _)| it == id)
-            && let Some((id, voice)) = visits.remove(at)
-        {
-            // One whose queue is full has more to read than this.
-            let _ = voice.try_changed(Change::ElicitationComplete(id));
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Line>>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The line that a question belongs to, if that is beyond doubt: it says so itself, or all calls
-    /// that are open are of one caller.
-    fn line_of(&self, call: &Call) -> Result<Arc<Line>, &'static str> {
-        if let Some(OnLine(line)) = call.attached.get() {
-            return Ok(Arc::clone(line));
-        }
-        let lines = self.lock();
-        let last = lines.last().ok_or("No call is open that the question could belong to.")?;
-        match lines.iter().all(|it| it.caller.is(&last.caller)) {
-            true => Ok(Arc::clone(last)),
-            false => Err("Several callers share this instance, and the question does not say \
-                          which of them it is for. Set `maxConcurrent: 1` for this server."),
-        }
-    }
-}
-
-impl Handler for Switch {
-    fn call(&self, call: Call, _: &Voice) -> Answer {
-        let call = match tasks::route(call, self.id, &self.watcher) {
-            Ok(answer) => return answer,
-            Err(call) => call,
-        };
-        let method = call.method.name;
-        match self.line_of(&call) {
-            Ok(line) => {
-                let mut params = call.params;
-                let id = params.get("elicitationId").and_then(|it| it.to::<String>().ok());
-                if let Some(id) = id {
-                    self.will_complete(id, &line.voice);
-                }
-                if let Some(meta) = call.meta {
-                    params.set("_meta", meta);
-                }
-                Answer::later(line.ask(method, params))
-            }
-            Err(_) if method == "roots/list" => Answer::Now(Ok(no_roots())),
-            Err(why) => Answer::Now(nobody(why)),
-        }
-    }
-
-    fn heard(&self, heard: Heard, _: &Voice) {
-        if heard.method == "notifications/message" {
-            let lines = self.lock();
-            let [line] = &lines[..] else { return };
-            if let Ok(message) = heard.params.to::<LogMessage>() {
-                line.say(Utterance::Log(message));
-            }
-            return;
-        }
-        if heard.method == "notifications/elicitation/complete" {
-            let id = heard.params.get("elicitationId").and_then(|it| it.to::<String>().ok());
-            return id.iter().for_each(|it| self.completed(it));
-        }
-        if let Some(watcher) = self.watcher.upgrade() {
-            watcher.changed(&self.server, self.id, heard);
-        }
-    }
-}
-
-/// A line while its call is open.
-pub(crate) struct OpenLine {
-    switch: Arc<Switch>,
-    line: Arc<Line>,
-}
-
-impl Drop for OpenLine {
-    fn drop(&mut self) {
-        let mut lines = self.switch.lock();
-        if let Some(at) = lines.iter().position(|it| Arc::ptr_eq(it, &self.line)) {
-            lines.swap_remove(at);
-        }
-    }
-}
-
 /// The last words of a process, without secrets.
 fn redacted(redactor: &Redactor, stderr: &Stderr) -> Vec<String> {
     stderr.lines().iter().map(|it| redactor.redact(it).into_owned()).collect()
@@ -659,7 +542,5 @@ pub(crate) fn timing(plan: &ServerPlan) -> Timing {
     Timing { idle: plan.timeouts.call, hard: plan.timeouts.hard }
 }
 
-/// How many visited pages one instance can tell of.
-const VISITS: usize = 256;
 /// How long the last words of a process are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -13,5 +13,6 @@ mod failures;
 mod faults;
 mod http_stress;
 mod login;
+mod mcpv;
 mod run;
 mod stdio;

@@ -140,6 +140,11 @@ impl<B: Backend> Pool<B> {
         self.inner.with(|state, now| state.retry(now));
     }
 
+    /// Has all instances finish their calls and go. The next lease starts anew.
+    pub fn stop_all(&self) {
+        self.inner.with(|state, now| state.stop_all(now));
+    }
+
     /// Stops an instance that misbehaved, whatever is in flight in it.
     pub fn kill(&self, id: u64) {
         self.inner.with(|state, now| state.kill(id, now));

@@ -304,6 +304,14 @@ impl<H: Clone, W> State<H, W> {
         self.settle(now);
     }
 
+    /// Somebody wants all instances gone, once they have finished their calls.
+    pub(crate) fn stop_all(&mut self, now: Duration) {
+        for id in self.ids() {
+            self.retire(id, Why::Killed, self.plan.drain, now);
+        }
+        self.settle(now);
+    }
+
     /// Back-off and suspension are over.
     pub(crate) fn retry(&mut self, now: Duration) {
         self.trouble.forgive();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::sleep; // the sleep is the subject: the clock is moved
 
 use super::sim::{failed, plan};
 use crate::failure::{Failure, Stage};
@@ -73,7 +73,7 @@ impl Backend for Fake {
         self.alive.fetch_add(1, Ordering::SeqCst);
         let process = Process(self.alive.clone());
         Box::pin(async move {
-            sleep(TAKES).await;
+            sleep(TAKES).await; // the sleep is the subject: the clock is moved
             match how {
                 How::Badly => return Err(failed(None)),
                 How::Never => std::future::pending().await,
@@ -88,7 +88,7 @@ impl Backend for Fake {
     fn stop(&self, instance: Arc<Instance>) -> Work<()> {
         let how = *self.stops.lock().unwrap();
         Box::pin(async move {
-            sleep(TAKES).await;
+            sleep(TAKES).await; // the sleep is the subject: the clock is moved
             drop(instance.process.lock().unwrap().take());
             match how {
                 How::Never => std::future::pending().await,

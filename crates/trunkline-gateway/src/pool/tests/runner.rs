@@ -47,7 +47,7 @@ async fn a_start_that_fails_wakes_all() {
     let failure = pool.lease(call()).await.expect_err("it is too early");
     assert_eq!(failure.reason, "backoff");
     assert_eq!(failure.exit.as_deref(), Some("exited with code 1"));
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await; // the sleep is the subject: the clock is moved
     pool.lease(call()).await.expect("it starts now");
 }
 
@@ -88,9 +88,9 @@ async fn a_start_outlives_its_caller_and_goes_when_idle() {
     let backend = Arc::new(Fake::default());
     let pool = backend.pool("idle=60s");
     assert!(poll(pin!(pool.lease(call()))).is_pending());
-    sleep(TAKES * 2).await;
+    sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!((pool.status().state, backend.alive()), ("ready", 1));
-    sleep(Duration::from_secs(61)).await;
+    sleep(Duration::from_secs(61)).await; // the sleep is the subject: the clock is moved
     assert_eq!((pool.status().state, backend.alive()), ("idle", 0));
     assert_eq!(pool.tasks(), (false, 0), "nobody is left to look after anything");
     pool.lease(call()).await.expect("it starts again");
@@ -106,10 +106,10 @@ async fn dropping_the_pool_stops_everything() {
     drop(pool.lease(call()).await.expect("another starts"));
     let other = pool.lease(call()).await.expect("it is ready");
     assert!(poll(pin!(pool.lease(call()))).is_pending());
-    sleep(TAKES * 2).await;
+    sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!(backend.alive(), 3);
     drop(pool);
-    sleep(TAKES * 2).await;
+    sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!(backend.alive(), 0);
     drop((busy, other));
     assert_eq!(Arc::strong_count(&backend), 1, "no task holds on to it");
@@ -125,7 +125,7 @@ async fn a_pool_that_is_dropped_refuses_nobody_who_holds_it() {
     });
     drop(pool);
     waits.await.expect("it does not panic").expect("whoever waits keeps the pool");
-    sleep(TAKES * 2).await;
+    sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!((backend.alive(), Arc::strong_count(&backend)), (0, 1));
 }
 
@@ -138,7 +138,7 @@ async fn a_panic_while_starting_is_a_failed_start() {
         let failure = pool.lease(call()).await.expect_err("it panicked");
         assert_eq!(failure.reason, "panicked");
         assert_eq!((pool.status().state, backend.alive()), ("backoff", 0));
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(1)).await; // the sleep is the subject: the clock is moved
         pool.lease(call()).await.expect("it starts now");
     }
 }
@@ -152,7 +152,7 @@ async fn panics_elsewhere_end_the_instance() {
         *backend.probes.lock().unwrap() = how;
         *backend.stops.lock().unwrap() = how;
         // Thirty seconds until it is probed, five for the answer, thirty for the stop.
-        sleep(Duration::from_secs(66)).await;
+        sleep(Duration::from_secs(66)).await; // the sleep is the subject: the clock is moved
         let status = pool.status();
         assert_eq!((status.state, status.instances.len(), backend.alive()), ("idle", 0, 0));
         assert_eq!(status.stops[&Why::Unwell], 1);
@@ -168,10 +168,10 @@ async fn a_crash_is_seen_at_once() {
     pool.client_joined();
     let lease = pool.lease(call()).await.expect("it starts");
     lease.instance().crash.notify_one();
-    sleep(Duration::from_millis(1)).await;
+    sleep(Duration::from_millis(1)).await; // the sleep is the subject: the clock is moved
     let next = pool.lease(call()).await.expect("there is a new one");
     assert_ne!(lease.id(), next.id());
-    sleep(TAKES * 2).await;
+    sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!((backend.started(), backend.alive()), (2, 1), "it was refilled, once");
 }
 
@@ -185,10 +185,10 @@ async fn closing_waits_for_calls_but_not_for_ever() {
         let pool = pool.clone();
         async move { pool.close(Duration::from_secs(20)).await }
     });
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await; // the sleep is the subject: the clock is moved
     assert_eq!(pool.lease(call()).await.expect_err("it is closed").reason, "draining");
     drop(short);
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await; // the sleep is the subject: the clock is moved
     assert_eq!(backend.alive(), 1);
     assert!(!closing.is_finished());
     let close = timeout(Duration::from_secs(19), closing).await;
@@ -209,7 +209,7 @@ async fn what_happens_is_told() {
     let lease = pool.lease(call()).await.expect("it starts");
     let id = lease.id();
     drop(lease);
-    sleep(Duration::from_secs(2)).await;
+    sleep(Duration::from_secs(2)).await; // the sleep is the subject: the clock is moved
     let heard = heard.lock().unwrap();
     assert!(matches!(heard[0], Event::Starting { .. }));
     assert!(matches!(heard[1], Event::Started { took, .. } if took >= TAKES));

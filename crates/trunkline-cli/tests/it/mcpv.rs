@@ -1,0 +1,16 @@
+//! The twenty behaviours that make a gateway of the kind of mcpv, each against the binary with a
+//! server behind it that writes down its starts, calls and signals. `cargo xtask mcpv` prints them
+//! as a table, so their names begin with their numbers.
+
+mod capacity;
+mod config;
+mod edge;
+mod lifecycle;
+mod names;
+mod operate;
+mod place;
+mod plugins;
+mod reload;
+mod shows;
+mod sticky;
+mod trouble;

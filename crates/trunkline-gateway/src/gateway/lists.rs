@@ -1,0 +1,150 @@
+//! What servers offer: fetched when it is not known or out of date, kept, and told of when it changes.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use trunkline_wire::json::Json;
+
+use super::{Shared, World};
+use crate::catalog::plan::ServerPlan;
+use crate::face::{View, change_of};
+use crate::logs::Logged;
+use crate::merge::{Kind, Lists};
+use crate::policy::pins;
+use crate::server::Server;
+
+impl Shared {
+    /// Whether every server that a view shows has said what it offers, or will not soon.
+    pub(crate) fn is_complete(&self, world: &World, view: &View) -> bool {
+        world
+            .servers
+            .values()
+            .all(|it| it.lists().is_some() || it.gave_up() || !view.selector.chooses(&it.plan()))
+    }
+
+    /// Has servers that have not said what they offer asked, for a while.
+    pub(crate) async fn complete(&self, world: &Arc<World>, view: &View) {
+        if self.is_complete(world, view) {
+            return;
+        }
+        let mut asking = JoinSet::new();
+        for server in world.servers.values() {
+            if server.lists().is_none()
+                && !server.gave_up()
+                && view.selector.chooses(&server.plan())
+            {
+                let Some(this) = self.this.upgrade() else { return };
+                let server = Arc::clone(server);
+                asking.spawn(async move { this.refresh(&server, true).await });
+            }
+        }
+        let all = async { while asking.join_next().await.is_some() {} };
+        if tokio::time::timeout(COMPLETE, all).await.is_err() {
+            // Those that take longer go on, and whoever listens is told; nobody else waits for them.
+            asking.detach_all();
+            let late = world.servers.values().filter(|it| it.lists().is_none());
+            late.for_each(|it| it.give_up());
+        }
+    }
+
+    /// Fetches a server's lists and takes them over.
+    pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) {
+        match server.fetch(may_start).await {
+            Ok(Some(lists)) => self.take_over(server, lists).await,
+            Ok(None) => {}
+            Err(failure) => {
+                server.give_up();
+                tracing::warn!(server = &*server.name, %failure, "lists could not be fetched");
+                self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
+            }
+        }
+    }
+
+    async fn take_over(&self, server: &Arc<Server>, lists: Lists) {
+        let plan = server.plan();
+        let before = server.lists();
+        if let Some(pins) = self.pins.as_ref().filter(|_| plan.pin) {
+            let tools = lists.tools.iter();
+            let tools =
+                tools.map(|it| (it.name.clone(), pins::fingerprint(&Json::of(&**it)))).collect();
+            let (held, fault) = pins.sift(&plan.name, tools).await;
+            if let Some(fault) = fault {
+                self.logs.add(Logged::gateway(&server.name, &fault.to_string()));
+            }
+            let world = self.world();
+            for held in held {
+                if let Some(audit) = &world.audit {
+                    audit.note_held(&plan.name, &held);
+                }
+                let text = pins::held_back(&plan.name, &held.tool).to_string();
+                self.logs.add(Logged::gateway(&server.name, &text));
+            }
+        }
+        let is_same = before.as_ref().is_some_and(|it| it.etag() == lists.etag());
+        let lists = Arc::new(lists);
+        // Whoever finds the server complete must not be shown an index of the time before.
+        server.set_lists(Arc::clone(&lists), || {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        });
+        if is_same {
+            return;
+        }
+        for warning in &lists.warnings {
+            self.logs.add(Logged::gateway(&server.name, warning));
+        }
+        self.cache.save(&plan.fingerprint(), &lists).await;
+        for kind in Kind::ALL {
+            let was = before.as_ref().map(|it| it.etag_of(kind));
+            if was != Some(lists.etag_of(kind)) {
+                self.listeners.tell(&change_of(kind), |seat| seat.selector.chooses(&plan));
+            }
+        }
+    }
+
+    /// The tools of a server are shown differently from now on.
+    pub(crate) fn tools_changed(&self, plan: &ServerPlan) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.listeners.tell(&change_of(Kind::Tools), |seat| seat.selector.chooses(plan));
+    }
+
+    /// Asks servers of which nothing is known for their lists, a few at a time.
+    pub(super) fn bootstrap(&self, world: &Arc<World>) {
+        let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
+        for server in world.servers.values().filter(|it| it.lists().is_none()) {
+            let (this, room, server) =
+                (Weak::clone(&self.this), Arc::clone(&room), Arc::clone(server));
+            tokio::spawn(async move {
+                let Ok(_place) = room.acquire().await else { return };
+                if let Some(this) = this.upgrade()
+                    && server.lists().is_none()
+                {
+                    this.refresh(&server, true).await;
+                }
+            });
+        }
+    }
+
+    /// Looks at the lists of running servers from time to time.
+    pub(super) fn tend(&self) {
+        let this = Weak::clone(&self.this);
+        tokio::spawn(async move {
+            loop {
+                let Some(shared) = this.upgrade() else { return };
+                let every = shared.world().plan.gateway.refresh;
+                drop(shared);
+                tokio::time::sleep(if every.is_zero() { IDLE } else { every }).await;
+                let Some(shared) = this.upgrade().filter(|_| !every.is_zero()) else { continue };
+                for server in shared.world().servers.values() {
+                    shared.refresh(server, false).await;
+                }
+            }
+        });
+    }
+}
+
+/// How long a client waits for servers that have not said what they offer.
+const COMPLETE: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(60);
