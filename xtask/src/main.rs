@@ -71,7 +71,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "show which of the twenty behaviours of a gateway of mcpv's kind hold",
         mcpv::run,
     ),
-    ("soak", "soak", "run the stress tests with far larger counts", soak::run),
+    (
+        "soak",
+        "soak [gateway]",
+        "run the stress tests, or those of the gateway alone, with far larger counts",
+        soak::run,
+    ),
 ];
 
 fn chore(args: &[String]) -> Result<(), String> {

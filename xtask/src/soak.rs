@@ -4,14 +4,21 @@ use crate::{run, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// Runs every test whose path has `stress` in it, with `TRUNKLINE_SOAK=1` set; those tests read it for their counts.
+/// Runs every test whose path has `stress` in it, or those of the gateway, with `TRUNKLINE_SOAK=1` set; those tests read
+/// it for their counts.
 pub fn run(args: &[String]) -> Result<(), String> {
-    if let Some(extra) = args.first() {
-        return Err(format!("`soak` takes no arguments, but was given `{extra}`."));
-    }
+    let (scope, names): (&[&str], &[&str]) = match args {
+        [] => (&["--workspace", "--tests"], &["stress"]),
+        // One after the other: they measure.
+        [name] if name == "gateway" => (
+            &["--package", "trunkline-cli", "--test", "it"],
+            &["gateway_leaks::", "gateway_isolation::", "--test-threads", "1"],
+        ),
+        _ => return Err("`soak` takes `gateway` or nothing.".to_owned()),
+    };
     run::raise_files();
-    let mut cargo =
-        run::cargo(["test", "--release", "--workspace", "--tests", "--", "stress", "--nocapture"]);
+    let mut cargo = run::cargo(["test", "--release"]);
+    cargo.args(scope).args(["--", "--nocapture"]).args(names);
     test::shared(&mut cargo);
     cargo.env("TRUNKLINE_SOAK", "1").stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child =
@@ -29,7 +36,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err("A stress test failed; see above.".to_owned());
     }
     if ran == 0 {
-        return Err("No test has `stress` in its path, so nothing was soaked.".to_owned());
+        return Err("No test has such a path, so nothing was soaked.".to_owned());
     }
     println!("{ran} stress tests passed");
     Ok(())

@@ -30,6 +30,13 @@ impl Caller {
         }
     }
 
+    /// Somebody with a name.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        let (name, id) = (Some(name.to_owned()), name.to_owned());
+        Self { name, id, conversation: 1, peer: Arc::default() }
+    }
+
     /// How the client names itself.
     pub(crate) fn client(&self) -> Option<String> {
         self.peer.info.as_ref().map(|it| format!("{}/{}", it.name, it.version))

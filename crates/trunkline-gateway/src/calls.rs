@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::metrics::Outcome;
+use crate::trail::Trace;
 use crate::policy::stamp::rfc3339;
 
 /// What is noted of a call. Never an argument or a result.
@@ -24,7 +25,7 @@ pub(crate) struct Noted<'a> {
     /// What came of it.
     pub(crate) outcome: Outcome,
     /// Its name in logs, in the audit and in what the caller was told.
-    pub(crate) trace: &'a str,
+    pub(crate) trace: Trace,
 }
 
 /// The last calls.
@@ -48,7 +49,7 @@ struct Slot {
     has_principal: bool,
     took: Duration,
     outcome: Outcome,
-    trace: String,
+    trace: Trace,
 }
 
 impl Calls {
@@ -83,19 +84,19 @@ impl Slot {
             has_principal: false,
             took: Duration::ZERO,
             outcome: Outcome::Ok,
-            trace: String::new(),
+            trace: Trace::default(),
         }
     }
 
     fn fill(&mut self, at: SystemTime, call: Noted<'_>) {
         (self.at, self.took, self.outcome) = (at, call.took, call.outcome);
+        self.trace = call.trace;
         self.has_principal = call.principal.is_some();
         for (slot, text) in [
             (&mut self.server, call.server),
             (&mut self.method, call.method),
             (&mut self.name, call.name),
             (&mut self.principal, call.principal.unwrap_or_default()),
-            (&mut self.trace, call.trace),
         ] {
             slot.clear();
             slot.push_str(&text[..text.floor_char_boundary(LONGEST)]);
@@ -111,7 +112,7 @@ impl Slot {
             "principal": self.has_principal.then_some(&self.principal),
             "ms": (self.took.as_secs_f64() * 1e6).round() / 1e3,
             "outcome": self.outcome.word(),
-            "traceId": self.trace,
+            "traceId": self.trace.to_string(),
         })
     }
 }
@@ -132,7 +133,7 @@ mod tests {
             principal: None,
             took: Duration::from_micros(1500),
             outcome: Outcome::Ok,
-            trace: "t1",
+            trace: Trace::new(0, 1),
         }
     }
 
@@ -163,7 +164,7 @@ mod tests {
             recent[1],
             json!({
                 "server": "time", "method": "tools/call", "name": "now", "principal": "alice",
-                "ms": 1.5, "outcome": "tool_error", "traceId": "t1",
+                "ms": 1.5, "outcome": "tool_error", "traceId": Trace::new(0, 1).to_string(),
             })
         );
     }

@@ -2,14 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::mpsc;
-use trunkline_proto::{Attached, Call, CallError, Heard, Timing, Utterance};
+use trunkline_proto::{Attached, Call, CallError, Heard, Peer, Timing, Utterance};
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{InputRequest, Progress, meta};
+use trunkline_wire::model::{InputRequest, LogLevel, Progress, meta};
 use trunkline_wire::revision::Era;
 
 use crate::failure::{Done, Failure, Stage};
@@ -142,31 +142,75 @@ fn utterance(heard: Heard) -> Option<Utterance> {
 
 /// The `_meta` of a call as the server gets it: what belongs between two ends alone is left out, and
 /// a server of the new era is told who the caller is and what it can be asked.
-pub(crate) fn meta_for(call: &Call, era: Era) -> Option<Json> {
+pub(crate) fn meta_for(call: &Call, era: Era, known: &Envelopes) -> Option<Json> {
     let is_new = call.revision.era() == Era::Stateless;
+    let has_token = call.meta.as_ref().is_some_and(|it| it.get().contains(meta::PROGRESS_TOKEN));
+    match (&call.meta, era) {
+        (None, Era::Stateful) => return None,
+        // The revision that it names is replaced by the connection's own.
+        (Some(meta), Era::Stateless) if is_new && !has_token => return Some(meta.clone()),
+        (Some(meta), Era::Stateful) if !is_new && !has_token => return Some(meta.clone()),
+        (None, Era::Stateless) => return Some(known.of(call)),
+        _ => {}
+    }
     let mut object =
         call.meta.as_ref().and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
     object.take(meta::PROGRESS_TOKEN);
     object.take(meta::PROTOCOL_VERSION);
-    match (era, is_new) {
-        (Era::Stateless, true) => {}
-        (Era::Stateless, false) => {
-            object.set(meta::CLIENT_CAPABILITIES, Json::of(&call.peer.client));
-            if let Some(info) = &call.peer.info {
-                object.set(meta::CLIENT_INFO, Json::of(info));
-            }
-            if let Some(level) = &call.log_level {
-                object.set(meta::LOG_LEVEL, Json::of(level));
-            }
-        }
-        (Era::Stateful, true) => {
+    match era {
+        Era::Stateless if !is_new => add_envelope(&mut object, call),
+        Era::Stateful => {
             for name in [meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL] {
                 object.take(name);
             }
         }
-        (Era::Stateful, false) => {}
+        Era::Stateless => {}
     }
     (!object.is_empty()).then(|| object.to_json())
+}
+
+fn add_envelope(object: &mut Object, call: &Call) {
+    object.set(meta::CLIENT_CAPABILITIES, Json::of(&call.peer.client));
+    if let Some(info) = &call.peer.info {
+        object.set(meta::CLIENT_INFO, Json::of(info));
+    }
+    if let Some(level) = &call.log_level {
+        object.set(meta::LOG_LEVEL, Json::of(level));
+    }
+}
+
+/// What servers of the new era are told of clients of the old: the same for each call of a session.
+#[derive(Default)]
+pub(crate) struct Envelopes(Mutex<Vec<Known>>);
+
+struct Known {
+    peer: Weak<Peer>,
+    level: Option<LogLevel>,
+    json: Json,
+}
+
+impl Envelopes {
+    fn of(&self, call: &Call) -> Json {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_this = |it: &Known| {
+            std::ptr::eq(it.peer.as_ptr(), Arc::as_ptr(&call.peer))
+                && it.peer.strong_count() > 0
+                && it.level == call.log_level
+        };
+        if let Some(known) = known.iter().find(|it| is_this(it)) {
+            return known.json.clone();
+        }
+        let mut object = Object::default();
+        add_envelope(&mut object, call);
+        let json = object.to_json();
+        known.retain(|it| it.peer.strong_count() > 0);
+        if known.len() >= KNOWN {
+            known.remove(0);
+        }
+        let (peer, level) = (Arc::downgrade(&call.peer), call.log_level);
+        known.push(Known { peer, level, json: json.clone() });
+        json
+    }
 }
 
 /// What a failed call comes to: an error of the server's own, or a failure of the way there.
@@ -230,3 +274,5 @@ pub(crate) fn is_unknown(error: &CallError) -> bool {
 }
 
 const PROGRESS: usize = 256;
+/// Sessions whose envelope is kept.
+const KNOWN: usize = 64;

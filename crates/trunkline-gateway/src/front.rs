@@ -14,6 +14,7 @@ use trunkline_proto::server::Memo;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::http::{Answers, Endpoint, HttpBody, Settings, plain, refuse};
 
+use crate::catalog::may_listen;
 use crate::catalog::plan::{GatewayPlan, Inward};
 use crate::face::{Face, Selector};
 use crate::failure::{Failure, Stage};
@@ -25,6 +26,7 @@ pub struct Front {
     doors: Mutex<Doors>,
     /// Our own address, as clients see it.
     origin: String,
+    address: SocketAddr,
 }
 
 /// What was built for the rules of who is let in that are in force.
@@ -45,7 +47,15 @@ impl Front {
         let origin = format!("{scheme}://{address}");
         let gate = gate(&plan.auth, &origin)?;
         let doors = Doors { plan, gate, endpoints: HashMap::new(), all: None, is_closing: false };
-        Ok(Arc::new(Self { gateway: gateway.clone(), doors: Mutex::new(doors), origin }))
+        Ok(Arc::new(Self { gateway: gateway.clone(), doors: Mutex::new(doors), origin, address }))
+    }
+
+    /// Whether a plan can be followed here. One that is good by itself may leave a door open that was
+    /// put elsewhere than it says.
+    pub fn can_follow(&self, plan: &GatewayPlan) -> Result<(), Failure> {
+        may_listen(&self.address.to_string(), &plan.auth)
+            .map_err(|why| Failure::new("bad_auth", Stage::Policy, why))?;
+        gate(&plan.auth, &self.origin).map(drop)
     }
 
     /// Follows a plan that was changed: who is let in is decided anew.

@@ -148,10 +148,11 @@ impl Walk {
     async fn route(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         match self.call.method.name {
             "tools/call" => self.tool(trail).await,
-            "prompts/get" => self.prompt(trail).await,
-            "resources/read" => self.resource(trail).await,
-            "completion/complete" => self.completion(trail).await,
-            method if method.starts_with("tasks/") => self.task(trail).await,
+            // In boxes, so that a call of a tool does not carry their size about.
+            "prompts/get" => Box::pin(self.prompt(trail)).await,
+            "resources/read" => Box::pin(self.resource(trail)).await,
+            "completion/complete" => Box::pin(self.completion(trail)).await,
+            method if method.starts_with("tasks/") => Box::pin(self.task(trail)).await,
             method => Err(ErrorObject::method_not_found(method).into()),
         }
     }
@@ -172,18 +173,20 @@ impl Walk {
                         Stage::Bridge,
                         format!("The answer of the server cannot be told in {revision}: {error}."),
                     )
-                    .to_error(&trail.id)
+                    .to_error(&trail.id.to_string())
                 })
             }
             Err(Wrong::Server(error, from)) => Err(carry::error(method, error, from, revision)),
             Err(Wrong::Plain(error)) => Err(error),
-            Err(Wrong::Here(failure)) => Err(failure.to_error(&trail.id)),
+            Err(Wrong::Here(failure)) => Err(failure.to_error(&trail.id.to_string())),
         }
     }
 
     async fn tool(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let shown: String = self.named("name")?;
-        if let Some(came) = crate::automatic::call(self, trail, &shown).await {
+        if self.world.plan.gateway.automatic.is_some()
+            && let Some(came) = Box::pin(crate::automatic::call(self, trail, &shown)).await
+        {
             return came;
         }
         self.call_tool(trail, &shown).await
@@ -245,11 +248,11 @@ impl Walk {
             return Ok(None);
         }
         let caller = self.caller.name.as_deref();
-        let view = CallView::about(&target.server, what(target), caller).trace(&trail.id);
+        let view = CallView::about(&target.server, what(target), caller).trace(trail.id.to_string());
         let arguments = self.call.params.take("arguments");
         let had_any = arguments.is_some();
         let arguments = arguments.unwrap_or_else(Json::empty_object);
-        let arguments = world.plugins.request(&view, arguments).await?;
+        let arguments = Box::pin(world.plugins.request(&view, arguments)).await?;
         if had_any || arguments.get() != "{}" {
             self.call.params.set("arguments", arguments);
         }
@@ -266,7 +269,7 @@ impl Walk {
     ) -> Result<Came, Wrong> {
         match (came, plugins) {
             (Ok(Came::Answer(said, from)), Some(view)) => {
-                match self.world.plugins.response(&view, said).await {
+                match Box::pin(self.world.plugins.response(&view, said)).await {
                     Ok(said) => Ok(Came::Answer(said, from)),
                     Err(rejected) => self.rejected(trail, target, &rejected),
                 }
@@ -400,7 +403,7 @@ impl Walk {
                 let message = format!("`{}` may not be used.", target.name);
                 Err(Failure::new("denied", Stage::Policy, message).of(&target.server).into())
             }
-            Effect::Ask => crate::approve::approve(self, trail, target).await,
+            Effect::Ask => Box::pin(crate::approve::approve(self, trail, target)).await,
         }
     }
 

@@ -33,6 +33,7 @@ use crate::catalog::plan::Plan;
 use crate::catalog::{Change, Diff, diff};
 use crate::face::{Face, Seat, Selector, View, change_of, what};
 use crate::failure::{Failure, Stage};
+use crate::forward::Envelopes;
 use crate::gate::{Wrong, session_key};
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Lists, Page, Target};
@@ -50,7 +51,7 @@ use crate::search::Seen;
 use crate::server::Server;
 use crate::subscriptions::Subscriptions;
 use crate::tasks::{self, Registry};
-use crate::trail::Trail;
+use crate::trail::{Trace, Trail};
 use crate::upstream::Watcher;
 
 /// Finds a login that was stored for a URL.
@@ -86,6 +87,7 @@ pub(crate) struct Shared {
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
     pub(crate) lot: Arc<Lot>,
+    pub(crate) envelopes: Envelopes,
     pub(crate) tasks: Arc<Registry>,
     pub(crate) listeners: Listeners<Seat>,
     pub(crate) subscriptions: Subscriptions,
@@ -146,6 +148,7 @@ impl Gateway {
             clients: Mutex::default(),
             seals: Seals::new(Sealer::random()),
             lot: Arc::default(),
+            envelopes: Envelopes::default(),
             tasks: Arc::default(),
             listeners: Listeners::default(),
             subscriptions: Subscriptions::default(),
@@ -398,8 +401,8 @@ impl Shared {
         (!said.is_empty()).then(|| said.join("\n\n"))
     }
 
-    pub(crate) fn next_trace(&self) -> String {
-        format!("{:016x}{:016x}", self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
+    pub(crate) fn next_trace(&self) -> Trace {
+        Trace::new(self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Remembers a call that is over.
@@ -418,7 +421,7 @@ impl Shared {
             principal: trail.caller.name.as_deref(),
             took,
             outcome,
-            trace: &trail.id,
+            trace: trail.id,
         });
         if let Some(audit) = &world.audit {
             audit.note(trail.entry(outcome));

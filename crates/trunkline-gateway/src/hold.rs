@@ -24,6 +24,7 @@ pub(crate) async fn hold(
     shared: Weak<Shared>,
     server: Weak<Server>,
     mut wanted: watch::Receiver<HashSet<Arc<str>>>,
+    in_place: watch::Sender<HashSet<Arc<str>>>,
 ) {
     let mut pause = FIRST;
     let mut is_again = false;
@@ -42,9 +43,10 @@ pub(crate) async fn hold(
             }
             is_again = true;
             let ended = match instance.opened.revision.era() {
-                Era::Stateful => subscribe(&instance, &mut wanted).await,
-                Era::Stateless => listen(&shared, &instance, &mut wanted).await,
+                Era::Stateful => subscribe(&instance, &mut wanted, &in_place).await,
+                Era::Stateless => listen(&shared, &instance, &mut wanted, &in_place).await,
             };
+            in_place.send_replace(HashSet::new());
             if ended.is_none() {
                 return;
             }
@@ -58,6 +60,7 @@ pub(crate) async fn hold(
 async fn subscribe(
     instance: &Arc<Instance>,
     wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
+    in_place: &watch::Sender<HashSet<Arc<str>>>,
 ) -> Option<()> {
     let mut done: HashSet<Arc<str>> = HashSet::new();
     loop {
@@ -68,6 +71,7 @@ async fn subscribe(
         for uri in done.difference(&now) {
             tell(instance, "resources/unsubscribe", uri).await;
         }
+        in_place.send_replace(now.clone());
         done = now;
         tokio::select! {
             changed = wanted.changed() => changed.ok()?,
@@ -90,18 +94,25 @@ async fn listen(
     shared: &Weak<Shared>,
     instance: &Arc<Instance>,
     wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
+    in_place: &watch::Sender<HashSet<Arc<str>>>,
 ) -> Option<()> {
-    let mut now = wanted.borrow_and_update().clone();
+    let now = wanted.borrow_and_update().clone();
     let (mut call, mut heard) = open(instance, &now);
+    if !is_acknowledged(&mut call, &mut heard).await {
+        return Some(());
+    }
+    in_place.send_replace(now);
     loop {
         tokio::select! {
             changed = wanted.changed() => {
                 changed.ok()?;
-                now = wanted.borrow_and_update().clone();
-                let (next, mut told) = open(instance, &now);
-                // The first that is heard is the acknowledgement.
-                let _ = tokio::time::timeout(ACKNOWLEDGED, told.recv()).await;
+                let now = wanted.borrow_and_update().clone();
+                let (mut next, mut told) = open(instance, &now);
+                if !is_acknowledged(&mut next, &mut told).await {
+                    return Some(());
+                }
                 (call, heard) = (next, told);
+                in_place.send_replace(now);
             }
             Some(said) = heard.recv() => {
                 if let Some(shared) = shared.upgrade() {
@@ -111,6 +122,15 @@ async fn listen(
             _ = &mut call => return Some(()),
             () = instance.ended() => return Some(()),
         }
+    }
+}
+
+/// Waits for the acknowledgement, the first that is heard of a listener; false when it is over.
+async fn is_acknowledged(call: &mut Listening, heard: &mut mpsc::Receiver<Heard>) -> bool {
+    tokio::select! {
+        () = call => false,
+        _ = heard.recv() => true,
+        () = tokio::time::sleep(ACKNOWLEDGED) => true,
     }
 }
 

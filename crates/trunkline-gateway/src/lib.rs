@@ -21,6 +21,7 @@ mod front;
 mod gate;
 mod gateway;
 mod hold;
+mod keeper;
 mod line;
 pub mod logs;
 pub mod merge;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::admin::{Approve, Complaint, Followed, Operate};
 use crate::catalog::{Faults, Loaded, Watch, load_file};
+use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::logs::Logged;
@@ -100,11 +101,14 @@ impl Operation {
 
     async fn apply(&self, loaded: Loaded) -> Result<Value, Value> {
         let warnings = json!(loaded.warnings);
-        let diff = self.gateway.apply(loaded.plan).await;
-        let diff = diff.map_err(|failure| json!({ "message": failure.to_string() }))?;
+        let told = |failure: Failure| json!({ "message": failure.to_string() });
         let front = self.front.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(front) = &front {
+            front.can_follow(&loaded.plan.gateway).map_err(told)?;
+        }
+        let diff = self.gateway.apply(loaded.plan).await.map_err(told)?;
         if let Some(front) = front {
-            front.follow().map_err(|failure| json!({ "message": failure.to_string() }))?;
+            front.follow().map_err(told)?;
         }
         Ok(json!({ "changed": !diff.is_empty(), "changes": diff, "warnings": warnings }))
     }

@@ -1,20 +1,29 @@
 //! Who wants to hear of which resource ⇄ what is subscribed to at the servers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use trunkline_proto::{Change, Heard};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::model::SubscriptionFilter;
 
-use crate::face::View;
+use crate::face::{Selector, View};
 use crate::gateway::Shared;
 use crate::hold;
 
 /// All subscriptions.
 #[derive(Default)]
-pub(crate) struct Subscriptions(Mutex<State>);
+pub(crate) struct Subscriptions {
+    state: Mutex<State>,
+    /// Whether there are any.
+    any: AtomicBool,
+    /// How many clients want what has not been found yet.
+    seeking: watch::Sender<usize>,
+}
 
 #[derive(Default)]
 struct State {
@@ -22,6 +31,8 @@ struct State {
     wanted: HashMap<u64, HashMap<String, Place>>,
     /// What is subscribed to at each server, and the task that sees to it.
     held: BTreeMap<Arc<str>, Held>,
+    /// What each conversation wants of servers that have not said what they offer.
+    sought: HashMap<u64, HashSet<String>>,
 }
 
 /// A resource at a server.
@@ -32,7 +43,9 @@ struct Place {
 }
 
 struct Held {
-    uris: tokio::sync::watch::Sender<HashSet<Arc<str>>>,
+    uris: watch::Sender<HashSet<Arc<str>>>,
+    /// Those that the server has agreed to.
+    in_place: watch::Receiver<HashSet<Arc<str>>>,
     task: AbortHandle,
 }
 
@@ -44,7 +57,13 @@ impl Drop for Held {
 
 impl Subscriptions {
     /// A client told us what it wants to hear of.
-    pub(crate) fn heard(&self, shared: &Arc<Shared>, view: &View, heard: Heard, voice: &Voice) {
+    pub(crate) fn heard(
+        &self,
+        shared: &Arc<Shared>,
+        view: &Arc<View>,
+        heard: Heard,
+        voice: &Voice,
+    ) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             "resources/subscribe" => {
@@ -57,6 +76,9 @@ impl Subscriptions {
                     self.change(shared, |state| {
                         if let Some(wanted) = state.wanted.get_mut(&voice.number()) {
                             wanted.remove(&uri);
+                        }
+                        if let Some(sought) = state.sought.get_mut(&voice.number()) {
+                            sought.remove(&uri);
                         }
                     });
                 }
@@ -72,11 +94,41 @@ impl Subscriptions {
         }
     }
 
+    /// Whether anybody wants to hear of anything.
+    pub(crate) fn is_any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    /// Waits a while until what is wanted of a server is in place there: whoever has subscribed and
+    /// then calls does not miss what the call changes.
+    pub(crate) async fn settled(&self, server: &str) {
+        let mut seeking = self.seeking.subscribe();
+        let _ = tokio::time::timeout(SETTLED, seeking.wait_for(|it| *it == 0)).await;
+        let pending = {
+            let state = self.lock();
+            state.held.get(server).and_then(|it| {
+                let wanted = it.uris.borrow().clone();
+                let is_there = wanted.is_subset(&it.in_place.borrow());
+                (!is_there).then(|| (wanted, it.in_place.clone()))
+            })
+        };
+        if let Some((wanted, mut in_place)) = pending {
+            let there = in_place.wait_for(|it| wanted.is_subset(it));
+            let _ = tokio::time::timeout(SETTLED, there).await;
+        }
+    }
+
     /// A client is gone.
     pub(crate) fn left(&self, shared: &Shared, conversation: u64) {
-        let has_any = self.lock().wanted.contains_key(&conversation);
+        let has_any = {
+            let state = self.lock();
+            state.wanted.contains_key(&conversation) || state.sought.contains_key(&conversation)
+        };
         if has_any {
-            self.change(shared, |state| drop(state.wanted.remove(&conversation)));
+            self.change(shared, |state| {
+                state.wanted.remove(&conversation);
+                state.sought.remove(&conversation);
+            });
         }
     }
 
@@ -114,18 +166,34 @@ impl Subscriptions {
         }
     }
 
-    fn want(&self, shared: &Arc<Shared>, view: &View, conversation: u64, uri: String) {
-        let index = view.index(shared);
-        let target = index.resource(&uri);
-        let place = match target {
-            Some(target) => Place { server: target.server, uri: target.name },
-            None => {
-                let Some(server) = index.candidates(&uri).into_iter().next() else { return };
-                Place { server, uri: Arc::from(uri.as_str()) }
+    fn want(&self, shared: &Arc<Shared>, view: &Arc<View>, conversation: u64, uri: String) {
+        match place(shared, view, &uri) {
+            Some(place) => self.change(shared, |state| {
+                state.wanted.entry(conversation).or_default().insert(uri, place);
+            }),
+            None if !shared.is_complete(&shared.world(), view) => {
+                self.seek(shared, view, conversation, uri);
             }
-        };
+            None => {}
+        }
+    }
+
+    /// Has the servers say what they offer, to know which of them is meant.
+    fn seek(&self, shared: &Arc<Shared>, view: &Arc<View>, conversation: u64, uri: String) {
         self.change(shared, |state| {
-            state.wanted.entry(conversation).or_default().insert(uri, place);
+            state.sought.entry(conversation).or_default().insert(uri.clone());
+        });
+        let (shared, view) = (Arc::clone(shared), Arc::clone(view));
+        tokio::spawn(async move {
+            shared.complete(&shared.world(), &view).await;
+            let place = place(&shared, &view, &uri);
+            shared.subscriptions.change(&shared, |state| {
+                let sought = state.sought.get_mut(&conversation);
+                let is_wanted = sought.is_some_and(|it| it.remove(&uri));
+                if let (true, Some(place)) = (is_wanted, place) {
+                    state.wanted.entry(conversation).or_default().insert(uri, place);
+                }
+            });
         });
     }
 
@@ -135,6 +203,7 @@ impl Subscriptions {
         let mut state = self.lock();
         change(&mut state);
         state.wanted.retain(|_, wanted| !wanted.is_empty());
+        state.sought.retain(|_, sought| !sought.is_empty());
         let mut needed: BTreeMap<Arc<str>, HashSet<Arc<str>>> = BTreeMap::new();
         for place in state.wanted.values().flat_map(HashMap::values) {
             needed.entry(Arc::clone(&place.server)).or_default().insert(Arc::clone(&place.uri));
@@ -151,16 +220,36 @@ impl Subscriptions {
                 }
                 None => {
                     let Some(server) = world.servers.get(&*name) else { continue };
-                    let (tell, told) = tokio::sync::watch::channel(uris);
-                    let holding = hold::hold(shared.weak(), Arc::downgrade(server), told);
+                    let (tell, told) = watch::channel(uris);
+                    let (done, in_place) = watch::channel(HashSet::new());
+                    let holding = hold::hold(shared.weak(), Arc::downgrade(server), told, done);
                     let task = tokio::spawn(holding).abort_handle();
-                    state.held.insert(name, Held { uris: tell, task });
+                    state.held.insert(name, Held { uris: tell, in_place, task });
                 }
             }
         }
+        let is_any = !state.held.is_empty() || !state.sought.is_empty();
+        self.any.store(is_any, Ordering::Release);
+        self.seeking.send_replace(state.sought.len());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Where a resource is, as far as that is known.
+fn place(shared: &Shared, view: &View, uri: &str) -> Option<Place> {
+    let index = view.index(shared);
+    if let Some(target) = index.resource(uri) {
+        return Some(Place { server: target.server, uri: target.name });
+    }
+    let server = match &view.selector {
+        Selector::Server(name) => Arc::from(name.as_str()),
+        _ => index.candidates(uri).into_iter().next()?,
+    };
+    Some(Place { server, uri: Arc::from(uri) })
+}
+
+/// How long a call waits for a subscription.
+const SETTLED: Duration = Duration::from_secs(2);

@@ -41,6 +41,7 @@ use entry::{End, Entry, Known};
 pub(crate) use methods::manage;
 use registry::Asker;
 pub(crate) use registry::{OnTask, Registry};
+pub(crate) use wish::support;
 use wish::{Offer, Wish, decide};
 
 /// Calls a tool, as a task where that is asked for or cannot be otherwise.
@@ -75,15 +76,15 @@ pub(crate) async fn call(
         walk.call.params = params;
         declare(&mut walk.call);
         may_be_task = true;
-        came = walk.at(trail, server, is_repeatable).await;
+        came = Box::pin(walk.at(trail, server, is_repeatable)).await;
     }
     match came {
         Ok(Came::Answer(said, from)) if may_be_task => match (created(&said, from), wish) {
-            (Some(task), _) if how.is_shown => show(walk, trail, server, plan, tool, task, from),
-            (Some(task), _) => see_through(walk, trail, server, plan, task).await,
+            (Some(task), _) if how.is_shown => show(walk, trail, server, plan, tool, task),
+            (Some(task), _) => Box::pin(see_through(walk, trail, server, plan, task)).await,
             (None, Wish::Task(request)) => {
                 // It was done at once, but a task was promised.
-                Ok(mint(walk, trail, server, tool, request, said, from).await?)
+                Ok(Box::pin(mint(walk, trail, server, tool, request, said, from)).await?)
             }
             (None, _) => Ok(Came::Answer(said, from)),
         },
@@ -149,14 +150,13 @@ fn show(
     plan: &ServerPlan,
     tool: &Arc<Tool>,
     task: Task,
-    from: Revision,
 ) -> Result<Came, Wrong> {
     let lease = lease(server, trail)?;
     let id = seal(walk, lease.id(), plan, &task.task_id);
     let known = known(walk, trail, server, tool, id);
     let nudge = Arc::new(Notify::new());
     let instance = Arc::clone(lease.instance());
-    let entry = Entry::of(known, &task, (instance, Arc::clone(&nudge)), from);
+    let entry = Entry::of(known, &task, instance, Arc::clone(&nudge));
     let asker = Asker::Entry(Arc::downgrade(&entry));
     let mut drive = Drive::new(&walk.shared, server, &lease, task, asker, nudge);
     drive.entry = Some(Arc::downgrade(&entry));
@@ -227,11 +227,11 @@ fn known(walk: &Walk, trail: &Trail, server: &Server, tool: &Arc<Tool>, id: Stri
     let plugins = (!walk.world.plugins.is_empty()).then(|| {
         let what = What::Tool(&tool.name);
         let view = CallView::about(&server.name, what, walk.caller.name.as_deref());
-        (Arc::clone(&walk.world.plugins), view.trace(&trail.id))
+        (Arc::clone(&walk.world.plugins), view.trace(trail.id.to_string()))
     });
     Known {
         id,
-        trace: trail.id.clone(),
+        trace: trail.id.to_string(),
         server: Arc::clone(&server.name),
         tool: Arc::clone(tool),
         caller: Arc::clone(&walk.caller),
@@ -271,15 +271,26 @@ fn wants_extension(error: &ErrorObject) -> bool {
 
 /// Says to a server of the new era that tasks are known: to us, if not to the caller.
 fn declare(call: &mut Call) {
+    if call.peer.client.extensions.contains_key(TASKS_EXTENSION) {
+        return;
+    }
     let mut peer = trunkline_proto::Peer::clone(&call.peer);
-    peer.client.extensions.entry(TASKS_EXTENSION.to_owned()).or_insert_with(Json::empty_object);
+    peer.client.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
+    call.peer = Arc::new(peer);
     if call.revision.era() == Era::Stateless {
+        // What else the caller says of itself stays as it is.
+        let inside = |object: &Object, name: &str| {
+            object.get(name).and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default()
+        };
         let known = call.meta.as_ref().and_then(|it| Object::parse(it.get()).ok());
         let mut object = known.unwrap_or_default();
-        object.set(meta::CLIENT_CAPABILITIES, Json::of(&peer.client));
+        let mut caps = inside(&object, meta::CLIENT_CAPABILITIES);
+        let mut extensions = inside(&caps, "extensions");
+        extensions.set(TASKS_EXTENSION, Json::empty_object());
+        caps.set("extensions", extensions.to_json());
+        object.set(meta::CLIENT_CAPABILITIES, caps.to_json());
         call.meta = Some(object.to_json());
     }
-    call.peer = Arc::new(peer);
 }
 
 /// The same parameters or result, without the name of the server's task.

@@ -1,6 +1,7 @@
 //! What is remembered of a call: for the audit, the metrics and whoever asks what went on.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,7 +19,7 @@ use crate::policy::canonical;
 /// A call while it walks.
 pub(crate) struct Trail {
     /// Names the call everywhere.
-    pub(crate) id: String,
+    pub(crate) id: Trace,
     pub(crate) server: Option<Arc<str>>,
     /// The tool's, prompt's or resource's own name.
     pub(crate) name: Option<Arc<str>>,
@@ -105,7 +106,7 @@ impl Trail {
         let name = self.name.as_deref().unwrap_or_default().to_owned();
         Entry {
             time: SystemTime::now(),
-            trace: self.id.clone(),
+            trace: self.id.to_string(),
             principal: self.caller.name.clone(),
             client: self.caller.client(),
             server: self.server.as_deref().map(str::to_owned),
@@ -123,16 +124,35 @@ impl Trail {
     }
 }
 
+/// A trace: half says which run of the gateway, half which call; or whatever the caller was in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trace(u128);
+
+impl Trace {
+    pub(crate) fn new(run: u64, call: u64) -> Self {
+        Self(u128::from(run) << 64 | u128::from(call))
+    }
+
+    /// The trace of a `traceparent`.
+    fn of(parent: &str) -> Option<Self> {
+        let id = parent.split('-').nth(1).filter(|it| it.len() == 32)?;
+        u128::from_str_radix(id, 16).ok().filter(|it| *it != 0).map(Self)
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
 /// The trace that the caller is in, or one of our own.
-fn trace_id(walk: &Walk) -> String {
+fn trace_id(walk: &Walk) -> Trace {
     let meta = walk.call.meta.as_ref().filter(|it| it.get().contains(meta::TRACEPARENT));
     let parent = meta
         .and_then(|it| Object::parse(it.get()).ok())
         .and_then(|it| it.get(meta::TRACEPARENT)?.to::<String>().ok());
-    let given = parent.and_then(|it| it.split('-').nth(1).map(str::to_owned));
-    given
-        .filter(|it| it.len() == 32 && it.bytes().all(|it| it.is_ascii_hexdigit()))
-        .unwrap_or_else(|| walk.shared.next_trace())
+    parent.and_then(|it| Trace::of(&it)).unwrap_or_else(|| walk.shared.next_trace())
 }
 
 /// How a result begins that asks for answers.

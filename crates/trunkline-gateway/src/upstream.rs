@@ -31,6 +31,7 @@ use crate::able;
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::failure::{Failure, Stage};
 use crate::gateway::Found;
+use crate::keeper::{self, Kept};
 use crate::line::Line;
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
@@ -249,6 +250,7 @@ impl Opening {
                 watcher.line(&server, id, line);
             }
         });
+        let mut kept = keeper::ready();
         let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {
             let reason = match error.cause.kind() {
                 std::io::ErrorKind::NotFound => "not_found",
@@ -257,6 +259,7 @@ impl Opening {
             };
             (self.failure(reason, Stage::Spawn, error.to_string()), None)
         })?;
+        kept.keep(child.id());
         let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
         let stream = (
             stdout.expect("nobody else has taken the child's stdout"),
@@ -272,7 +275,7 @@ impl Opening {
         );
         match opened.await {
             Ok(connection) => {
-                let process = Process::keep(child, self.id, Arc::clone(&self.pids));
+                let process = Process::keep(child, kept, self.id, Arc::clone(&self.pids));
                 Ok(self.instance(connection, switch, Some(process)))
             }
             Err(error) => {
@@ -414,7 +417,7 @@ impl Opening {
 
 impl Process {
     /// Keeps the child until it ends or should.
-    fn keep(mut child: Child, instance: u64, pids: Pids) -> Self {
+    fn keep(mut child: Child, kept: Kept, instance: u64, pids: Pids) -> Self {
         let stderr = child.stderr().clone();
         pids.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, child.id());
         let (stop, mut stopped) = oneshot::channel();
@@ -429,6 +432,7 @@ impl Process {
                 Some(exit) => exit,
                 None => child.stop().await,
             };
+            drop(kept);
             pids.lock().unwrap_or_else(PoisonError::into_inner).remove(&instance);
             tell.send_replace(Some(exit));
         });
@@ -455,6 +459,11 @@ impl Instance {
         self.switch.will_complete(id, voice);
     }
 
+    /// Whether the server logs less than a caller wants to hear.
+    pub(crate) fn is_too_quiet(&self, level: Option<LogLevel>) -> bool {
+        level.is_some_and(|it| (it as u8) < self.level.load(Ordering::Relaxed))
+    }
+
     /// Has the server log as much as a caller wants to hear, if it would say less.
     pub(crate) async fn hear(&self, level: Option<LogLevel>) {
         let Some(level) = level else { return };
@@ -479,6 +488,11 @@ impl Instance {
     /// Ready when it is over with it.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         self.connection.ended()
+    }
+
+    /// Whether no call can be made here any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.connection.is_closed()
     }
 
     /// What is known of its end, once the connection is over.

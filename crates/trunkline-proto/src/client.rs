@@ -64,6 +64,8 @@ pub struct Client {
     renewing: Option<Revision>,
     /// Until when the server may still be at work on a call that was given up.
     aftermath: Option<Instant>,
+    /// What the last call was given to say of its host, and what was made of it.
+    last_meta: Option<(Json, Json)>,
 }
 
 #[derive(Debug)]
@@ -153,6 +155,7 @@ impl Client {
             noise: 0,
             is_http,
             renewing: None,
+            last_meta: None,
             aftermath: None,
         };
         client.open_by = now + client.config.bounds.open;
@@ -435,6 +438,16 @@ impl Client {
 
     /// Sends a request with everything that the era puts into `_meta`.
     fn send_call(&mut self, id: i64, method: MethodName, mut params: Object, progress: bool) {
+        // Most calls of one host say the same of it.
+        if !progress
+            && let (Some(given), Some((last, whole))) = (params.get("_meta"), &self.last_meta)
+            && given == last
+        {
+            params.set("_meta", whole.clone());
+            let params = Params::Object(params);
+            return self.send(Message::Request { id: Id::Number(id), method, params });
+        }
+        let given = params.get("_meta").cloned().filter(|_| !progress);
         let mut more = match &self.phase {
             Phase::Open { envelope, .. } => envelope.clone(),
             _ => Object::default(),
@@ -443,6 +456,7 @@ impl Client {
             more.set(meta::PROGRESS_TOKEN, Id::Number(id).to_json());
         }
         add_meta(&mut params, more, &THEIRS);
+        self.last_meta = given.zip(params.get("_meta").cloned());
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
         self.send(Message::Request { id: Id::Number(id), method, params });
     }
@@ -495,6 +509,7 @@ impl Client {
             ..Peer::default()
         });
         let facts = Arc::new(facts);
+        self.last_meta = None;
         self.phase = Phase::Open { facts: Arc::clone(&facts), envelope };
         self.out.push_back(Output::Opened(facts));
     }

@@ -103,6 +103,8 @@ pub struct Driver<C, H, R, W> {
     draining: Option<Instant>,
     /// Why the peer's framing makes no sense any more.
     broken: Option<&'static str>,
+    /// Whether what was just asked waits for others to ask too.
+    gathering: bool,
 }
 
 impl<C, H, R, W> Driver<C, H, R, W>
@@ -161,6 +163,7 @@ where
             limits,
             draining: None,
             broken: None,
+            gathering: false,
         }
     }
 
@@ -248,6 +251,9 @@ where
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DriveError>> {
         let mut turns = 0;
+        if std::mem::take(&mut self.gathering) {
+            self.poll_wishes(cx);
+        }
         loop {
             let mut busy = match self.outbox.send(Pin::new(&mut self.writer), cx) {
                 Ok(moved) => moved,
@@ -258,11 +264,18 @@ where
             if busy && self.draining.is_some() {
                 self.outbox.touch();
             }
-            busy |= self.poll_wishes(cx);
+            let has_granted = self.poll_wishes(cx);
+            busy |= has_granted;
             busy |= self.poll_running(cx);
             busy |= self.poll_read(cx)?;
             if busy {
                 self.check_deadlines(cx);
+                // Where many call at once, those about to go in the same write.
+                if has_granted && self.asked.len() > 1 && self.draining.is_none() {
+                    self.gathering = true;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 turns += 1;
                 if turns < TURNS && !self.outbox.is_stuffed() {
                     continue;

@@ -118,6 +118,11 @@ impl Asked {
         })
     }
 
+    /// How many answers are awaited.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
         if let Some(reply) = self.forget(ticket) {
             // Whoever asked may have given up meanwhile.

@@ -44,8 +44,13 @@ pub(crate) struct Args {
 
 /// Serves until SIGINT or SIGTERM, then answers what is in flight. A second signal ends it at once.
 pub(crate) fn run(args: Args) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(args))
+    // On one core, threads would only hand work to each other.
+    let is_alone = std::thread::available_parallelism().is_ok_and(|it| it.get() == 1);
+    let mut builder = match is_alone {
+        true => tokio::runtime::Builder::new_current_thread(),
+        false => tokio::runtime::Builder::new_multi_thread(),
+    };
+    builder.enable_all().build()?.block_on(serve(args))
 }
 
 async fn serve(args: Args) -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod asks;
+mod bridge;
 mod catalog;
 mod clients;
 mod conversations;
@@ -11,6 +12,10 @@ mod dialect;
 mod doctor;
 mod failures;
 mod faults;
+mod gateway_isolation;
+mod gateway_kit;
+mod gateway_leaks;
+mod gateway_tasks;
 mod http_stress;
 mod login;
 mod mcpv;

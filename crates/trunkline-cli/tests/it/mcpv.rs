@@ -11,6 +11,6 @@ mod operate;
 mod place;
 mod plugins;
 mod reload;
-mod shows;
 mod sticky;
+mod stress;
 mod trouble;

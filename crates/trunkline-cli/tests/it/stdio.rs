@@ -15,7 +15,7 @@ use trunkline_testkit::peer::{PATIENCE, Peer};
 
 /// The demo itself, so that it can be served without a process.
 #[path = "../../src"]
-mod binary {
+pub(crate) mod binary {
     #[allow(dead_code)] // Its `run` is for `main`.
     pub(crate) mod demo;
 }

@@ -16,11 +16,11 @@ use crate::catalog::plan::{Affinity, ServerPlan, Strategy};
 use crate::failure::Failure;
 use crate::forward::{self, Event, Forward};
 use crate::line::Line;
-use crate::pool::Cause;
+use crate::pool::{Cause, Lease};
 use crate::seal::Sealed;
 use crate::server::Server;
 use crate::trail::Trail;
-use crate::upstream::{Instance, timing};
+use crate::upstream::{Instance, Upstream, timing};
 
 impl Walk {
     /// Makes the call at a server, and goes on with it until it is over or the caller has to answer.
@@ -42,7 +42,8 @@ impl Walk {
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
                     forward.answer(answers.unwrap_or_default());
                     // What is said from now on is said to whoever asks now.
-                    return self.follow(trail, forward, &plan).await.map_err(|(wrong, _)| wrong);
+                    let followed = Box::pin(self.follow(trail, forward, &plan)).await;
+                    return followed.map_err(|(wrong, _)| wrong);
                 }
                 Sealed::Relayed(Some(state)) => {
                     self.call.params.set("requestState", Json::string(&state));
@@ -86,15 +87,18 @@ impl Walk {
         server: &Arc<Server>,
         plan: &ServerPlan,
     ) -> Result<Forward, Failure> {
-        let profile = able::profile(&self.call.peer.client);
-        let want = server.want(self.key(plan), profile, Cause::Call);
-        let lease = server.pool.lease(want).await?;
+        if self.shared.subscriptions.is_any() {
+            Box::pin(self.shared.subscriptions.settled(&server.name)).await;
+        }
+        let lease = self.lease(server, plan).await?;
         trail.leased(lease.id());
         let instance = Arc::clone(lease.instance());
-        instance.hear(self.call.log_level).await;
+        if instance.is_too_quiet(self.call.log_level) {
+            Box::pin(instance.hear(self.call.log_level)).await;
+        }
         let era = instance.opened.revision.era();
         let mut params = self.call.params.clone();
-        if let Some(meta) = forward::meta_for(&self.call, era) {
+        if let Some(meta) = forward::meta_for(&self.call, era, &self.shared.envelopes) {
             params.set("_meta", meta);
         }
         let relays = era == Era::Stateless && self.call.revision.era() == Era::Stateless;
@@ -109,6 +113,27 @@ impl Walk {
         );
         let (method, progress) = (self.call.method.name, self.call.wants_progress);
         Ok(Forward::begin(lease, line, method, params, timing(plan), progress, relays))
+    }
+
+    /// A place in an instance. One that has just ended may still be lent: the pool hears of it once its
+    /// last words are in.
+    async fn lease(
+        &self,
+        server: &Arc<Server>,
+        plan: &ServerPlan,
+    ) -> Result<Lease<Upstream>, Failure> {
+        let profile = able::profile(&self.call.peer.client);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let want = server.want(self.key(plan), profile, Cause::Call);
+            let lease = server.pool.lease(want).await?;
+            if tries >= TRIES || !lease.instance().is_over() {
+                return Ok(lease);
+            }
+            Box::pin(lease.instance().gone()).await;
+            server.pool.kill(lease.id());
+        }
     }
 
     /// Goes on with a call until it is over or the caller has to answer.
@@ -139,7 +164,7 @@ impl Walk {
                     return asked.map_err(|error| (Wrong::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
-                    let wrong = match forward::failed(error.clone(), forward.instance()).await {
+                    let wrong = match Box::pin(forward::failed(error.clone(), forward.instance())).await {
                         Ok(said) => Wrong::Server(said, revision),
                         Err(failure) => failure.into(),
                     };

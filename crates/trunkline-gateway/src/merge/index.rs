@@ -12,13 +12,16 @@ use trunkline_auth::digest::sha256;
 use trunkline_wire::era::stateless::Extras;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
-use trunkline_wire::model::{CacheHint, Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_wire::model::{
+    CacheHint, Prompt, Resource, ResourceTemplate, ServerCapabilities, TaskSupport, Tool,
+};
 use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::UriTemplate;
 
 use super::names::{self, Own, Scheme};
 use super::{BadCursor, Cursor, Kind, Lists, adapt};
 use crate::catalog::plan::{Naming, ServerPlan};
+use crate::tasks;
 use section::{Entry, Section};
 
 /// What one client, or all who chose the same servers, can see.
@@ -38,6 +41,8 @@ struct Server {
     has_resources: bool,
     /// The schemes of the URIs that it lists.
     schemes: BTreeSet<Box<str>>,
+    revision: Revision,
+    capabilities: ServerCapabilities,
 }
 
 /// Where something is.
@@ -252,12 +257,22 @@ impl Index {
         self.section(kind).entries.iter().map(|entry| self.write_entry(entry, revision)).collect()
     }
 
+    /// Whether a tool can be called as a task through us.
+    fn task_support(&self, entry: &Entry, tool: &Tool) -> TaskSupport {
+        let at = self.servers.binary_search_by(|it| it.name.cmp(&entry.target.server));
+        let server = at.ok().map(|at| &self.servers[at]);
+        server.map_or(TaskSupport::Forbidden, |it| {
+            tasks::support(it.revision, &it.capabilities, tool.task_support)
+        })
+    }
+
     fn write_entry(&self, entry: &Entry, revision: Revision) -> Box<str> {
         let shown = || (*entry.shown).to_owned();
         match &entry.target.item {
             Item::Tool(tool) => {
                 let mut tool = Tool::clone(tool);
                 tool.name = shown();
+                tool.task_support = self.task_support(entry, &tool);
                 if entry.headers.is_none() && revision.era() == Era::Stateless {
                     tool.input_schema = adapt::without_headers(&tool.input_schema);
                 }
@@ -311,7 +326,13 @@ impl Server {
         let templates = lists.templates.iter().map(|it| &*it.uri_template);
         let schemes = resources.chain(templates).filter_map(uris::scheme).map(Into::into);
         let has_resources = lists.capabilities.resources.is_some();
-        Self { name: given.name.clone(), has_resources, schemes: schemes.collect() }
+        Self {
+            name: given.name.clone(),
+            has_resources,
+            schemes: schemes.collect(),
+            revision: lists.revision,
+            capabilities: lists.capabilities.clone(),
+        }
     }
 }
 

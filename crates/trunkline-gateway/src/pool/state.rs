@@ -222,7 +222,7 @@ impl<H: Clone, W> State<H, W> {
     /// Whoever an instance was started for is done with it. If nobody else has used it, it goes now.
     pub(crate) fn done_with(&mut self, id: u64, now: Duration) {
         let unused = |slot: &Slot<H>| slot.is_idle() && slot.uses <= 1;
-        if self.slots.get(&id).is_some_and(unused) && self.has_surplus() {
+        if self.slots.get(&id).is_some_and(unused) && self.will_have_surplus() {
             self.stop(id, Why::Idle, None, now);
             self.settle(now);
         }

@@ -225,28 +225,32 @@ impl Drive {
         answers.set(key.to_owned(), answer);
         let mut params = self.params();
         params.set("inputResponses", answers.to_json());
-        match self.instance.call(self.request("tasks/update", params)).await {
+        match self.call("tasks/update", params).await {
             // The task may be over meanwhile: it says so itself.
             Ok(_) | Err(CallError::Peer(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// How it stands. A server that keeps nothing between two requests is asked elsewhere if this
-    /// instance is gone.
+    /// How it stands.
     async fn get(&mut self) -> Result<DetailedTask, CallError> {
+        let said = self.call("tasks/get", self.params()).await?;
+        let detail: DetailedTask =
+            said.to().map_err(|error| CallError::Invalid(error.to_string()))?;
+        if let Some(entry) = self.entry() {
+            entry.looked(&detail.task);
+        }
+        Ok(detail)
+    }
+
+    /// Asks the server something that may be asked twice. One that keeps nothing between two
+    /// requests is asked elsewhere if this instance is gone.
+    async fn call(&mut self, method: &'static str, params: Object) -> Result<Json, CallError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let error = match self.instance.call(self.request("tasks/get", self.params())).await {
-                Ok(said) => {
-                    let detail: DetailedTask =
-                        said.to().map_err(|error| CallError::Invalid(error.to_string()))?;
-                    if let Some(entry) = self.entry() {
-                        entry.looked(&detail.task);
-                    }
-                    return Ok(detail);
-                }
+            let error = match self.instance.call(self.request(method, params.clone())).await {
+                Ok(said) => return Ok(said),
                 Err(error) => error,
             };
             let may_pass = matches!(error, CallError::TimedOut | CallError::Http(_));

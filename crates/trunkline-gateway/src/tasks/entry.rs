@@ -87,8 +87,8 @@ impl Entry {
     pub(super) fn of(
         known: Known,
         task: &Task,
-        (instance, nudge): (Arc<Instance>, Arc<Notify>),
-        _: Revision,
+        instance: Arc<Instance>,
+        nudge: Arc<Notify>,
     ) -> Arc<Self> {
         let mut shown = task.clone();
         shown.task_id = known.id.clone();
@@ -190,7 +190,7 @@ impl Entry {
         &self.changed
     }
 
-    /// Where it is worked on, and its end once it is over.
+    /// Where it is worked on, until it is over.
     pub(super) fn place(&self) -> Option<Arc<Instance>> {
         self.lock().instance.clone()
     }
@@ -540,3 +540,6 @@ const LIFE: Duration = Duration::from_secs(24 * 3600);
 /// How long a fresh look at a task is waited for.
 const LOOK: Duration = Duration::from_secs(2);
 const QUESTIONS: usize = 64;
+
+#[cfg(test)]
+mod tests;

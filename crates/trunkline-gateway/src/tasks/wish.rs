@@ -79,6 +79,20 @@ impl Offer {
     }
 }
 
+/// Whether a tool of a server can be called as a task, for clients of 2025-11-25: servers of
+/// 2026-07-28 do not say, and decide when they are called.
+pub(crate) fn support(
+    revision: Revision,
+    caps: &ServerCapabilities,
+    listed: TaskSupport,
+) -> TaskSupport {
+    match Offer::by(revision, caps, listed) {
+        Offer::None => TaskSupport::Forbidden,
+        Offer::May | Offer::Extension => TaskSupport::Optional,
+        Offer::Must => TaskSupport::Required,
+    }
+}
+
 /// How a tool is called, or what a caller hears who asks for what there is not.
 pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
     let plain = How::default();
@@ -149,5 +163,7 @@ mod tests {
         assert_eq!(of(core, &caps, TaskSupport::Required), Offer::Must);
         assert_eq!(of(new, &caps, TaskSupport::Forbidden), Offer::Extension);
         assert_eq!(of(Revision::V2025_06_18, &caps, TaskSupport::Required), Offer::None);
+        assert_eq!(support(new, &caps, TaskSupport::Forbidden), TaskSupport::Optional);
+        assert_eq!(support(core, &caps, TaskSupport::Required), TaskSupport::Required);
     }
 }

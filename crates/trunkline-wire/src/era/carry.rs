@@ -42,6 +42,11 @@ pub fn result(
         }
         (Era::Stateful, Era::Stateful) if from < to => Ok(said),
         _ => match method {
+            // The last of the old era has all that the new one can say in a result.
+            "tools/call" if to.profile().icons && is_plain(&said) => bare(&said),
+            "prompts/get" | "resources/read" | "completion/complete" if to.profile().icons => {
+                bare(&said)
+            }
             "tools/call" => {
                 let mut result: CallToolResult = said.to()?;
                 stateful::fit_output(&mut result, schema, to.profile());
@@ -53,6 +58,15 @@ pub fn result(
             _ => bare(&said),
         },
     }
+}
+
+/// Whether a result has no structured content that only the new era has: one that is no object.
+fn is_plain(said: &Json) -> bool {
+    if !said.get().contains("structuredContent") {
+        return true;
+    }
+    let object = Object::parse(said.get()).unwrap_or_default();
+    object.get("structuredContent").is_none_or(Json::is_object)
 }
 
 fn down<T: ResultBody>(mut result: T, to: Revision) -> Json {
@@ -160,6 +174,20 @@ mod tests {
         let told = result("tools/call", said, Revision::V2026_07_28, Revision::V2024_11_05, None);
         let told = told.unwrap();
         assert_eq!(told.get(), r#"{"content":[{"type":"text","text":"x"}],"_meta":{"a":1}}"#);
+    }
+
+    #[test]
+    fn to_the_last_of_the_old_era_nothing_but_the_envelope_is_lost() {
+        let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
+        let told = |said: &str| {
+            let said = Json::parse(said).unwrap();
+            result("tools/call", said, new, old, None).unwrap().get().to_owned()
+        };
+        let said = r#"{"resultType":"complete","content":[],"structuredContent":{"a":1},"odd":2}"#;
+        assert_eq!(told(said), r#"{"content":[],"structuredContent":{"a":1},"odd":2}"#);
+        // One that is no object cannot be told there as it is.
+        let said = r#"{"resultType":"complete","content":[],"structuredContent":[1]}"#;
+        assert!(!told(said).contains(r#""structuredContent":[1]"#));
     }
 
     #[test]

@@ -72,6 +72,12 @@ async fn b20_a_gateway_is_operated_by_api_and_verbs() {
     assert!(run(&["stats", "--calls"]).await.contains("echo"));
     assert!(run(&["reload"]).await.contains("read anew"));
 
+    let url = format!("http://{}/mcp", gateway.address);
+    let listed = crate::run::run(&["list", "tools", &url]);
+    assert!(listed.stdout.contains("a.echo("), "{}{}", listed.stdout, listed.stderr);
+    let called = crate::run::run(&["call", "a.echo", "text=by hand", &url]);
+    assert_eq!(called.stdout, "by hand\n", "{}", called.stderr);
+
     // A server that was given up is tried again when told to.
     until("it to be given up", SOON, async || run(&["ps"]).await.contains("suspended")).await;
     std::fs::remove_file(place.path("stop")).unwrap();

@@ -207,6 +207,14 @@ impl<H: Clone, W> State<H, W> {
         free > warm && ready.count() > least
     }
 
+    /// The same, once those are there that are being started.
+    pub(super) fn will_have_surplus(&self) -> bool {
+        let (warm, least) = self.targets();
+        let there = self.slots.values().filter(|it| it.is_ready() || it.is_starting());
+        let free = there.clone().filter(|it| it.bound.is_none()).count();
+        free > warm && there.count() > least
+    }
+
     /// How many must be free for new callers, and how many there must be at all.
     fn targets(&self) -> (usize, usize) {
         let always = self.plan.activation == Activation::AlwaysOn;

@@ -265,4 +265,17 @@ fn an_instance_that_was_started_for_its_lists_alone_goes_after_them() {
         status     -> ready
         ",
     );
+    check(
+        "always",
+        "
+                   -> start i1
+        call l cause=list profile=7 -> start i2 profile=7
+        started i2 -> l: i2
+        release l  ->
+        retire i2  -> stop i2 idle
+        stopped i2 ->
+        started i1 ->
+        status     -> ready
+        ",
+    );
 }

@@ -1,0 +1,189 @@
+//! One gateway, and behind it the demo in every revision: over stdio, and over HTTP.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use trunkline::schemars::JsonSchema;
+use trunkline::serde::Deserialize;
+use trunkline::{Args, Revision, tool};
+use trunkline_testkit::peer::PATIENCE;
+
+use crate::stdio::{TRUNKLINE, binary};
+
+/// How the gateway reaches a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Over {
+    Stdio,
+    Http,
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+        })
+    }
+}
+
+/// A server behind the gateway, held to one revision.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upstream {
+    pub(super) revision: Revision,
+    pub(super) over: Over,
+}
+
+impl Upstream {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let both = [Over::Stdio, Over::Http];
+        both.into_iter().flat_map(|over| Revision::ALL.map(|revision| Self { revision, over }))
+    }
+
+    pub(super) fn name(self) -> String {
+        format!("{}-{}", self.over, self.revision)
+    }
+
+    /// The same server, but all callers share one process: for what happens inside of it.
+    pub(super) fn shared(self) -> String {
+        format!("{}-one", self.name())
+    }
+}
+
+/// Everything that runs. Dropped, it ends.
+pub(super) struct Place {
+    /// Where the gateway is: `http://127.0.0.1:1234`.
+    pub(super) url: String,
+    folder: PathBuf,
+    hung: Arc<watch::Sender<Vec<Hung>>>,
+    _gateway: Child,
+}
+
+/// A call of `hang` at the HTTP upstream: begun, and given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Hung {
+    Begun(u64),
+    GivenUp(u64),
+}
+
+impl Place {
+    pub(super) async fn open() -> Self {
+        let folder = std::env::temp_dir().join(format!("trunkline-bridge-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder can be made");
+        let hung = Arc::new(watch::channel(Vec::new()).0);
+        let http = serve_http(Arc::clone(&hung)).await;
+        let config = folder.join("catalog.json");
+        std::fs::write(&config, catalog(&folder, &http).to_string()).expect("it can be written");
+        let mut command = Command::new(TRUNKLINE);
+        command.arg("serve").arg("--config").arg(&config).args(["--listen", "127.0.0.1:0"]);
+        command.arg("--state").arg(folder.join("state"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut gateway = command.kill_on_drop(true).spawn().expect("the binary was built");
+        let mut lines = BufReader::new(gateway.stderr.take().expect("it is piped")).lines();
+        let url = tokio::time::timeout(PATIENCE, async {
+            while let Some(line) = lines.next_line().await.expect("stderr can be read") {
+                if let Some((_, rest)) = line.split_once(" at http://") {
+                    let end = rest.find("/mcp").expect("the address has a path");
+                    return format!("http://{}", &rest[..end]);
+                }
+            }
+            panic!("The gateway ended without saying where it is.")
+        });
+        let url = url.await.expect("the gateway starts in time");
+        // Whoever does not read what it says later would block it.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { url, folder, hung, _gateway: gateway }
+    }
+
+    /// Waits until a call of `hang` has begun, or was given up.
+    pub(super) async fn hung(&self, wanted: Hung) {
+        let mut seen = self.hung.subscribe();
+        seen.wait_for(|it| it.contains(&wanted)).await.expect("the sender is ours");
+    }
+
+    /// What a stdio server was sent so far, message by message.
+    pub(super) fn sent(&self, server: &str) -> Vec<Value> {
+        let text = std::fs::read_to_string(log(&self.folder, server)).unwrap_or_default();
+        // The last line may be half written.
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Waits until a stdio server was sent a message like that.
+    pub(super) async fn until_sent(&self, server: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            if let Some(found) = self.sent(server).into_iter().find(&is_so) {
+                return found;
+            }
+            // A file says nothing when it grows.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn log(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("{server}.jsonl"))
+}
+
+/// Every server twice: as it is started by default, and as one process for all callers.
+fn catalog(folder: &Path, http: &str) -> Value {
+    let mut servers = Map::new();
+    for upstream in Upstream::all() {
+        for (name, strategy) in [(upstream.name(), "stateless"), (upstream.shared(), "singleton")] {
+            let mut entry = match upstream.over {
+                // Everything that the server is sent is written down on its way.
+                Over::Stdio => json!({
+                    "command": "sh",
+                    "args": ["-c", "tee -a \"$1\" | \"$0\" demo", TRUNKLINE, log(folder, &name)],
+                }),
+                Over::Http => json!({ "url": http }),
+            };
+            entry["protocolVersion"] = json!(upstream.revision.to_string());
+            entry["strategy"] = json!(strategy);
+            servers.insert(name, entry);
+        }
+    }
+    json!({ "mcpServers": servers })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Hang {
+    mark: u64,
+}
+
+/// The demo over HTTP, with one tool more that tells when it is given up.
+async fn serve_http(hung: Arc<watch::Sender<Vec<Hung>>>) -> String {
+    let server = binary::demo::server().expect("the demo can be built");
+    let hang = tool("hang", move |Args(it): Args<Hang>| {
+        let hung = Arc::clone(&hung);
+        async move {
+            hung.send_modify(|all| all.push(Hung::Begun(it.mark)));
+            let _given_up = GivenUp(hung, it.mark);
+            std::future::pending::<String>().await
+        }
+    });
+    server.put_tool(hang.about("Never answers.")).expect("the tool is a good one");
+    let listener = trunkline::server::bind("127.0.0.1:0").await.expect("a port is free");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("it is bound"));
+    tokio::spawn(server.http().serve(listener, std::future::pending()));
+    url
+}
+
+struct GivenUp(Arc<watch::Sender<Vec<Hung>>>, u64);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.send_modify(|all| all.push(Hung::GivenUp(self.1)));
+    }
+}
