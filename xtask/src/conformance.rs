@@ -3,6 +3,7 @@
 
 mod checks;
 mod client;
+mod gateway;
 mod report;
 mod server;
 mod suite;
@@ -13,7 +14,9 @@ use report::Report;
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     suite::install()?;
-    suite::build()?;
+    if options.server || options.client {
+        suite::build()?;
+    }
     let mut report = Report::new(options.scenario.is_some());
     if let Some(name) = &options.scenario {
         let served = options.server && server::one(name, &mut report)?;
@@ -32,6 +35,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
             client::alone(&mut report, None)?;
         }
     }
+    if options.gateway {
+        gateway::build()?;
+        gateway::run(&mut report)?;
+    }
     report.end()
 }
 
@@ -40,6 +47,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 struct Options {
     server: bool,
     client: bool,
+    gateway: bool,
     strict: bool,
     scenario: Option<String>,
 }
@@ -52,6 +60,7 @@ impl Options {
             match arg.as_str() {
                 "server" => options.server = true,
                 "client" => options.client = true,
+                "gateway" => options.gateway = true,
                 "--strict" => options.strict = true,
                 "--scenario" => {
                     let name = args.next().ok_or("`--scenario` needs a name.")?;
@@ -60,14 +69,15 @@ impl Options {
                 other => return Err(format!("`conformance` does not know `{other}`. {USAGE}")),
             }
         }
-        if !options.server && !options.client {
+        if !options.server && !options.client && !options.gateway {
             (options.server, options.client) = (true, true);
+            options.gateway = options.scenario.is_none();
         }
         Ok(options)
     }
 }
 
-const USAGE: &str = "It takes `server` or `client` (both when neither is named), `--strict` to run each \
+const USAGE: &str = "It takes `server`, `client` or `gateway` (all when none is named), `--strict` to run each \
     client scenario alone as well, and `--scenario NAME` to run just one.";
 
 #[cfg(test)]
@@ -80,9 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_named_means_both_roles() {
-        let both = Options { server: true, client: true, ..Options::default() };
-        assert_eq!(parse(""), Ok(both));
+    fn nothing_named_means_everything() {
+        let all = Options { server: true, client: true, gateway: true, ..Options::default() };
+        assert_eq!(parse(""), Ok(all));
+        let gateway = Options { gateway: true, ..Options::default() };
+        assert_eq!(parse("gateway"), Ok(gateway));
         let client = Options { client: true, strict: true, ..Options::default() };
         assert_eq!(parse("client --strict"), Ok(client));
     }

@@ -53,10 +53,11 @@ pub fn shared(command: &mut Command) -> &mut Command {
     command
 }
 
-/// The two halves of the official suite.
+/// The two halves of the official suite, and one of them through the gateway.
 const CONFORMANCE: &[(&str, &[&str])] = &[
     ("the official suite against `conformance-server`", &["server"]),
     ("the official suite against `conformance-client`", &["client", "--strict"]),
+    ("the official suite through the gateway to `conformance-server`", &["gateway"]),
 ];
 const SHARED: &str = "TRUNKLINE_SHARED";
 

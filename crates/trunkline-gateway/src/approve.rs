@@ -9,6 +9,7 @@ use trunkline_wire::model::{ElicitResult, InputRequest, InputRequired};
 use trunkline_wire::revision::Era;
 
 use crate::gate::{Came, Walk, Wrong};
+use crate::gateway::Shared;
 use crate::merge::Target;
 use crate::policy::audit::Decision;
 use crate::policy::{
@@ -46,12 +47,21 @@ pub(crate) async fn approve(
         Era::Stateless => {
             let now = SystemTime::now();
             let ticket = walk.call.params.get("requestState").and_then(|it| it.to::<String>().ok());
+            if let Some((ticket, sealed)) = ticket.as_deref().and_then(approved) {
+                // It was approved in an earlier round, and goes on where it was, once.
+                if !walk.shared.approvals(|it| it.redeem(ticket, &binding, now)) {
+                    trail.decision = Decision::Declined;
+                    return Err(denied().into());
+                }
+                let state = Json::string(sealed);
+                walk.call.params.set("requestState", state);
+                trail.decision = Decision::Approved;
+                walk.approved = Some(Box::new(binding));
+                return Ok(None);
+            }
+            // Any other state was given for something that nobody has approved of.
             let ticket = ticket.filter(|it| it.starts_with(TICKET));
             let Some(ticket) = ticket else {
-                if walk.call.params.get("requestState").is_some() {
-                    // It was approved in an earlier round, and goes on where it was.
-                    return Ok(None);
-                }
                 let ticket = walk.shared.approvals(|it| it.ask(&binding, now));
                 let mut input =
                     InputRequired::new(vec![(KEY.to_owned(), InputRequest::Elicit(asked))]);
@@ -60,6 +70,7 @@ pub(crate) async fn approve(
                 return Ok(Some(Came::Ask(input)));
             };
             if !walk.shared.approvals(|it| it.redeem(&ticket[TICKET.len()..], &binding, now)) {
+                trail.decision = Decision::Declined;
                 return Err(denied().into());
             }
             walk.call.params.take("requestState");
@@ -70,13 +81,43 @@ pub(crate) async fn approve(
     };
     let is_yes = answer.to::<ElicitResult>().is_ok_and(|it| is_approved(&it));
     trail.decision = if is_yes { Decision::Approved } else { Decision::Declined };
-    match is_yes {
-        true => Ok(None),
-        false => Err(denied().into()),
+    if !is_yes {
+        return Err(denied().into());
     }
+    walk.approved = Some(Box::new(binding));
+    Ok(None)
+}
+
+/// Has the state with which an approved call goes on be good for one time.
+pub(crate) fn once(shared: &Shared, binding: &Binding, input: &mut InputRequired) {
+    if let Some(state) = input.state.take() {
+        let ticket = shared.approvals(|it| it.ask(binding, SystemTime::now()));
+        input.state = Some(format!("{APPROVED}{ticket}:{state}"));
+    }
+}
+
+/// Whether the state that a call comes with was given for this.
+pub(crate) fn goes_on(walk: &Walk, target: &Target) -> bool {
+    let state = walk.call.params.get("requestState").and_then(|it| it.to::<String>().ok());
+    let Some(state) = state else { return false };
+    let ticket = state.strip_prefix(TICKET).or_else(|| approved(&state).map(|(ticket, _)| ticket));
+    let Some(ticket) = ticket else {
+        return walk.shared.seals.open_state(&state, &walk.bound_to(&target.server)).is_some();
+    };
+    let arguments = walk.call.params.get("arguments");
+    let what = crate::face::what(target);
+    let binding = Binding::new(walk.caller.name.as_deref(), &target.server, what, arguments);
+    walk.shared.approvals(|it| it.is_for(ticket, &binding, SystemTime::now()))
+}
+
+/// The ticket and the sealed state of a call that was approved.
+fn approved(state: &str) -> Option<(&str, &str)> {
+    state.strip_prefix(APPROVED)?.split_once(':')
 }
 
 /// What the question is called.
 const KEY: &str = "approve";
+/// Begins the state of a call that was approved and is not over.
+const APPROVED: &str = "approved:";
 /// Tells a state of ours about consent from those that are sealed.
 const TICKET: &str = "consent:";

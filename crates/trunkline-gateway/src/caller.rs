@@ -6,6 +6,7 @@ use http::Extensions;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, Peer};
 use trunkline_transport::voice::Voice;
+use trunkline_wire::model::ClientCapabilities;
 
 /// Who makes a call.
 #[derive(Clone, Debug)]
@@ -30,11 +31,27 @@ impl Caller {
         }
     }
 
+    /// Who listens in a conversation.
+    pub(crate) fn listening(attached: &Attached, voice: &Voice) -> Self {
+        let principal = principal(attached);
+        Self {
+            name: principal.map(|it| it.subject.clone()),
+            id: principal.map(Principal::id).unwrap_or_default(),
+            conversation: voice.number(),
+            peer: Arc::default(),
+        }
+    }
+
     /// Somebody with a name.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         let (name, id) = (Some(name.to_owned()), name.to_owned());
         Self { name, id, conversation: 1, peer: Arc::default() }
+    }
+
+    /// What the client said that it can be asked.
+    pub(crate) fn able(&self) -> &ClientCapabilities {
+        &self.peer.client
     }
 
     /// How the client names itself.

@@ -13,7 +13,7 @@ use crate::caller::{Caller, principal};
 use crate::catalog::plan::{Effect, ServerPlan};
 use crate::gateway::{Shared, World};
 use crate::merge::{Index, Item, Kind, Target};
-use crate::policy::What;
+use crate::policy::{What, uri};
 use crate::search::Search;
 
 /// Which servers a client chose.
@@ -127,8 +127,19 @@ impl<'a> Sight<'a> {
         if self.tags.is_some_and(|tags| !overlap(&plan.tags, tags)) {
             return Effect::Deny;
         }
-        let name = what(target).on(&target.server);
-        self.world.rules.decide(self.caller.name.as_deref(), &plan.tags, &name)
+        let (what, caller) = (what(target), self.caller.name.as_deref());
+        let decide =
+            |what: What<'_>| self.world.rules.decide(caller, &plan.tags, &what.on(&target.server));
+        let effect = decide(what);
+        // Servers see through other spellings of a URI, and so do rules.
+        match what {
+            What::Resource(uri) => match uri::plain(uri).map(|it| decide(What::Resource(&it))) {
+                Some(Effect::Deny) => Effect::Deny,
+                Some(Effect::Ask) if effect == Effect::Allow => Effect::Ask,
+                _ => effect,
+            },
+            _ => effect,
+        }
     }
 }
 
@@ -144,7 +155,7 @@ impl Handler for Face {
     }
 
     fn heard(&self, heard: Heard, voice: &Voice) {
-        self.shared.subscriptions.heard(&self.shared, &self.view, heard, voice);
+        self.shared.subscriptions.heard(&self.shared, &heard, voice);
     }
 
     fn listen(&self, voice: &Voice, attached: &Attached) -> Listening {
@@ -179,12 +190,16 @@ pub(crate) struct Seat {
     pub(crate) selector: Selector,
     /// By what the client is told apart from others.
     pub(crate) caller: String,
+    /// What its conversation is called.
+    pub(crate) conversation: u64,
 }
 
 impl Joined {
     fn new(face: &Face, voice: &Voice, attached: &Attached) -> Self {
-        let caller = principal(attached).map(|it| it.id()).unwrap_or_default();
-        let seat = Seat { selector: face.view.selector.clone(), caller };
+        let caller = Caller::listening(attached, voice);
+        let (selector, conversation) = (face.view.selector.clone(), caller.conversation);
+        let seat = Seat { selector, caller: caller.id.clone(), conversation };
+        face.shared.subscriptions.joined(caller, &face.view);
         let listener = face.shared.listeners.add(voice.clone(), seat);
         let (shared, view) = (Arc::clone(&face.shared), Arc::clone(&face.view));
         shared.joined(&view.selector);

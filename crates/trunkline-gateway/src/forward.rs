@@ -14,6 +14,7 @@ use trunkline_wire::revision::Era;
 
 use crate::failure::{Done, Failure, Stage};
 use crate::line::{Line, OnLine, Question};
+use crate::otel::Open;
 use crate::pool::Lease;
 use crate::switch::OpenLine;
 use crate::upstream::{Instance, Upstream};
@@ -26,7 +27,9 @@ pub(crate) struct Forward {
     /// What the caller was asked and has not answered, in the new era.
     asked: Vec<(String, InputRequest, Question)>,
     count: u32,
-    _open: OpenLine,
+    open: OpenLine,
+    /// Where the trace is recorded; ends with the call.
+    pub(crate) span: Option<Box<Open>>,
     pub(crate) lease: Lease<Upstream>,
 }
 
@@ -48,14 +51,13 @@ impl Forward {
         method: &'static str,
         params: Object,
         timing: Timing,
-        wants_progress: bool,
         relays: bool,
     ) -> Self {
         let mut request = Request::new(method, params);
         request.timing = Some(timing);
         request.relays = relays;
         request.attached = Attached::new(OnLine(Arc::clone(&line)));
-        let heard = wants_progress.then(|| {
+        let heard = line.listens.then(|| {
             let (tell, heard) = mpsc::channel(PROGRESS);
             request.heard = Some(tell);
             heard
@@ -63,7 +65,7 @@ impl Forward {
         let instance = lease.instance();
         let open = instance.open_line(&line);
         let call = Box::pin(instance.call(request));
-        Self { call, heard, line, asked: Vec::new(), count: 0, _open: open, lease }
+        Self { call, heard, line, asked: Vec::new(), count: 0, open, span: None, lease }
     }
 
     /// A call that is more than one request: whatever goes on inside, it is answered once.
@@ -73,7 +75,8 @@ impl Forward {
         call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
     ) -> Self {
         let open = lease.instance().open_line(&line);
-        Self { call, heard: None, line, asked: Vec::new(), count: 0, _open: open, lease }
+        let (heard, span, asked) = (None, None, Vec::new());
+        Self { call, heard, line, asked, count: 0, open, span, lease }
     }
 
     pub(crate) fn instance(&self) -> &Arc<Instance> {
@@ -92,7 +95,12 @@ impl Forward {
             }
             self.asked.retain(|(.., question)| !question.tell.is_closed());
             if !self.asked.is_empty() {
-                return Event::Asked;
+                // What was asked at once arrives one by one.
+                let more = tokio::time::timeout(TOGETHER, self.line.news.notified());
+                if more.await.is_err() {
+                    return Event::Asked;
+                }
+                continue;
             }
             let heard = async {
                 match &mut self.heard {
@@ -108,7 +116,13 @@ impl Forward {
                     }
                 }
                 () = self.line.news.notified() => {}
-                outcome = &mut self.call => return Event::Over(outcome),
+                outcome = &mut self.call => {
+                    self.open.over();
+                    if let Some(span) = self.span.take() {
+                        span.over(&outcome);
+                    }
+                    return Event::Over(outcome);
+                }
             }
         }
     }
@@ -229,12 +243,15 @@ pub(crate) async fn failed(
         CallError::Unreachable(why) => {
             at_call("unreachable", format!("`{server}` could not be reached: {why}"))
         }
-        CallError::Closed | CallError::Lost(_) => {
+        error @ (CallError::Closed | CallError::Lost(_)) => {
             let mut failure = instance.gone().await;
             failure.reason = "outcome_unknown";
             failure.done = Done::Unknown;
             failure.message =
                 format!("`{server}` went away during the call; the work may have been done.");
+            if let CallError::Lost(why) = error {
+                failure.message.push_str(&format!(" What is known: {why}"));
+            }
             failure.advice("Look before trying again.")
         }
         CallError::TimedOut => {
@@ -259,8 +276,19 @@ pub(crate) async fn failed(
             failure.done = Done::Unknown;
             failure
         }
+        CallError::Http(error) if leaves_open(error.status) => {
+            let message = format!("`{server}` failed; the work may have been done. {error}");
+            let mut failure = at_call("outcome_unknown", message);
+            failure.done = Done::Unknown;
+            failure.advice("Look before trying again.")
+        }
         error => at_call("refused", format!("`{server}` did not take the call: {error}")),
     })
+}
+
+/// Whether a status says nothing of the work: what stands between may have given up on it.
+fn leaves_open(status: u16) -> bool {
+    status >= 500 || status == 408
 }
 
 /// Whether a failure proves that nothing was begun.
@@ -274,5 +302,20 @@ pub(crate) fn is_unknown(error: &CallError) -> bool {
 }
 
 const PROGRESS: usize = 256;
+/// How long other questions of the same moment are waited for.
+const TOGETHER: std::time::Duration = std::time::Duration::from_millis(20);
 /// Sessions whose envelope is kept.
 const KNOWN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_is_proof_that_nothing_was_done() {
+        assert!([500, 502, 503, 504, 408].into_iter().all(leaves_open));
+        assert!(![400, 401, 403, 404, 409, 413, 429].into_iter().any(leaves_open));
+        assert!(was_not_made(&CallError::Unreachable(String::new())));
+        assert!(!was_not_made(&CallError::Closed) && is_unknown(&CallError::Closed));
+    }
+}

@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
+use trunkline_proto::http::door::Door;
 use trunkline_proto::server::Memo;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::http::{Answers, Endpoint, HttpBody, Settings, plain, refuse};
@@ -43,6 +44,9 @@ impl Front {
     /// The door of a gateway that listens at `address`.
     pub fn new(gateway: &Gateway, address: SocketAddr) -> Result<Arc<Self>, Failure> {
         let plan = gateway.0.world().plan.gateway.clone();
+        // It may have been changed since somebody last looked.
+        may_listen(&address.to_string(), &plan.auth)
+            .map_err(|why| Failure::new("bad_auth", Stage::Policy, why))?;
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
         let gate = gate(&plan.auth, &origin)?;
@@ -85,46 +89,59 @@ impl Front {
     }
 
     /// Where a request goes.
-    fn endpoint<B>(&self, request: &Request<B>) -> Result<Arc<Endpoint<Face>>, Refusal> {
+    fn endpoint<B>(&self, request: &Request<B>) -> Result<To, Refusal> {
         let place = Place::of(request.uri().path());
-        let selector = chosen(&place, request.headers())?;
+        let selector = match place.is_mcp {
+            true => chosen(&place, request.headers())?,
+            false => Selector::All,
+        };
         let mut doors = self.lock();
         // Nearly every request.
-        if let (Selector::All, true, false, Some(all)) =
-            (&selector, place.base == ALL, doors.plan.selector_required, &doors.all)
+        if let (Selector::All, ALL, false, Some(all)) =
+            (&selector, place.base, doors.plan.selector_required, &doors.all)
         {
-            return Ok(Arc::clone(all));
+            return Ok(To::Known(Arc::clone(all)));
         }
-        let is_mcp = place.is_mcp;
-        if is_mcp && selector == Selector::All && doors.plan.selector_required {
+        if place.is_mcp {
+            // Before anything is said of servers or kept for whoever asks.
+            door(&doors.plan).check(request.uri(), request.headers())?;
+        }
+        if place.is_mcp && selector == Selector::All && doors.plan.selector_required {
             let why = "Choose servers: `/mcp/server/NAME`, `/mcp/tags/A,B`, or the header \
                        `X-Mcp-Server` or `X-Mcp-Tags`.";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
         }
-        // Whoever may not come in does not learn which servers there are.
-        if let (Selector::Server(name), None) = (&selector, &doors.gate)
+        let key = (selector, place.base.to_owned());
+        if let Selector::Server(name) = &key.0
             && !self.gateway.0.world().servers.contains_key(name)
         {
-            let why = format!("There is no server `{name}` here.");
-            return Err(Refusal::new(StatusCode::NOT_FOUND, why));
+            // Whoever may not come in does not learn which servers there are.
+            return match doors.gate {
+                Some(_) => Ok(To::Nowhere(self.build(&doors, &key), name.clone())),
+                None => Err(nowhere(name)),
+            };
         }
-        let key = (selector, place.base.to_owned());
         if let Some(endpoint) = doors.endpoints.get(&key) {
-            return Ok(Arc::clone(endpoint));
+            return Ok(To::Known(Arc::clone(endpoint)));
         }
-        let endpoint = self.build(&doors, &key);
-        if doors.endpoints.len() >= ENDPOINTS {
+        let is_all = key == (Selector::All, ALL.to_owned());
+        if doors.endpoints.len() >= ENDPOINTS && !is_all {
+            // A request that is about to be answered has one of its own.
+            doors.endpoints.retain(|_, it| Arc::strong_count(it) > 1 || !it.is_idle());
+        }
+        if doors.endpoints.len() >= ENDPOINTS && !is_all {
             let why = "Too many different choices of servers are in use.";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why));
         }
+        let endpoint = self.build(&doors, &key);
         if doors.is_closing {
             endpoint.hang_up();
         }
-        if key == (Selector::All, ALL.to_owned()) {
+        if is_all {
             doors.all = Some(Arc::clone(&endpoint));
         }
         doors.endpoints.insert(key, Arc::clone(&endpoint));
-        Ok(endpoint)
+        Ok(To::Known(endpoint))
     }
 
     fn build(&self, doors: &Doors, (selector, base): &(Selector, String)) -> Arc<Endpoint<Face>> {
@@ -136,18 +153,32 @@ impl Front {
             base => (format!("{base}/sse"), format!("{base}/messages")),
         };
         settings.sse_paths = Some(pair);
-        for host in &doors.plan.hosts {
-            settings.door.allow_host(host);
-        }
-        for origin in &doors.plan.origins {
-            settings.door.allow_origin(origin);
-        }
+        settings.door = door(&doors.plan);
         settings.gate = doors.gate.clone();
         let face = self.gateway.face(selector.clone());
         let mut core = trunkline_proto::server::Config::clone(&shared.core);
         core.instructions = shared.instructions(selector);
         Endpoint::new(Arc::new(core), face, settings)
     }
+}
+
+/// Who answers a request.
+enum To {
+    Known(Arc<Endpoint<Face>>),
+    /// There is no such server; that is for those to know who are let in.
+    Nowhere(Arc<Endpoint<Face>>, String),
+}
+
+fn nowhere(name: &str) -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, format!("There is no server `{name}` here."))
+}
+
+/// For whom requests may be meant, and where they may come from.
+fn door(plan: &GatewayPlan) -> Door {
+    let mut door = Door::default();
+    plan.hosts.iter().for_each(|it| door.allow_host(it));
+    plan.origins.iter().for_each(|it| door.allow_origin(it));
+    door
 }
 
 /// What a path says.
@@ -171,7 +202,7 @@ impl<'a> Place<'a> {
             return Self { base, selector: Some(Selector::Tags(list(tags))), is_mcp: true };
         }
         // Everything else is for the endpoint of all, which knows what is not there.
-        Self { base: ALL, selector: None, is_mcp: path == ALL }
+        Self { base: ALL, selector: None, is_mcp: matches!(path, ALL | "/sse" | "/messages") }
     }
 }
 
@@ -235,7 +266,15 @@ impl Answers for Front {
         };
         async move {
             match endpoint {
-                Ok(endpoint) => endpoint.answer(request, memo).await,
+                Ok(To::Known(endpoint)) => endpoint.answer(request, memo).await,
+                Ok(To::Nowhere(endpoint, name)) => {
+                    let response = endpoint.answer(request, memo).await;
+                    endpoint.end();
+                    match response.status().is_success() {
+                        true => refuse(nowhere(&name)),
+                        false => response,
+                    }
+                }
                 Err(response) => response,
             }
         }
@@ -326,5 +365,84 @@ mod tests {
             let expected = expected.clone().map(|(it, base)| (it, base.to_owned()));
             assert_eq!(choose(path, headers), expected, "{path} {headers:?}");
         }
+    }
+    async fn front(gateway: &str) -> Arc<Front> {
+        let text = format!(
+            "gateway: {gateway}\nmcpServers: {{ time: {{ url: 'http://127.0.0.1:9/mcp', tags: [a] }} }}"
+        );
+        let gateway = Gateway::open(plan(&text), settings()).await.unwrap();
+        Front::new(&gateway, "127.0.0.1:7373".parse().unwrap()).unwrap()
+    }
+
+    fn plan(text: &str) -> crate::catalog::plan::Plan {
+        let file = "/etc/trunkline.yaml".as_ref();
+        crate::catalog::load(text, file, &crate::catalog::Process).unwrap().plan
+    }
+
+    fn settings() -> crate::Settings {
+        crate::Settings {
+            store: Arc::new(trunkline_store::Memory::default()),
+            pins: None,
+            logins: None,
+            limits: trunkline_transport::Limits::default(),
+            otel: None,
+        }
+    }
+
+    fn ask(front: &Front, host: &str, path: &str) -> Result<&'static str, u16> {
+        let request = Request::get(path).header("host", host).body(()).unwrap();
+        match front.endpoint(&request) {
+            Ok(To::Known(_)) => Ok("known"),
+            Ok(To::Nowhere(..)) => Ok("nowhere"),
+            Err(refusal) => Err(refusal.status.as_u16()),
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_or_told_before_the_door() {
+        const TOKENS: &str =
+            "{ auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }] } }";
+        for (gateway, host, path, expected, kept) in [
+            ("{}", "localhost", "/mcp/server/time", Ok("known"), 1),
+            ("{}", "localhost", "/mcp/server/nobody", Err(404), 0),
+            ("{}", "evil.example", "/mcp/server/time", Err(403), 0),
+            ("{}", "evil.example", "/mcp/server/nobody", Err(403), 0),
+            ("{}", "evil.example", "/mcp/tags/x", Err(403), 0),
+            (TOKENS, "localhost", "/mcp/server/time", Ok("known"), 1),
+            (TOKENS, "localhost", "/mcp/server/nobody", Ok("nowhere"), 0),
+            ("{ requireSelector: true }", "localhost", "/mcp", Err(400), 0),
+            ("{ requireSelector: true }", "localhost", "/sse", Err(400), 0),
+            ("{ requireSelector: true }", "localhost", "/messages", Err(400), 0),
+            ("{ requireSelector: true }", "localhost", "/mcp/server/time/sse", Ok("known"), 1),
+        ] {
+            let front = front(gateway).await;
+            assert_eq!(ask(&front, host, path), expected, "{gateway} {host} {path}");
+            assert_eq!(front.lock().endpoints.len(), kept, "{gateway} {host} {path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn choices_that_nobody_uses_make_room() {
+        let front = front("{}").await;
+        for number in 0..ENDPOINTS * 2 + 1 {
+            assert_eq!(ask(&front, "localhost", &format!("/mcp/tags/t{number}")), Ok("known"));
+        }
+        assert_eq!(front.lock().endpoints.len(), 1);
+        assert_eq!(ask(&front, "localhost", "/mcp"), Ok("known"));
+    }
+
+    #[tokio::test]
+    async fn a_plan_may_not_open_a_door_that_was_put_elsewhere() {
+        let text = "gateway: { auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }] } }\n\
+                    mcpServers: {}";
+        let gateway = Gateway::open(plan(text), settings()).await.unwrap();
+        let open = plan("mcpServers: {}").gateway;
+        for (address, is_good) in [("0.0.0.0:7373", false), ("127.0.0.1:7373", true)] {
+            let front = Front::new(&gateway, address.parse().unwrap()).unwrap();
+            assert_eq!(front.can_follow(&open).is_ok(), is_good, "{address}");
+            assert!(front.can_follow(&plan(text).gateway).is_ok(), "{address}");
+        }
+        gateway.apply(plan("mcpServers: {}")).await.unwrap();
+        assert!(Front::new(&gateway, "0.0.0.0:7373".parse().unwrap()).is_err());
     }
 }

@@ -19,11 +19,12 @@ use crate::caller::Caller;
 use crate::catalog::nearest;
 use crate::catalog::plan::{Effect, ServerPlan};
 use crate::face::{Sight, View, what};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Done, Failure, Stage};
 use crate::gateway::{Shared, World};
 use crate::merge::{Cursor, Index, Item, Kind, Look, Target};
+use crate::metrics;
 use crate::policy::plugins::{CallView, Rejected};
-use crate::policy::{self, audit::Decision};
+use crate::policy::{self, ask::Binding, audit::Decision};
 use crate::server::Server;
 use crate::trail::Trail;
 
@@ -51,6 +52,8 @@ pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &V
         voice: voice.clone(),
         began: Instant::now(),
         call,
+        approved: None,
+        digest: None,
     };
     Answer::later(walk.go())
 }
@@ -99,6 +102,10 @@ pub(crate) struct Walk {
     pub(crate) voice: Voice,
     pub(crate) began: Instant,
     pub(crate) call: Call,
+    /// What a person said yes to, where one had to.
+    pub(crate) approved: Option<Box<Binding>>,
+    /// Of the arguments, before plugins changed them.
+    digest: Option<String>,
 }
 
 /// What a call comes to, before the caller's revision is considered.
@@ -135,13 +142,26 @@ impl From<ErrorObject> for Wrong {
 
 impl Walk {
     async fn go(mut self) -> Outcome {
-        let mut trail = Trail::new(&self);
-        let came = self.route(&mut trail).await;
+        let trail = Trail::new(&self);
+        let mut noted = Noted {
+            shared: Arc::clone(&self.shared),
+            world: Arc::clone(&self.world),
+            trail: Some(trail),
+        };
+        let Some(trail) = &mut noted.trail else { unreachable!("nobody has taken it") };
+        let mut came = self.route(trail).await;
+        if let (Ok(Came::Ask(input)), Some(binding)) = (&mut came, &self.approved) {
+            crate::approve::once(&self.shared, binding, input);
+        }
         if let Err(Wrong::Here(failure)) = &came {
             trail.failed(failure);
         }
-        let outcome = self.tell(came, &trail);
-        self.shared.note(&self.world, &trail, trail.outcome(&outcome));
+        let outcome = self.tell(came, trail);
+        if let Some(trail) = noted.trail.take() {
+            let word = trail.outcome(&outcome);
+            self.shared.note(&self.world, &trail, word);
+            trail.end(word, &outcome);
+        }
         outcome
     }
 
@@ -168,12 +188,11 @@ impl Walk {
             Ok(Came::Answer(said, from)) => {
                 let schema = trail.tool.as_ref().and_then(|it| it.output_schema.as_ref());
                 carry::result(method, said, from, revision, schema).map_err(|error| {
-                    Failure::new(
-                        "bad_answer",
-                        Stage::Bridge,
-                        format!("The answer of the server cannot be told in {revision}: {error}."),
-                    )
-                    .to_error(&trail.id.to_string())
+                    let message =
+                        format!("The answer of the server cannot be told in {revision}: {error}.");
+                    let mut failure = Failure::new("bad_answer", Stage::Bridge, message);
+                    failure.done = Done::Unknown;
+                    failure.to_error(&trail.id.to_string())
                 })
             }
             Err(Wrong::Server(error, from)) => Err(carry::error(method, error, from, revision)),
@@ -199,23 +218,9 @@ impl Walk {
         shown: &str,
     ) -> Result<Came, Wrong> {
         let index = self.index(|it| it.tool(shown).is_some()).await;
-        let found = index.tool(shown).filter(|it| self.may(it) != Effect::Deny).cloned();
+        let found = index.tool(shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let Some(target) = found else {
-            return Err(self.shared.held_back(&self.world, &self.view, shown).unwrap_or_else(
-                || {
-                    let mut failure = Failure::new(
-                        "unknown_tool",
-                        Stage::Route,
-                        format!("There is no tool `{}` here.", clip(shown)),
-                    );
-                    let names =
-                        index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
-                    if let Some(near) = nearest(shown, names.map(|(name, _)| &**name)) {
-                        failure = failure.advice(format!("Did you mean `{near}`?"));
-                    }
-                    failure.into()
-                },
-            ));
+            return Err(self.no_tool(trail, &index, shown));
         };
         let server = self.server(&target)?;
         let plan = server.plan();
@@ -237,6 +242,49 @@ impl Walk {
         self.tell_plugins(trail, &target, plugins, came).await
     }
 
+    /// Why there is no tool by a name.
+    fn no_tool(&self, trail: &mut Trail, index: &Index, shown: &str) -> Wrong {
+        trail.name.get_or_insert_with(|| clip(shown).into());
+        if trail.decision != Decision::Denied
+            && let Some(held) = self.shared.held_back(&self.world, &self.view, shown)
+            && let Wrong::Here(failure) = &held
+            && let Some(target) = self.held(failure.server.as_deref().unwrap_or_default(), shown)
+            && self.is_allowed(trail, &target)
+        {
+            trail.is(&target);
+            trail.decision = Decision::HeldBack;
+            return held;
+        }
+        let message = format!("There is no tool `{}` here.", clip(shown));
+        let mut failure = Failure::new("unknown_tool", Stage::Route, message);
+        let names = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
+        if let Some(near) = nearest(shown, names.map(|(name, _)| &**name)) {
+            failure = failure.advice(format!("Did you mean `{near}`?"));
+        }
+        failure.into()
+    }
+
+    /// A tool of a server that is not shown, by its own name or with the server's before it.
+    fn held(&self, server: &str, shown: &str) -> Option<Target> {
+        let server = self.world.servers.get(server)?;
+        let own = shown.strip_prefix(&*server.name).and_then(|it| it.strip_prefix('.'));
+        let is_it = |it: &&Arc<Tool>| it.name == shown || own == Some(it.name.as_str());
+        let tool = server.lists()?.tools.iter().find(is_it).cloned()?;
+        let (server, name) = (Arc::clone(&server.name), Arc::from(tool.name.as_str()));
+        Some(Target { server, name, item: Item::Tool(tool) })
+    }
+
+    /// Whether rules let the caller know of this. What they do not is noted as such, whatever the
+    /// caller is told.
+    fn is_allowed(&self, trail: &mut Trail, target: &Target) -> bool {
+        let is_allowed = self.may(target) != Effect::Deny;
+        if !is_allowed {
+            trail.is(target);
+            trail.decision = Decision::Denied;
+        }
+        is_allowed
+    }
+
     /// Has the plugins look at the call, and change its arguments; `None` if there are none.
     async fn ask_plugins(
         &mut self,
@@ -248,8 +296,10 @@ impl Walk {
             return Ok(None);
         }
         let caller = self.caller.name.as_deref();
-        let view = CallView::about(&target.server, what(target), caller).trace(trail.id.to_string());
+        let view =
+            CallView::about(&target.server, what(target), caller).trace(trail.id.to_string());
         let arguments = self.call.params.take("arguments");
+        self.digest = Some(digest(arguments.as_ref()));
         let had_any = arguments.is_some();
         let arguments = arguments.unwrap_or_else(Json::empty_object);
         let arguments = Box::pin(world.plugins.request(&view, arguments)).await?;
@@ -271,7 +321,13 @@ impl Walk {
             (Ok(Came::Answer(said, from)), Some(view)) => {
                 match Box::pin(self.world.plugins.response(&view, said)).await {
                     Ok(said) => Ok(Came::Answer(said, from)),
-                    Err(rejected) => self.rejected(trail, target, &rejected),
+                    Err(rejected) => {
+                        let mut came = self.rejected(trail, target, &rejected);
+                        if let Err(Wrong::Here(failure)) = &mut came {
+                            failure.done = Done::Unknown;
+                        }
+                        came
+                    }
                 }
             }
             (came, _) => came,
@@ -281,8 +337,9 @@ impl Walk {
     async fn prompt(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let shown: String = self.named("name")?;
         let index = self.index(|it| it.prompt(&shown).is_some()).await;
-        let target = index.prompt(&shown).filter(|it| self.may(it) != Effect::Deny).cloned();
+        let target = index.prompt(&shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let target = target.ok_or_else(|| {
+            trail.name.get_or_insert_with(|| clip(&shown).into());
             let message = format!("There is no prompt `{}` here.", clip(&shown));
             Failure::new("unknown_prompt", Stage::Route, message)
         })?;
@@ -302,8 +359,9 @@ impl Walk {
 
     async fn resource(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let uri: String = self.named("uri")?;
+        self.call.params.take("arguments");
         let index = self.index(|it| it.resource(&uri).is_some()).await;
-        let candidates: Vec<Target> = match index.resource(&uri) {
+        let mut candidates: Vec<Target> = match index.resource(&uri) {
             Some(target) => vec![target],
             // Not listed: a tool may have named it. Whoever has resources is asked in turn.
             None => {
@@ -315,10 +373,23 @@ impl Walk {
         };
         let not_found = || ErrorObject::resource_not_found(&uri, self.call.revision);
         let mut last = Wrong::Plain(not_found());
+        let (mut failed, mut is_asked) = (None, false);
+        let is_one = candidates.len() == 1;
+        if !is_one && self.call.params.get("requestState").is_some() {
+            // Whoever asked is the one to go on with.
+            candidates.retain(|it| crate::approve::goes_on(self, it));
+        }
+        trail.name = Some(clip(&uri).into());
         for target in candidates {
             if self.may(&target) == Effect::Deny {
+                // Noted as denied only if nobody else is asked.
+                if !is_asked {
+                    self.is_allowed(trail, &target);
+                }
                 continue;
             }
+            is_asked = true;
+            trail.decision = Decision::Allowed;
             let server = self.server(&target)?;
             trail.is(&target);
             if let Some(came) = self.admit(trail, &target).await? {
@@ -332,10 +403,14 @@ impl Walk {
             self.call.params.set("uri", Json::string(&target.name));
             match self.at(trail, &server, true).await {
                 Err(Wrong::Server(error, from)) => last = Wrong::Server(error, from),
+                // One that is in trouble keeps nobody from the others.
+                Err(Wrong::Here(failure)) if !is_one && failure.done == Done::No => {
+                    failed.get_or_insert(Wrong::Here(failure));
+                }
                 came => return self.tell_plugins(trail, &target, plugins, came).await,
             }
         }
-        Err(last)
+        Err(failed.unwrap_or(last))
     }
 
     async fn completion(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
@@ -361,7 +436,7 @@ impl Walk {
             (_, Some(uri)) => ("uri", index.template(uri).cloned().or_else(|| index.resource(uri))),
             _ => return Err(bad().into()),
         };
-        let target = target.filter(|it| self.may(it) != Effect::Deny);
+        let target = target.filter(|it| self.is_allowed(trail, it));
         let target = target.ok_or_else(|| {
             let message = "There is no such prompt or template here.";
             Failure::new("unknown_reference", Stage::Route, message)
@@ -370,7 +445,31 @@ impl Walk {
         trail.is(&target);
         object.set(member, Json::string(&target.name));
         self.call.params.set("ref", object.to_json());
-        self.at(trail, &server, true).await
+        // Rules, people and plugins see what is completed as arguments.
+        let mut arguments = Object::default();
+        for member in COMPLETED {
+            if let Some(value) = self.call.params.take(member) {
+                arguments.set(member, value);
+            }
+        }
+        self.call.params.set("arguments", arguments.to_json());
+        if let Some(came) = self.admit(trail, &target).await? {
+            return Ok(came);
+        }
+        let plugins = match self.ask_plugins(trail, &target).await {
+            Ok(plugins) => plugins,
+            Err(rejected) => return self.rejected(trail, &target, &rejected),
+        };
+        let arguments = self.call.params.take("arguments");
+        let arguments = arguments.and_then(|it| Object::parse(it.get()).ok());
+        let mut arguments = arguments.unwrap_or_default();
+        for member in COMPLETED {
+            if let Some(value) = arguments.take(member) {
+                self.call.params.set(member, value);
+            }
+        }
+        let came = self.at(trail, &server, true).await;
+        self.tell_plugins(trail, &target, plugins, came).await
     }
 
     async fn task(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
@@ -391,6 +490,7 @@ impl Walk {
 
     /// Rates, and whether a person has to say yes first. `Some` ends the call with a question.
     async fn admit(&mut self, trail: &mut Trail, target: &Target) -> Result<Option<Came>, Wrong> {
+        self.approved = None;
         let world = Arc::clone(&self.world);
         if let Err(after) = world.take(self.caller.name.as_deref(), target) {
             trail.decision = Decision::RateLimited;
@@ -459,4 +559,29 @@ fn clip(text: &str) -> &str {
     &text[..end]
 }
 
+/// The digest of arguments that a state is bound to.
+fn digest(arguments: Option<&Json>) -> String {
+    trunkline_auth::digest::sha256(arguments.map(Json::get).unwrap_or_default().as_bytes())
+}
+
+/// Sees to it that a call is noted also if its caller does not wait for what comes of it.
+struct Noted {
+    shared: Arc<Shared>,
+    world: Arc<World>,
+    trail: Option<Trail>,
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Some(trail) = self.trail.take() {
+            self.shared.note(&self.world, &trail, metrics::Outcome::Cancelled);
+        }
+    }
+}
+
 const CANDIDATES: usize = 8;
+/// What says what is to be completed.
+const COMPLETED: [&str; 2] = ["argument", "context"];
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use trunkline_auth::credentials::Credentials;
 use trunkline_auth::seal::Sealer;
-use trunkline_proto::Heard;
 use trunkline_proto::server::Config;
+use trunkline_proto::{Heard, Timing};
 use trunkline_store::Store;
 use trunkline_transport::drive::Driver;
 use trunkline_transport::handler::Answer;
@@ -38,6 +38,7 @@ use crate::gate::{Wrong, session_key};
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Lists, Page, Target};
 use crate::metrics::{self, Metrics};
+use crate::otel::{Otel, OtelSettings};
 use crate::park::Lot;
 use crate::policy::ask::Approvals;
 use crate::policy::audit::Audit;
@@ -46,6 +47,7 @@ use crate::policy::plugins::Pipeline;
 use crate::policy::quota::Quota;
 use crate::policy::redact::Redactor;
 use crate::policy::rules::Rules;
+use crate::pool::{Cause, Event};
 use crate::seal::Seals;
 use crate::search::Seen;
 use crate::server::Server;
@@ -71,6 +73,8 @@ pub struct Settings {
     pub logins: Option<Logins>,
     /// What clients may cost.
     pub limits: Limits,
+    /// Where spans and numbers are sent, if anywhere.
+    pub otel: Option<OtelSettings>,
 }
 
 /// Many servers behind one door. Cheap to clone.
@@ -99,6 +103,7 @@ pub(crate) struct Shared {
     pub(crate) logs: Logs,
     pub(crate) calls: Calls,
     trace: (u64, AtomicU64),
+    pub(crate) otel: Option<Arc<Otel>>,
     pub(crate) settings: Settings,
     pub(crate) core: Arc<Config>,
     pub(crate) began: Instant,
@@ -140,7 +145,7 @@ impl Gateway {
         let pins = settings.pins.as_ref().map(PinFile::open).transpose();
         let pins =
             pins.map_err(|error| Failure::new("bad_pins", Stage::Policy, error.to_string()))?;
-        let core = Arc::new(core(&settings.limits));
+        let core = Arc::new(core(&settings.limits, &plan));
         let shared = Arc::new_cyclic(|this: &Weak<Shared>| Shared {
             world: RwLock::new(Arc::new(World::empty())),
             generation: AtomicU64::new(1),
@@ -160,6 +165,7 @@ impl Gateway {
             logs: Logs::default(),
             calls: Calls::default(),
             trace: (seed(), AtomicU64::new(0)),
+            otel: settings.otel.as_ref().map(|it| Otel::start(it, Weak::clone(this))),
             settings,
             core,
             began: Instant::now(),
@@ -215,11 +221,23 @@ impl Gateway {
                 }
                 None => {
                     let lists = shared.cache.load(&server.fingerprint()).await.map(Arc::new);
+                    if let Some(lists) = &lists {
+                        shared.sift(server, lists).await;
+                    }
                     let watcher: Weak<dyn Watcher> = Weak::clone(&shared.this) as Weak<dyn Watcher>;
                     let server =
                         Server::new(Arc::clone(server), lists, watcher, Arc::clone(&redactor));
                     let metrics = shared.metrics.server(&server.name);
-                    server.pool.on_event(move |event| metrics.pool_event(event));
+                    let (this, weak) = (Weak::clone(&shared.this), Arc::downgrade(&server));
+                    server.pool.on_event(move |event| {
+                        metrics.pool_event(event);
+                        if let Event::Started { id, cause, .. } = event
+                            && *cause != Cause::List
+                            && let (Some(shared), Some(server)) = (this.upgrade(), weak.upgrade())
+                        {
+                            shared.look_at(server, *id);
+                        }
+                    });
                     server
                 }
             };
@@ -271,8 +289,9 @@ impl Gateway {
 
     /// Lets calls finish and stops everything.
     pub async fn close(&self) {
-        // Nobody is left who could ask how they are.
+        // Nobody is left who could ask how they are, or come back with answers.
         self.0.tasks.clear();
+        self.0.lot.clear();
         let world = self.0.world();
         let mut closing = JoinSet::new();
         for server in world.servers.values() {
@@ -287,6 +306,9 @@ impl Gateway {
         // Calls that were cut off may still hold it; what they note is written by its own task.
         if let Some(audit) = audit.and_then(Arc::into_inner) {
             audit.close().await;
+        }
+        if let Some(otel) = &self.0.otel {
+            otel.close().await;
         }
     }
 }
@@ -324,6 +346,7 @@ impl Shared {
         for server in world.servers.values() {
             self.count_clients(server);
         }
+        self.subscriptions.follow(self);
         if !before.servers.is_empty() {
             for kind in Kind::ALL {
                 self.listeners.tell(&change_of(kind), |_| true);
@@ -334,6 +357,9 @@ impl Shared {
 
     pub(crate) fn view(&self, selector: Selector) -> Arc<View> {
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if views.len() >= VIEWS && !views.contains_key(&selector) {
+            views.retain(|_, view| Arc::strong_count(view) > 1);
+        }
         // Nobody needs more; whoever makes up selectors makes none of the others go.
         if views.len() >= VIEWS && !views.contains_key(&selector) {
             return View::new(selector);
@@ -522,7 +548,7 @@ impl Watcher for Shared {
 }
 
 /// What the gateway is to its clients. It says that it has everything: lists of nothing are empty.
-fn core(limits: &Limits) -> Config {
+fn core(limits: &Limits, plan: &Plan) -> Config {
     let mut info = Implementation::new("trunkline", env!("CARGO_PKG_VERSION"));
     info.title = Some("Trunkline gateway".to_owned());
     let mut config = Config::new(info);
@@ -536,14 +562,29 @@ fn core(limits: &Limits) -> Config {
     caps.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
     config.capabilities = caps;
     config.bounds = limits.bounds();
+    config.bounds.call = front(plan);
     config
+}
+
+/// How long a call may take at the door. The catalog says how long each part of it may, and whoever
+/// made the call is to hear from there what took too long: this only ends what nothing else ended.
+fn front(plan: &Plan) -> Timing {
+    let longest = plan.servers.values().map(|it| {
+        let times = &it.timeouts;
+        // It may be made three times.
+        (times.acquire + times.start + times.hard) * 3
+    });
+    let hard = DAY + longest.max().unwrap_or_default();
+    Timing { idle: hard, hard }
 }
 
 /// Tells the traces of one run from those of another.
 fn seed() -> u64 {
     let name = trunkline_auth::tag::random_name();
     let digest = trunkline_auth::digest::sha256(name.as_bytes());
-    u64::from_str_radix(&digest[..16], 16).unwrap_or(1)
+    let digits = digest.strip_prefix("sha256:").unwrap_or(&digest);
+    u64::from_str_radix(&digits[..16], 16).unwrap_or(1)
 }
 
 const VIEWS: usize = 1024;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -19,36 +19,48 @@ use crate::pool::Cause;
 use crate::server::Server;
 use crate::upstream::{Instance, Watcher};
 
-/// Holds subscriptions at a server until nobody is left who wants them.
+/// Holds subscriptions at a server until nobody is left who wants them. `is_back` if it takes the place
+/// of one that was subscribed to.
 pub(crate) async fn hold(
     shared: Weak<Shared>,
     server: Weak<Server>,
     mut wanted: watch::Receiver<HashSet<Arc<str>>>,
     in_place: watch::Sender<HashSet<Arc<str>>>,
+    is_back: bool,
 ) {
     let mut pause = FIRST;
-    let mut is_again = false;
+    let mut is_missing = is_back;
     loop {
         let Some(server) = server.upgrade() else { return };
         let want = server.want(Some(Box::from(HOLDER)), able::ALL, Cause::Subscription);
         let leased = server.pool.lease(want).await;
         drop(server);
         if let Ok(lease) = leased {
-            pause = FIRST;
+            let began = tokio::time::Instant::now();
             let instance = Arc::clone(lease.instance());
             // It is kept for as long as it is held, and others may call it meanwhile.
-            let _held = lease.hold();
-            if is_again && let Some(shared) = shared.upgrade() {
-                shared.subscriptions.all_updated(&shared, &instance.server);
-            }
-            is_again = true;
-            let ended = match instance.opened.revision.era() {
-                Era::Stateful => subscribe(&instance, &mut wanted, &in_place).await,
-                Era::Stateless => listen(&shared, &instance, &mut wanted, &in_place).await,
+            let _held = lease.stay();
+            // What has changed while nobody listened is told once somebody does again.
+            let settled = |now: HashSet<Arc<str>>| {
+                in_place.send_replace(now);
+                if std::mem::replace(&mut is_missing, false)
+                    && let Some(shared) = shared.upgrade()
+                {
+                    shared.subscriptions.all_updated(&shared, &instance.server);
+                }
             };
+            let ended = match instance.opened.revision.era() {
+                Era::Stateful => subscribe(&instance, &mut wanted, settled).await,
+                Era::Stateless => listen(&shared, &instance, &mut wanted, settled).await,
+            };
+            is_missing |= !in_place.borrow().is_empty();
             in_place.send_replace(HashSet::new());
             if ended.is_none() {
                 return;
+            }
+            // One that ends as soon as it has begun is not to be asked for ever.
+            if began.elapsed() >= LIFE {
+                pause = FIRST;
             }
         }
         tokio::time::sleep(pause).await;
@@ -60,7 +72,7 @@ pub(crate) async fn hold(
 async fn subscribe(
     instance: &Arc<Instance>,
     wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
-    in_place: &watch::Sender<HashSet<Arc<str>>>,
+    mut settled: impl FnMut(HashSet<Arc<str>>),
 ) -> Option<()> {
     let mut done: HashSet<Arc<str>> = HashSet::new();
     loop {
@@ -71,7 +83,7 @@ async fn subscribe(
         for uri in done.difference(&now) {
             tell(instance, "resources/unsubscribe", uri).await;
         }
-        in_place.send_replace(now.clone());
+        settled(now.clone());
         done = now;
         tokio::select! {
             changed = wanted.changed() => changed.ok()?,
@@ -94,14 +106,14 @@ async fn listen(
     shared: &Weak<Shared>,
     instance: &Arc<Instance>,
     wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
-    in_place: &watch::Sender<HashSet<Arc<str>>>,
+    mut settled: impl FnMut(HashSet<Arc<str>>),
 ) -> Option<()> {
     let now = wanted.borrow_and_update().clone();
     let (mut call, mut heard) = open(instance, &now);
     if !is_acknowledged(&mut call, &mut heard).await {
         return Some(());
     }
-    in_place.send_replace(now);
+    settled(now);
     loop {
         tokio::select! {
             changed = wanted.changed() => {
@@ -112,7 +124,7 @@ async fn listen(
                     return Some(());
                 }
                 (call, heard) = (next, told);
-                in_place.send_replace(now);
+                settled(now);
             }
             Some(said) = heard.recv() => {
                 if let Some(shared) = shared.upgrade() {
@@ -152,4 +164,6 @@ fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc:
 const HOLDER: &str = "\0subscriptions";
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
+/// How long one that is well lives at least.
+const LIFE: Duration = Duration::from_secs(10);
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);

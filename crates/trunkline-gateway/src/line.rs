@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 use trunkline_auth::tag::random_name;
+use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{CallKey, Utterance};
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::era::carry;
@@ -23,6 +24,8 @@ pub(crate) struct Line {
     pub(crate) voice: Voice,
     pub(crate) key: CallKey,
     pub(crate) revision: Revision,
+    /// Whether what is said about the call itself is heard by whoever follows it.
+    pub(crate) listens: bool,
     /// What waits to be passed on.
     waiting: Mutex<Waiting>,
     pub(crate) news: Notify,
@@ -46,9 +49,10 @@ impl Line {
         voice: Voice,
         key: CallKey,
         revision: Revision,
+        listens: bool,
     ) -> Arc<Self> {
         let (waiting, news) = (Mutex::default(), Notify::new());
-        Arc::new(Self { caller, voice, key, revision, waiting, news })
+        Arc::new(Self { caller, voice, key, revision, listens, waiting, news })
     }
 
     /// Has the caller asked. In the old era that is a request; in the new one the call ends with the
@@ -75,6 +79,10 @@ impl Line {
                 self.voice.ask(request).await.map_err(refused)
             }
             Era::Stateless => {
+                // An instance that many share was told that everything can be asked.
+                if let Some(missing) = missing_capability(&question, self.caller.able()) {
+                    return Err(missing);
+                }
                 let (tell, told) = oneshot::channel();
                 {
                     let mut waiting = self.lock();
@@ -139,3 +147,17 @@ pub(crate) fn no_roots() -> Json {
 
 const QUESTIONS: usize = 64;
 const SAYINGS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_is_asked_what_they_did_not_say_they_answer() {
+        let caller = Arc::new(Caller::named("bob"));
+        let line = Line::new(caller, Voice::unheard(), CallKey(1), Revision::LATEST, false);
+        let told = Arc::clone(&line).ask("roots/list", Object::default()).await;
+        assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
+        assert!(line.take_questions().is_empty());
+    }
+}

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use trunkline_wire::method::TABLE;
 
 use crate::failure::{Done, Failure, Stage};
+use crate::otel::Numbers;
 use crate::pool::{Cause, Event, PoolStatus, Why};
 
 use parts::{Counter, Gauge, Histogram, Words};
@@ -78,6 +79,7 @@ pub struct Metrics {
     /// How long plugins take, by their names.
     plugins: RwLock<BTreeMap<Arc<str>, Arc<Histogram>>>,
     rejections: Words,
+    spans: Words,
     reload_success: Counter,
     reload_failure: Counter,
     reload_restarts: Counter,
@@ -93,6 +95,7 @@ impl Default for Metrics {
             servers: RwLock::default(),
             plugins: RwLock::default(),
             rejections: Words::default(),
+            spans: Words::default(),
             reload_success: Counter::default(),
             reload_failure: Counter::default(),
             reload_restarts: Counter::default(),
@@ -149,6 +152,18 @@ impl Metrics {
     /// Tools were searched for.
     pub fn searched(&self, took: Duration) {
         self.searches.note(took);
+    }
+
+    /// So many spans were `sent`, `failed` or `dropped`.
+    pub(crate) fn spans(&self, result: &'static str, count: u64) {
+        self.spans.of(result).add(count);
+    }
+
+    /// All of it, as OpenTelemetry is told.
+    pub(crate) fn numbers(&self) -> Numbers {
+        let mut numbers = Numbers::new(self.begun, SystemTime::now());
+        render::tell(self, &mut numbers);
+        numbers
     }
 
     /// All of it, as Prometheus reads it.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::admin::{Approve, Complaint, Followed, Operate};
-use crate::catalog::{Faults, Loaded, Watch, load_file};
+use crate::catalog::{Change, Faults, Loaded, Watch, load_file};
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
@@ -81,8 +81,8 @@ impl Operation {
         };
         let metrics = &self.gateway.0.metrics;
         let text = match &outcome {
-            Ok(_) => {
-                metrics.reloaded(0);
+            Ok(told) => {
+                metrics.reloaded(replaced(told));
                 "The catalog was read anew.".to_owned()
             }
             Err(why) => {
@@ -117,6 +117,12 @@ impl Operation {
         let world = self.gateway.0.world();
         world.servers.get(name).cloned().ok_or_else(|| Complaint::no_server(name))
     }
+}
+
+/// How many servers a reload replaced.
+fn replaced(told: &Value) -> usize {
+    let servers = told["changes"]["servers"].as_object().into_iter().flatten();
+    servers.filter(|(_, change)| **change == json!(Change::Replaced)).count()
 }
 
 /// Reads a catalog where it does not hold up calls.
@@ -174,12 +180,7 @@ impl Operate for Operation {
 
     fn metrics(&self) -> String {
         let shared = &self.gateway.0;
-        shared.metrics.now(shared.client_count(), shared.lot.len());
-        for server in shared.world().servers.values() {
-            let plan = server.plan();
-            let capacity = plan.max_concurrent * plan.max_instances;
-            shared.metrics.server(&server.name).pool_status(&server.pool.status(), capacity);
-        }
+        shared.look();
         shared.metrics.render()
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use trunkline_auth::tag::random_name;
 
-use crate::failure::{Failure, Stage};
+use crate::failure::{Done, Failure, Stage};
 use crate::forward::Forward;
 
 /// Where they wait.
@@ -29,15 +29,18 @@ impl Lot {
     /// Parks a call and names it.
     pub(crate) fn park(self: &Arc<Self>, forward: Forward, owner: &str) -> Result<String, Failure> {
         let mut lot = self.lock();
-        let is_own = |it: &&Parked| !owner.is_empty() && it.owner == owner;
-        let own = lot.values().filter(is_own).count();
-        if lot.len() >= ALL || own >= OWN {
-            return Err(Failure::new(
+        let own = lot.values().filter(|it| it.owner == owner).count();
+        // Those without a name cannot be told apart; they leave room for those who have one.
+        let most = if owner.is_empty() { ALL / 2 } else { OWN };
+        if lot.len() >= ALL || own >= most {
+            let mut failure = Failure::new(
                 "too_many_parked",
                 Stage::Bridge,
                 "Too many calls wait for answers of their callers.",
-            )
-            .advice("Answer or give up the others first."));
+            );
+            // The server is at work on it.
+            failure.done = Done::Unknown;
+            return Err(failure.advice("Answer or give up the others first."));
         }
         let name = random_name();
         let (this, gone) = (Arc::downgrade(self), name.clone());
@@ -57,6 +60,12 @@ impl Lot {
         let parked = self.take(name)?;
         parked.patience.abort();
         Some(parked.forward)
+    }
+
+    /// Gives all of them up: nobody can come back.
+    pub(crate) fn clear(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        all.values().for_each(|it| it.patience.abort());
     }
 
     /// How many wait.

@@ -15,7 +15,8 @@ pub(crate) enum Sealed {
     Parked(String),
     /// The server keeps nothing; this is its own state.
     #[serde(rename = "r")]
-    Relayed(Option<String>),
+    /// With the instance that wrote it: another process may not be able to read it.
+    Relayed(Option<String>, u64),
 }
 
 /// A task at a server.

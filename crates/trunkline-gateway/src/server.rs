@@ -1,5 +1,6 @@
 //! One server of the catalog: its instances, and what is known of its lists.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use crate::able;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Failure, Stage};
 use crate::merge::{Draft, Kind, Lists};
+use crate::policy::pins;
 use crate::policy::redact::Redactor;
 use crate::pool::{Cause, Lease, Pool, Want};
 use crate::upstream::{Instance, Upstream, Watcher};
@@ -29,6 +31,10 @@ pub(crate) struct Server {
     fetching: tokio::sync::Mutex<()>,
     /// Whether a change was told that nobody has fetched yet.
     stale: AtomicBool,
+    /// Whether there was one, and its fetching failed.
+    missed: AtomicBool,
+    /// Digests of tools that lesser clients are told, though the lists say otherwise.
+    variants: Mutex<BTreeSet<String>>,
     /// When it last failed to say what it offers.
     failed: Mutex<Option<Instant>>,
     /// How many clients it has been told of.
@@ -52,6 +58,8 @@ impl Server {
             lists: RwLock::new(lists),
             fetching: tokio::sync::Mutex::default(),
             stale: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
+            variants: Mutex::default(),
             failed: Mutex::default(),
             clients: Mutex::default(),
         })
@@ -143,6 +151,7 @@ impl Server {
         let before = self.lists();
         let _turn = self.fetching.lock().await;
         let is_stale = self.stale.swap(false, Ordering::AcqRel);
+        let is_stale = self.missed.swap(false, Ordering::AcqRel) || is_stale;
         let now = self.lists();
         let came_meanwhile = match (&before, &now) {
             (Some(one), Some(other)) => !Arc::ptr_eq(one, other),
@@ -158,7 +167,10 @@ impl Server {
             Some(lease) => (lease, false),
             None if may_start || is_stale => {
                 let key = Some(Box::from(LISTER));
-                (self.pool.lease(self.want(key, able::ALL, Cause::List)).await?, true)
+                let lease = self.pool.lease(self.want(key, able::ALL, Cause::List)).await;
+                // Whoever comes next tries again.
+                let lease = lease.inspect_err(|_| self.missed.store(is_stale, Ordering::Release));
+                (lease?, true)
             }
             None => return Ok(None),
         };
@@ -171,6 +183,30 @@ impl Server {
             self.pool.retire(id);
         }
         found.map(Some)
+    }
+
+    /// The tools of an instance that has come up, by their digests, as far as they are not what the
+    /// lists say. What cannot be fetched is not looked at.
+    pub(crate) async fn changed_in(&self, instance: &Instance) -> Vec<(String, String)> {
+        let Some(lists) = self.lists() else { return Vec::new() };
+        let opened = &instance.opened;
+        let info = opened.info.clone().unwrap_or_default();
+        let mut draft = Draft::new(opened.revision, info, opened.capabilities.clone(), None);
+        if self.fetch_list(instance, &mut draft, Kind::Tools).await.is_err() {
+            return Vec::new();
+        }
+        let known: BTreeSet<_> = digests(&lists).into_iter().collect();
+        let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = digests(&draft.finish()).into_iter();
+        found.filter(|it| !known.contains(it) && !variants.contains(&it.1)).collect()
+    }
+
+    /// These are told to some clients, and nobody is shown them: they need no further look.
+    pub(crate) fn knows_variants(&self, of: Vec<(String, String)>) {
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if variants.len() + of.len() <= VARIANTS {
+            variants.extend(of.into_iter().map(|(_, digest)| digest));
+        }
     }
 
     async fn fetch_from(&self, lease: &Lease<Upstream>) -> Result<Lists, Failure> {
@@ -226,6 +262,13 @@ impl Server {
     }
 }
 
+/// The tools of lists with the digests of their definitions.
+pub(crate) fn digests(lists: &Lists) -> Vec<(String, String)> {
+    let tools = lists.tools.iter();
+    tools.map(|it| (it.name.clone(), pins::fingerprint(&Json::of(&**it)))).collect()
+}
+
+const VARIANTS: usize = 4096;
 /// By what a stateful server knows us when we ask for its lists.
 const LISTER: &str = "\0lists";
 /// How long nobody waits for the lists of a server that did not give them.

@@ -2,18 +2,23 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use trunkline_proto::{Change, Heard};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::model::SubscriptionFilter;
 
-use crate::face::{Selector, View};
-use crate::gateway::Shared;
+use crate::caller::Caller;
+use crate::catalog::plan::Effect;
+use crate::face::{Selector, Sight, View};
+use crate::gateway::{Shared, World};
 use crate::hold;
+use crate::merge::{Item, Target};
+use crate::server::Server;
 
 /// All subscriptions.
 #[derive(Default)]
@@ -21,18 +26,34 @@ pub(crate) struct Subscriptions {
     state: Mutex<State>,
     /// Whether there are any.
     any: AtomicBool,
-    /// How many clients want what has not been found yet.
-    seeking: watch::Sender<usize>,
+    /// Told whenever something is wanted elsewhere than before.
+    moved: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What each conversation wants: the URI as it was shown, and where that is.
-    wanted: HashMap<u64, HashMap<String, Place>>,
+    /// Whoever listens, by conversation.
+    clients: HashMap<u64, Client>,
     /// What is subscribed to at each server, and the task that sees to it.
     held: BTreeMap<Arc<str>, Held>,
-    /// What each conversation wants of servers that have not said what they offer.
-    sought: HashMap<u64, HashSet<String>>,
+}
+
+/// Somebody who listens, and what they want to hear of: URIs as they were shown.
+struct Client {
+    caller: Arc<Caller>,
+    view: Arc<View>,
+    wanted: HashMap<String, Wish>,
+    /// Whether servers are being asked what they offer, to know which of them is meant.
+    is_seeking: bool,
+}
+
+struct Wish {
+    /// Where it is; `None` while nobody is known to have it.
+    place: Option<Place>,
+    /// Until when the client's calls wait for it.
+    until: Instant,
+    /// Whether it lives in a request of its own, and the client's calls in others.
+    is_apart: bool,
 }
 
 /// A resource at a server.
@@ -43,6 +64,8 @@ struct Place {
 }
 
 struct Held {
+    /// A server that takes the place of this one is subscribed to anew.
+    server: Weak<Server>,
     uris: watch::Sender<HashSet<Arc<str>>>,
     /// Those that the server has agreed to.
     in_place: watch::Receiver<HashSet<Arc<str>>>,
@@ -56,29 +79,26 @@ impl Drop for Held {
 }
 
 impl Subscriptions {
+    /// A client is there, and may say what it wants to hear of.
+    pub(crate) fn joined(&self, caller: Caller, view: &Arc<View>) {
+        let conversation = caller.conversation;
+        let (caller, view) = (Arc::new(caller), Arc::clone(view));
+        let client = Client { caller, view, wanted: HashMap::new(), is_seeking: false };
+        self.lock().clients.insert(conversation, client);
+    }
+
     /// A client told us what it wants to hear of.
-    pub(crate) fn heard(
-        &self,
-        shared: &Arc<Shared>,
-        view: &Arc<View>,
-        heard: Heard,
-        voice: &Voice,
-    ) {
+    pub(crate) fn heard(&self, shared: &Shared, heard: &Heard, voice: &Voice) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             "resources/subscribe" => {
-                if let Some(uri) = uri() {
-                    self.want(shared, view, voice.number(), uri);
-                }
+                self.want(shared, voice.number(), uri().into_iter().collect(), false);
             }
             "resources/unsubscribe" => {
                 if let Some(uri) = uri() {
                     self.change(shared, |state| {
-                        if let Some(wanted) = state.wanted.get_mut(&voice.number()) {
-                            wanted.remove(&uri);
-                        }
-                        if let Some(sought) = state.sought.get_mut(&voice.number()) {
-                            sought.remove(&uri);
+                        if let Some(client) = state.clients.get_mut(&voice.number()) {
+                            client.wanted.remove(&uri);
                         }
                     });
                 }
@@ -86,9 +106,8 @@ impl Subscriptions {
             "subscriptions/listen" => {
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());
-                for uri in filter.map(|it| it.resource_subscriptions).unwrap_or_default() {
-                    self.want(shared, view, voice.number(), uri);
-                }
+                let uris = filter.map(|it| it.resource_subscriptions).unwrap_or_default();
+                self.want(shared, voice.number(), uris, true);
             }
             _ => {}
         }
@@ -99,58 +118,86 @@ impl Subscriptions {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Waits a while until what is wanted of a server is in place there: whoever has subscribed and
-    /// then calls does not miss what the call changes.
-    pub(crate) async fn settled(&self, server: &str) {
-        let mut seeking = self.seeking.subscribe();
-        let _ = tokio::time::timeout(SETTLED, seeking.wait_for(|it| *it == 0)).await;
-        let pending = {
-            let state = self.lock();
-            state.held.get(server).and_then(|it| {
-                let wanted = it.uris.borrow().clone();
-                let is_there = wanted.is_subset(&it.in_place.borrow());
-                (!is_there).then(|| (wanted, it.in_place.clone()))
-            })
-        };
-        if let Some((wanted, mut in_place)) = pending {
-            let there = in_place.wait_for(|it| wanted.is_subset(it));
-            let _ = tokio::time::timeout(SETTLED, there).await;
+    /// Waits a while until what a caller has just begun to want of a server is in place there: whoever
+    /// has subscribed and then calls does not miss what the call changes. Nobody waits for what others
+    /// want.
+    pub(crate) async fn settled(&self, caller: &Caller, server: &str) {
+        let mut moved = self.moved.subscribe();
+        while let Some((until, in_place)) = self.pending(caller, server) {
+            let in_place = async {
+                match in_place {
+                    Some((uri, mut there)) => drop(there.wait_for(|it| it.contains(&uri)).await),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = in_place => {}
+                _ = moved.changed() => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
         }
+    }
+
+    /// What a caller's call at a server has to wait for, and until when.
+    fn pending(&self, caller: &Caller, server: &str) -> Option<(Instant, Option<InPlace>)> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let State { clients, held } = &mut *state;
+        for (conversation, client) in clients {
+            let is_own = *conversation == caller.conversation;
+            let is_same = client.caller.id == caller.id;
+            for (_, wish) in client.wanted.iter_mut().filter(|(_, it)| it.until > now) {
+                if !(is_own || is_same && wish.is_apart) {
+                    continue;
+                }
+                match &wish.place {
+                    None if client.is_seeking => return Some((wish.until, None)),
+                    Some(place) if *place.server == *server => {
+                        let Some(held) = held.get(server) else { continue };
+                        let there = held.in_place.clone();
+                        if !there.borrow().contains(&place.uri) {
+                            return Some((wish.until, Some((Arc::clone(&place.uri), there))));
+                        }
+                        // Once is enough: it may have to be put in place again much later.
+                        wish.until = now;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        None
     }
 
     /// A client is gone.
     pub(crate) fn left(&self, shared: &Shared, conversation: u64) {
-        let has_any = {
-            let state = self.lock();
-            state.wanted.contains_key(&conversation) || state.sought.contains_key(&conversation)
-        };
-        if has_any {
-            self.change(shared, |state| {
-                state.wanted.remove(&conversation);
-                state.sought.remove(&conversation);
-            });
+        let client = self.lock().clients.remove(&conversation);
+        if client.is_some_and(|it| !it.wanted.is_empty()) {
+            self.change(shared, |_| ());
         }
     }
 
     /// A server says that a resource of its changed.
     pub(crate) fn updated(&self, shared: &Shared, server: &str, uri: &str) {
-        let shown: HashSet<String> = {
-            let state = self.lock();
-            let all = state.wanted.values().flatten();
-            let here = all.filter(|(_, place)| *place.server == *server);
-            let meant = here.filter(|(_, place)| {
-                *place.uri == *uri || trunkline_proto::subscribe::covers(&place.uri, uri)
-            });
-            // A part of what was subscribed to is told under its own name, as the server would.
-            meant
-                .map(|(shown, place)| match *place.uri == *uri {
+        let mut told: HashMap<String, HashSet<u64>> = HashMap::new();
+        for (conversation, client) in &self.lock().clients {
+            for (shown, wish) in &client.wanted {
+                let Some(place) = wish.place.as_ref().filter(|it| *it.server == *server) else {
+                    continue;
+                };
+                // A part of what was subscribed to is told under its own name, as the server would.
+                let shown = match *place.uri == *uri {
                     true => shown.clone(),
-                    false => format!("{shown}{}", uri.strip_prefix(&*place.uri).unwrap_or("")),
-                })
-                .collect()
-        };
-        for shown in shown {
-            shared.listeners.tell(&Change::Resource(shown), |_| true);
+                    false if trunkline_proto::subscribe::covers(&place.uri, uri) => {
+                        format!("{shown}{}", uri.strip_prefix(&*place.uri).unwrap_or(""))
+                    }
+                    false => continue,
+                };
+                told.entry(shown).or_default().insert(*conversation);
+            }
+        }
+        for (shown, to) in told {
+            let may_hear = |seat: &crate::face::Seat| to.contains(&seat.conversation);
+            shared.listeners.tell(&Change::Resource(shown), may_hear);
         }
     }
 
@@ -158,7 +205,7 @@ impl Subscriptions {
     pub(crate) fn all_updated(&self, shared: &Shared, server: &str) {
         let uris: HashSet<Arc<str>> = {
             let state = self.lock();
-            let all = state.wanted.values().flat_map(HashMap::values);
+            let all = state.places();
             all.filter(|it| *it.server == *server).map(|it| Arc::clone(&it.uri)).collect()
         };
         for uri in uris {
@@ -166,32 +213,83 @@ impl Subscriptions {
         }
     }
 
-    fn want(&self, shared: &Arc<Shared>, view: &Arc<View>, conversation: u64, uri: String) {
-        match place(shared, view, &uri) {
-            Some(place) => self.change(shared, |state| {
-                state.wanted.entry(conversation).or_default().insert(uri, place);
-            }),
-            None if !shared.is_complete(&shared.world(), view) => {
-                self.seek(shared, view, conversation, uri);
+    /// The plan or a list is another: everything is where it is now, if it may be.
+    pub(crate) fn follow(&self, shared: &Shared) {
+        if !self.is_any() {
+            return;
+        }
+        let all: Vec<_> = self.lock().clients.keys().copied().collect();
+        all.into_iter().for_each(|it| self.put(shared, it));
+        self.change(shared, |_| ());
+    }
+
+    fn want(&self, shared: &Shared, conversation: u64, uris: Vec<String>, is_apart: bool) {
+        if uris.is_empty() {
+            return;
+        }
+        let until = Instant::now() + SETTLED;
+        if let Some(client) = self.lock().clients.get_mut(&conversation) {
+            for uri in uris {
+                client.wanted.entry(uri).or_insert(Wish { place: None, until, is_apart });
             }
-            None => {}
+        }
+        self.put(shared, conversation);
+        self.change(shared, |_| ());
+        self.seek(shared, conversation);
+    }
+
+    /// Finds out where what a client wants is now.
+    fn put(&self, shared: &Shared, conversation: u64) {
+        let found = {
+            let state = self.lock();
+            let Some(client) = state.clients.get(&conversation) else { return };
+            let wanted = client.wanted.iter().map(|(uri, it)| (uri.clone(), it.place.clone()));
+            let wanted: Vec<_> = wanted.collect();
+            (Arc::clone(&client.caller), Arc::clone(&client.view), wanted)
+        };
+        // Not under the lock: an index may have to be built.
+        let (caller, view, wanted) = found;
+        let world = shared.world();
+        let sight = Sight::new(&world, &caller);
+        let places: Vec<_> = wanted
+            .into_iter()
+            .map(|(uri, before)| {
+                let now = place(shared, &view, &sight, &uri);
+                // A server that was replaced has not said yet what it offers.
+                let place = now.or_else(|| before.filter(|it| is_still(it, &world, &view, &sight)));
+                (uri, place)
+            })
+            .collect();
+        if let Some(client) = self.lock().clients.get_mut(&conversation) {
+            for (uri, place) in places {
+                if let Some(wish) = client.wanted.get_mut(&uri) {
+                    wish.place = place;
+                }
+            }
         }
     }
 
-    /// Has the servers say what they offer, to know which of them is meant.
-    fn seek(&self, shared: &Arc<Shared>, view: &Arc<View>, conversation: u64, uri: String) {
-        self.change(shared, |state| {
-            state.sought.entry(conversation).or_default().insert(uri.clone());
-        });
-        let (shared, view) = (Arc::clone(shared), Arc::clone(view));
+    /// Has the servers say what they offer if it is not known which of them a client means, once at a
+    /// time for each client.
+    fn seek(&self, shared: &Shared, conversation: u64) {
+        let view = {
+            let mut state = self.lock();
+            let Some(client) = state.clients.get_mut(&conversation) else { return };
+            let is_lost = client.wanted.values().any(|it| it.place.is_none());
+            if client.is_seeking || !is_lost || shared.is_complete(&shared.world(), &client.view) {
+                return;
+            }
+            client.is_seeking = true;
+            Arc::clone(&client.view)
+        };
+        let Some(shared) = shared.weak().upgrade() else { return };
         tokio::spawn(async move {
             shared.complete(&shared.world(), &view).await;
-            let place = place(&shared, &view, &uri);
-            shared.subscriptions.change(&shared, |state| {
-                let sought = state.sought.get_mut(&conversation);
-                let is_wanted = sought.is_some_and(|it| it.remove(&uri));
-                if let (true, Some(place)) = (is_wanted, place) {
-                    state.wanted.entry(conversation).or_default().insert(uri, place);
+            let this = &shared.subscriptions;
+            this.put(&shared, conversation);
+            this.change(&shared, |state| {
+                if let Some(client) = state.clients.get_mut(&conversation) {
+                    client.is_seeking = false;
                 }
             });
         });
@@ -202,13 +300,19 @@ impl Subscriptions {
         let world = shared.world();
         let mut state = self.lock();
         change(&mut state);
-        state.wanted.retain(|_, wanted| !wanted.is_empty());
-        state.sought.retain(|_, sought| !sought.is_empty());
         let mut needed: BTreeMap<Arc<str>, HashSet<Arc<str>>> = BTreeMap::new();
-        for place in state.wanted.values().flat_map(HashMap::values) {
+        for place in state.places() {
             needed.entry(Arc::clone(&place.server)).or_default().insert(Arc::clone(&place.uri));
         }
-        state.held.retain(|server, _| needed.contains_key(server));
+        let mut replaced = HashSet::new();
+        state.held.retain(|name, held| {
+            let is_same = |it: &Arc<Server>| held.server.ptr_eq(&Arc::downgrade(it));
+            let stays = world.servers.get(&**name).is_some_and(is_same);
+            if !stays {
+                replaced.insert(Arc::clone(name));
+            }
+            needed.contains_key(name) && stays
+        });
         for (name, uris) in needed {
             match state.held.get(&name) {
                 Some(held) => {
@@ -222,15 +326,16 @@ impl Subscriptions {
                     let Some(server) = world.servers.get(&*name) else { continue };
                     let (tell, told) = watch::channel(uris);
                     let (done, in_place) = watch::channel(HashSet::new());
-                    let holding = hold::hold(shared.weak(), Arc::downgrade(server), told, done);
+                    let (server, back) = (Arc::downgrade(server), replaced.contains(&name));
+                    let holding = hold::hold(shared.weak(), Weak::clone(&server), told, done, back);
                     let task = tokio::spawn(holding).abort_handle();
-                    state.held.insert(name, Held { uris: tell, in_place, task });
+                    state.held.insert(name, Held { server, uris: tell, in_place, task });
                 }
             }
         }
-        let is_any = !state.held.is_empty() || !state.sought.is_empty();
+        let is_any = state.clients.values().any(|it| !it.wanted.is_empty());
         self.any.store(is_any, Ordering::Release);
-        self.seeking.send_replace(state.sought.len());
+        self.moved.send_replace(());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -238,18 +343,47 @@ impl Subscriptions {
     }
 }
 
-/// Where a resource is, as far as that is known.
-fn place(shared: &Shared, view: &View, uri: &str) -> Option<Place> {
-    let index = view.index(shared);
-    if let Some(target) = index.resource(uri) {
-        return Some(Place { server: target.server, uri: target.name });
+impl State {
+    /// Where everything is that somebody wants.
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        let wishes = self.clients.values().flat_map(|it| it.wanted.values());
+        wishes.filter_map(|it| it.place.as_ref())
     }
-    let server = match &view.selector {
-        Selector::Server(name) => Arc::from(name.as_str()),
-        _ => index.candidates(uri).into_iter().next()?,
-    };
-    Some(Place { server, uri: Arc::from(uri) })
 }
+
+/// Where a resource is that a caller may hear of, as far as that is known.
+fn place(shared: &Shared, view: &View, sight: &Sight<'_>, uri: &str) -> Option<Place> {
+    let index = view.index(shared);
+    let may = |it: &Target| sight.effect(it) != Effect::Deny;
+    if let Some(target) = index.resource(uri) {
+        return may(&target).then_some(Place { server: target.server, uri: target.name });
+    }
+    let candidates = match &view.selector {
+        Selector::Server(name) => vec![Arc::from(name.as_str())],
+        _ => index.candidates(uri),
+    };
+    let name: Arc<str> = Arc::from(uri);
+    let mut targets = candidates.into_iter().map(|server| unlisted(server, Arc::clone(&name)));
+    targets.find(may).map(|it| Place { server: it.server, uri: it.name })
+}
+
+/// Whether a resource may still be where it was.
+fn is_still(place: &Place, world: &World, view: &View, sight: &Sight<'_>) -> bool {
+    let server = world.servers.get(&*place.server);
+    let is_new = server.is_some_and(|it| it.lists().is_none() && view.selector.chooses(&it.plan()));
+    let target = unlisted(Arc::clone(&place.server), Arc::clone(&place.uri));
+    is_new && sight.effect(&target) != Effect::Deny
+}
+
+fn unlisted(server: Arc<str>, name: Arc<str>) -> Target {
+    Target { server, name, item: Item::Unlisted }
+}
+
+/// A resource, and what is in place at its server.
+type InPlace = (Arc<str>, watch::Receiver<HashSet<Arc<str>>>);
 
 /// How long a call waits for a subscription.
 const SETTLED: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use crate::failure::{Failure, Stage};
 use crate::gate::Walk;
 use crate::merge::Target;
 use crate::metrics;
+use crate::otel::Open;
 use crate::policy::audit::{Called, Decision, Entry};
 use crate::policy::canonical;
 
@@ -34,14 +35,19 @@ pub(crate) struct Trail {
     /// How long an instance was waited for.
     pub(crate) waited: Option<Duration>,
     failed: Option<metrics::Outcome>,
+    /// The word for a failure of our own.
+    reason: Option<&'static str>,
+    /// Where traces are recorded.
+    pub(crate) span: Option<Box<Open>>,
 }
 
 impl Trail {
     pub(crate) fn new(walk: &Walk) -> Self {
         let arguments = walk.call.params.get("arguments");
         let digest = arguments.filter(|_| walk.world.audits()).map(canonical::digest);
+        let span = walk.shared.otel.as_ref().map(|it| it.begin(&walk.call));
         Self {
-            id: trace_id(walk),
+            id: span.as_ref().map_or_else(|| trace_id(walk), |it| it.context().trace()),
             server: None,
             name: None,
             tool: None,
@@ -53,6 +59,8 @@ impl Trail {
             began: walk.began,
             waited: None,
             failed: None,
+            reason: None,
+            span,
         }
     }
 
@@ -60,6 +68,9 @@ impl Trail {
     pub(crate) fn is(&mut self, target: &Target) {
         self.server = Some(Arc::clone(&target.server));
         self.name = Some(Arc::clone(&target.name));
+        if let Some(span) = &mut self.span {
+            span.is(target);
+        }
     }
 
     /// It has an instance.
@@ -80,6 +91,7 @@ impl Trail {
 
     /// Notes a failure of our own.
     pub(crate) fn failed(&mut self, failure: &Failure) {
+        self.reason = Some(failure.reason);
         self.failed = Some(match (failure.stage, failure.reason) {
             (_, "timeout") => metrics::Outcome::TimedOut,
             (_, "outcome_unknown") => metrics::Outcome::Unknown,
@@ -87,6 +99,13 @@ impl Trail {
             (Stage::Acquire | Stage::Spawn | Stage::Handshake, _) => metrics::Outcome::Unavailable,
             (Stage::Call | Stage::Bridge, _) => metrics::Outcome::Error,
         });
+    }
+
+    /// It is over.
+    pub(crate) fn end(mut self, outcome: metrics::Outcome, told: &Outcome) {
+        if let Some(span) = self.span.take() {
+            span.told(outcome, told, self.reason);
+        }
     }
 
     /// Why it was not let through, if it was not.

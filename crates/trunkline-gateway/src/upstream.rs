@@ -548,6 +548,7 @@ fn limits(plan: &ServerPlan) -> Limits {
         .call_deadline(plan.timeouts.call)
         .hard_deadline(plan.timeouts.hard)
         .init_deadline(plan.timeouts.start)
+        .idle_connection(IDLE_CONNECTION)
         .requests(plan.max_concurrent.max(64))
 }
 
@@ -556,5 +557,8 @@ pub(crate) fn timing(plan: &ServerPlan) -> Timing {
     Timing { idle: plan.timeouts.call, hard: plan.timeouts.hard }
 }
 
+/// How long a connection to a server over HTTP is kept. Node and uvicorn close theirs after 5 s, and a call
+/// that is written just then may have been read or not.
+const IDLE_CONNECTION: Duration = Duration::from_secs(4);
 /// How long the last words of a process are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);

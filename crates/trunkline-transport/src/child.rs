@@ -212,6 +212,7 @@ impl Child {
     /// let command = Command::new("sh").args(["-c", "exit 3"]);
     /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
     /// assert_eq!(child.exited().await, Exit::Code(3));
+    /// assert_eq!(child.stop().await, Exit::Code(3), "there is nothing left to stop");
     /// # }
     /// ```
     pub async fn exited(&mut self) -> Exit {

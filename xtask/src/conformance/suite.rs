@@ -115,7 +115,9 @@ pub fn run(role: Role, name: &str, args: &[&str], limit: Duration) -> Result<Ran
     let mut command = suite();
     command.arg(role.word()).args(args).arg("-o").arg(&folder);
     // The suite cuts the client's command at every space, so that command must not hold a path.
-    command.current_dir(binaries());
+    if role == Role::Client {
+        command.current_dir(binaries());
+    }
     command.stderr(out.try_clone().map_err(wrong)?).stdout(out);
     let start = Instant::now();
     let status = run::status_within(&mut command, limit)?;

@@ -55,6 +55,20 @@ impl Place {
         }
     }
 
+    /// Whether a token that is kept may be sent there without being asked for.
+    pub(super) fn is_own(&self) -> bool {
+        match self {
+            Self::Unix(_) => false,
+            Self::Http { is_secure: true, .. } => true,
+            Self::Http { host, .. } => {
+                let name = host.rsplit_once(':').map_or(&**host, |it| it.0);
+                let name = name.trim_start_matches('[').trim_end_matches(']');
+                let is_loopback = |it: std::net::IpAddr| it.is_loopback();
+                name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
+            }
+        }
+    }
+
     fn nobody(&self, error: &io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
@@ -118,6 +132,21 @@ mod tests {
         for text in ["", "unix:", "7374", "ftp://a", "http://a/v1", "http://", "/run/x.sock"] {
             let error = text.parse::<Place>().unwrap_err();
             assert!(error.contains("unix:PATH"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_kept_token_is_not_sent_in_clear() {
+        for (text, expected) in [
+            ("http://127.0.0.1:7374", true),
+            ("http://[::1]:7374", true),
+            ("http://localhost:7374", true),
+            ("https://gate.example", true),
+            ("http://gate.example:7374", false),
+            ("http://192.0.2.1:7374", false),
+            ("unix:/run/x.sock", false),
+        ] {
+            assert_eq!(text.parse::<Place>().unwrap().is_own(), expected, "{text}");
         }
     }
 }

@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{SignalKind, signal};
 use trunkline_gateway::catalog::plan::Plan;
 use trunkline_gateway::catalog::{self, Watch};
-use trunkline_gateway::{Front, Gateway, Operation, Selector, Settings, admin};
+use trunkline_gateway::certificates::Certificates;
+use trunkline_gateway::{Front, Gateway, Operation, OtelSettings, Selector, Settings, admin};
 use trunkline_store::Folder;
 use trunkline_transport::Limits;
 use trunkline_transport::http::bind;
@@ -97,65 +98,96 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
         pins: Some(state.join("pins.json")),
         logins: logins(),
         limits: Limits::default().in_flight(IN_FLIGHT),
+        otel: otel()?,
     };
     let (listen, tls, admin_plan) =
         (plan.gateway.listen.clone(), plan.gateway.tls.clone(), plan.gateway.admin.clone());
     let is_built_in = file.is_none();
+    // What can be wrong with the door is found before anything is started behind it.
+    let door = match args.stdio {
+        true => None,
+        false => Some(Door::open(&listen, tls).await?),
+    };
     let gateway = Gateway::open(plan, settings).await.map_err(anyhow::Error::msg)?;
     let operation = Operation::new(gateway.clone(), file.clone());
     operation.comes_from(files);
-    if let Some(watch) = watch {
+    let following = watch.map(|watch| {
         let operation = Arc::clone(&operation);
-        tokio::spawn(async move { operation.keep_following(watch).await });
-    }
+        tokio::spawn(async move { operation.keep_following(watch).await })
+    });
     let until = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
         let _ = stopped.wait_for(|it| *it).await;
     };
-    let served = if args.stdio {
-        let selector = match args.server {
-            Some(server) => Selector::Server(server),
-            None if args.tag.is_empty() => Selector::All,
-            None => Selector::Tags(args.tag.iter().map(|it| it.to_lowercase()).collect()),
-        };
-        gateway.serve_stdio(selector, until(stopped)).await.context("Serving stdin and stdout failed")
-    } else {
-        let opened = admin::open(&admin_plan, &state).await.context("The admin API cannot open")?;
-        let admin_place = opened.place.clone();
-        let admin = tokio::spawn(admin::serve(opened, Arc::clone(&operation), until(stopped.clone())));
-        let listener =
-            bind(&listen).await.with_context(|| format!("Nothing can listen at `{listen}`"))?;
-        let address = listener.local_addr()?;
-        let front = Front::new(&gateway, address).map_err(anyhow::Error::msg)?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let url = format!("{scheme}://{address}");
-        operation.listens(url.clone(), Arc::clone(&front));
-        announce(&url, file.as_deref(), &admin_place, is_built_in)?;
-        let served = listen_there(listener, front, tls, until(stopped)).await;
-        admin.abort();
-        served
+    let served = match door {
+        None => {
+            let selector = match args.server {
+                Some(server) => Selector::Server(server),
+                None if args.tag.is_empty() => Selector::All,
+                None => Selector::Tags(args.tag.iter().map(|it| it.to_lowercase()).collect()),
+            };
+            let served = gateway.serve_stdio(selector, until(stopped)).await;
+            served.context("Serving stdin and stdout failed")
+        }
+        Some(door) => {
+            let serving = async {
+                let front = Front::new(&gateway, door.address).map_err(anyhow::Error::msg)?;
+                let opened = admin::open(&admin_plan, &state).await;
+                let opened = opened.context("The admin API cannot open")?;
+                let admin_place = opened.place.clone();
+                let url = door.url();
+                operation.listens(url.clone(), Arc::clone(&front));
+                let admin = admin::serve(opened, Arc::clone(&operation), until(stopped.clone()));
+                let admin = tokio::spawn(admin);
+                announce(&url, file.as_deref(), &admin_place, is_built_in)?;
+                let served = door.serve(front, until(stopped)).await;
+                admin.abort();
+                served
+            };
+            serving.await
+        }
     };
+    // A change of the file from now on would start what nobody stops.
+    if let Some(following) = following {
+        following.abort();
+        let _ = following.await;
+    }
     gateway.close().await;
     served
 }
 
-async fn listen_there(
+/// Where clients come in.
+struct Door {
     listener: tokio::net::TcpListener,
-    front: Arc<Front>,
-    tls: Option<(PathBuf, PathBuf)>,
-    until: impl Future<Output = ()>,
-) -> Result<()> {
-    let limits = Limits::default();
-    let Some((certificate, key)) = tls else {
-        return Ok(trunkline_transport::http::serve(listener, front, limits, until).await?);
-    };
-    let certificates =
-        trunkline_gateway::certificates::Certificates::open(&certificate, &key, None)?;
-    let listener = certificates.tls().listen(listener);
-    tokio::select! {
-        served = trunkline_transport::http::serve(listener, front, limits, until) => Ok(served?),
-        never = certificates.watch(|error| {
-            let _ = writeln!(std::io::stderr(), "{error}");
-        }) => match never {},
+    address: std::net::SocketAddr,
+    certificates: Option<Certificates>,
+}
+
+impl Door {
+    async fn open(listen: &str, tls: Option<(PathBuf, PathBuf)>) -> Result<Self> {
+        let certificates = tls.map(|(chain, key)| Certificates::open(&chain, &key, None));
+        let certificates = certificates.transpose()?;
+        let listener =
+            bind(listen).await.with_context(|| format!("Nothing can listen at `{listen}`"))?;
+        Ok(Self { address: listener.local_addr()?, listener, certificates })
+    }
+
+    fn url(&self) -> String {
+        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    async fn serve(self, front: Arc<Front>, until: impl Future<Output = ()>) -> Result<()> {
+        let limits = Limits::default();
+        let Some(certificates) = self.certificates else {
+            return Ok(trunkline_transport::http::serve(self.listener, front, limits, until).await?);
+        };
+        let listener = certificates.tls().listen(self.listener);
+        tokio::select! {
+            served = trunkline_transport::http::serve(listener, front, limits, until) => Ok(served?),
+            never = certificates.watch(|error| {
+                let _ = writeln!(std::io::stderr(), "{error}");
+            }) => match never {},
+        }
     }
 }
 
@@ -198,6 +230,15 @@ fn logins() -> Option<trunkline_gateway::Logins> {
             Some(Arc::new(way) as Arc<dyn trunkline_auth::credentials::Credentials>)
         })
     }))
+}
+
+/// Where spans and numbers go, by the variables that OpenTelemetry gave names.
+fn otel() -> Result<Option<OtelSettings>> {
+    let (settings, warnings) = OtelSettings::from_env(|name| std::env::var(name).ok());
+    for warning in warnings {
+        writeln!(std::io::stderr(), "{warning}")?;
+    }
+    Ok(settings)
 }
 
 fn announce(url: &str, file: Option<&Path>, admin: &str, is_built_in: bool) -> Result<()> {

@@ -102,8 +102,8 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
         ("hosts", *hosts != old.hosts, false),
         ("origins", *origins != old.origins, false),
         ("auth", *auth != old.auth, false),
-        // Another certificate can be taken up by a listener that has one already.
-        ("tls", *tls != old.tls, tls.is_some() != old.tls.is_some()),
+        // Another certificate in the same files is taken up without; other files are not.
+        ("tls", *tls != old.tls, true),
         ("admin", *admin != old.admin, true),
         ("rules", *rules != old.rules, false),
         ("rates", *rates != old.rates, false),
@@ -214,6 +214,6 @@ mod tests {
         let second = with(Some(("b.pem".into(), "b.key".into())));
         assert_eq!(diff(&Plan::default(), &first).restart, ["tls"]);
         assert_eq!(diff(&first, &second).gateway, ["tls"]);
-        assert!(diff(&first, &second).restart.is_empty());
+        assert_eq!(diff(&first, &second).restart, ["tls"]);
     }
 }

@@ -200,7 +200,11 @@ static TIMEOUTS: &[Key] = &[
 ];
 
 static PROBE: &[Key] = &[
-    key("everySeconds", Seconds(true), "How often. Default 30; 0 for never."),
+    key(
+        "everySeconds",
+        Seconds(true),
+        "How often, while no call is under way. Default 30; 0 for never.",
+    ),
     key("timeoutSeconds", Seconds(false), "How long an answer may take. Default 5."),
 ];
 

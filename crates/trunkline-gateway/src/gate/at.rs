@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use trunkline_proto::CallError;
+use trunkline_proto::{Call, CallError};
 use trunkline_wire::era::stateless;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -12,7 +12,7 @@ use trunkline_wire::revision::{Era, Revision};
 
 use super::{Came, Walk, Wrong};
 use crate::able;
-use crate::catalog::plan::{Affinity, ServerPlan, Strategy};
+use crate::catalog::plan::{Affinity, Reach, ServerPlan, Strategy};
 use crate::failure::Failure;
 use crate::forward::{self, Event, Forward};
 use crate::line::Line;
@@ -32,6 +32,8 @@ impl Walk {
         is_repeatable: bool,
     ) -> Result<Came, Wrong> {
         let plan = server.plan();
+        // Where a state was written, as long as that runs.
+        let mut stay = None;
         if let Some(state) = self.call.params.take("requestState") {
             let state: String = state.to().map_err(|_| stale())?;
             let bound = self.bound_to(&plan.name);
@@ -45,18 +47,21 @@ impl Walk {
                     let followed = Box::pin(self.follow(trail, forward, &plan)).await;
                     return followed.map_err(|(wrong, _)| wrong);
                 }
-                Sealed::Relayed(Some(state)) => {
+                Sealed::Relayed(Some(state), instance) => {
+                    stay = Some(instance);
                     self.call.params.set("requestState", Json::string(&state));
                 }
-                Sealed::Relayed(None) => {}
+                Sealed::Relayed(None, _) => {}
             }
         }
         let (mut server, mut plan) = (Arc::clone(server), plan);
+        // What a session was in the midst of went with its instance.
+        let is_repeatable = is_repeatable && plan.strategy != Strategy::Stateful;
         let mut tries = 0;
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
-            let forward = match self.begin(trail, &server, &plan).await {
+            let forward = match self.begin(trail, &server, &plan, stay.take()).await {
                 // The catalog was changed meanwhile: whoever has its name now is meant.
                 Err(failure) if failure.reason == "draining" && !is_last => {
                     let now = self.shared.world().servers.get(&*server.name).cloned();
@@ -86,11 +91,15 @@ impl Walk {
         trail: &mut Trail,
         server: &Arc<Server>,
         plan: &ServerPlan,
+        stay: Option<u64>,
     ) -> Result<Forward, Failure> {
         if self.shared.subscriptions.is_any() {
-            Box::pin(self.shared.subscriptions.settled(&server.name)).await;
+            Box::pin(self.shared.subscriptions.settled(&self.caller, &server.name)).await;
         }
-        let lease = self.lease(server, plan).await?;
+        let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
+            Some(lease) => lease,
+            None => self.lease(server, plan).await?,
+        };
         trail.leased(lease.id());
         let instance = Arc::clone(lease.instance());
         if instance.is_too_quiet(self.call.log_level) {
@@ -98,7 +107,16 @@ impl Walk {
         }
         let era = instance.opened.revision.era();
         let mut params = self.call.params.clone();
-        if let Some(meta) = forward::meta_for(&self.call, era, &self.shared.envelopes) {
+        let meta = forward::meta_for(&self.call, era, &self.shared.envelopes);
+        let span = trail.span.as_ref().map(|it| {
+            let is_http = matches!(plan.reach, Reach::Http { .. });
+            it.child(instance.id, instance.opened.revision, is_http)
+        });
+        let meta = match &span {
+            Some(span) => Some(span.context().within(meta)),
+            None => meta,
+        };
+        if let Some(meta) = meta {
             params.set("_meta", meta);
         }
         let relays = era == Era::Stateless && self.call.revision.era() == Era::Stateless;
@@ -110,9 +128,12 @@ impl Walk {
             self.voice.clone(),
             self.call.key,
             self.call.revision,
+            self.call.wants_progress || (self.call.log_level.is_some() && !has_session(&self.call)),
         );
-        let (method, progress) = (self.call.method.name, self.call.wants_progress);
-        Ok(Forward::begin(lease, line, method, params, timing(plan), progress, relays))
+        let method = self.call.method.name;
+        let mut forward = Forward::begin(lease, line, method, params, timing(plan), relays);
+        forward.span = span;
+        Ok(forward)
     }
 
     /// A place in an instance. One that has just ended may still be lent: the pool hears of it once its
@@ -158,16 +179,19 @@ impl Walk {
                     input.state = Some(state);
                     return Ok(Came::Ask(input));
                 }
-                Event::Over(Ok(said)) => return Ok(self.over(said, revision, plan)),
+                Event::Over(Ok(said)) => {
+                    return Ok(self.over(said, revision, plan, forward.lease.id()));
+                }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
                     let asked = self.urls(error, forward.instance());
                     return asked.map_err(|error| (Wrong::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
-                    let wrong = match Box::pin(forward::failed(error.clone(), forward.instance())).await {
-                        Ok(said) => Wrong::Server(said, revision),
-                        Err(failure) => failure.into(),
-                    };
+                    let wrong =
+                        match Box::pin(forward::failed(error.clone(), forward.instance())).await {
+                            Ok(said) => Wrong::Server(said, revision),
+                            Err(failure) => failure.into(),
+                        };
                     return Err((wrong, Some(error)));
                 }
             }
@@ -176,14 +200,14 @@ impl Walk {
 
     /// What the server's answer is for the caller: an answer, or its question with a state of ours
     /// around the server's.
-    fn over(&self, said: Json, revision: Revision, plan: &ServerPlan) -> Came {
+    fn over(&self, said: Json, revision: Revision, plan: &ServerPlan, instance: u64) -> Came {
         let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
         if !is_relayed || !said.get().contains("input_required") {
             return Came::Answer(said, revision);
         }
         match stateless::decode_result(said.clone()) {
             Ok(stateless::Decoded::InputRequired(mut input)) => {
-                let state = Sealed::Relayed(input.state.take());
+                let state = Sealed::Relayed(input.state.take(), instance);
                 input.state = Some(self.shared.seals.state(&state, &self.bound_to(&plan.name)));
                 Came::Ask(input)
             }
@@ -222,13 +246,14 @@ impl Walk {
     /// What a state that travels with the caller is bound to.
     pub(crate) fn bound_to(&self, server: &str) -> String {
         let what = self.call.params.get("name").or_else(|| self.call.params.get("uri"));
-        let arguments = self.call.params.get("arguments").map(Json::get).unwrap_or_default();
+        let arguments = self.call.params.get("arguments");
+        let digest = self.digest.clone().unwrap_or_else(|| super::digest(arguments));
         format!(
             "{}\0{}\0{server}\0{}\0{}",
             self.caller.id,
             self.call.method.name,
             what.map(Json::get).unwrap_or_default(),
-            trunkline_auth::digest::sha256(arguments.as_bytes()),
+            digest,
         )
     }
 
@@ -237,9 +262,8 @@ impl Walk {
         if plan.strategy != Strategy::Stateful {
             return None;
         }
-        let has_session = self.call.revision.era() == Era::Stateful;
         Some(match &plan.affinity {
-            Affinity::Session if has_session => session_key(self.caller.conversation),
+            Affinity::Session if has_session(&self.call) => session_key(self.caller.conversation),
             Affinity::Session | Affinity::Principal => format!("p{}", self.caller.id).into(),
             Affinity::Meta(name) => {
                 let meta = self.call.meta.as_ref().and_then(|it| Object::parse(it.get()).ok());
@@ -254,6 +278,11 @@ impl Walk {
 /// By what a stateful server knows a session.
 pub(crate) fn session_key(conversation: u64) -> Box<str> {
     format!("s{conversation}").into()
+}
+
+/// Whether the caller has a session: in the old era all have.
+fn has_session(call: &Call) -> bool {
+    call.revision.era() == Era::Stateful
 }
 
 fn is_about_urls(error: &ErrorObject) -> bool {

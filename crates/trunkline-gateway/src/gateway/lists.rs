@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use trunkline_wire::json::Json;
 
 use super::{Shared, World};
 use crate::catalog::plan::ServerPlan;
@@ -14,7 +13,7 @@ use crate::face::{View, change_of};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists};
 use crate::policy::pins;
-use crate::server::Server;
+use crate::server::{Server, digests};
 
 impl Shared {
     /// Whether every server that a view shows has said what it offers, or will not soon.
@@ -63,26 +62,58 @@ impl Shared {
         }
     }
 
-    async fn take_over(&self, server: &Arc<Server>, lists: Lists) {
+    /// Compares the tools of a server with what is pinned; true if others are held back than before.
+    pub(super) async fn sift(&self, plan: &ServerPlan, lists: &Lists) -> bool {
+        let Some(pins) = self.pins.as_ref().filter(|_| plan.pin) else { return false };
+        let before = pins.held(&plan.name);
+        let (held, fault) = pins.sift(&plan.name, digests(lists)).await;
+        if let Some(fault) = fault {
+            self.logs.add(Logged::gateway(&plan.name, &fault.to_string()));
+        }
+        let new = held.iter().filter(|it| !before.contains(it));
+        new.for_each(|it| self.tell_held(plan, it));
+        held != before
+    }
+
+    fn tell_held(&self, plan: &ServerPlan, held: &pins::Held) {
+        if let Some(audit) = &self.world().audit {
+            audit.note_held(&plan.name, held);
+        }
+        let text = pins::held_back(&plan.name, &held.tool).to_string();
+        self.logs.add(Logged::gateway(&plan.name, &text));
+    }
+
+    /// Has an instance that has come up looked at: it may be of another program than the one that
+    /// said what is known. What is not as pinned is held back at once; then all lists are fetched.
+    pub(super) fn look_at(&self, server: Arc<Server>, instance: u64) {
+        let Some(this) = self.this.upgrade() else { return };
+        // Without its lease: what is looked at is not in use.
+        let lease = server.lists().and_then(|_| server.pool.lease_on(instance));
+        let Some(instance) = lease.map(|it| Arc::clone(it.instance())) else { return };
+        tokio::spawn(async move {
+            let changed = server.changed_in(&instance).await;
+            drop(instance);
+            if changed.is_empty() {
+                return;
+            }
+            let plan = server.plan();
+            if let Some(pins) = this.pins.as_ref().filter(|_| plan.pin) {
+                let held = pins.hold(&plan.name, &changed);
+                held.iter().for_each(|it| this.tell_held(&plan, it));
+                if !held.is_empty() {
+                    this.tools_changed(&plan);
+                }
+            }
+            this.refresh(&server, true).await;
+            let known = server.lists().map(|it| digests(&it)).unwrap_or_default();
+            server.knows_variants(changed.into_iter().filter(|it| !known.contains(it)).collect());
+        });
+    }
+
+    pub(crate) async fn take_over(&self, server: &Arc<Server>, lists: Lists) {
         let plan = server.plan();
         let before = server.lists();
-        if let Some(pins) = self.pins.as_ref().filter(|_| plan.pin) {
-            let tools = lists.tools.iter();
-            let tools =
-                tools.map(|it| (it.name.clone(), pins::fingerprint(&Json::of(&**it)))).collect();
-            let (held, fault) = pins.sift(&plan.name, tools).await;
-            if let Some(fault) = fault {
-                self.logs.add(Logged::gateway(&server.name, &fault.to_string()));
-            }
-            let world = self.world();
-            for held in held {
-                if let Some(audit) = &world.audit {
-                    audit.note_held(&plan.name, &held);
-                }
-                let text = pins::held_back(&plan.name, &held.tool).to_string();
-                self.logs.add(Logged::gateway(&server.name, &text));
-            }
-        }
+        let is_sifted = self.sift(&plan, &lists).await;
         let is_same = before.as_ref().is_some_and(|it| it.etag() == lists.etag());
         let lists = Arc::new(lists);
         // Whoever finds the server complete must not be shown an index of the time before.
@@ -90,11 +121,16 @@ impl Shared {
             self.generation.fetch_add(1, Ordering::AcqRel);
         });
         if is_same {
+            if is_sifted {
+                self.tools_changed(&plan);
+            }
             return;
         }
         for warning in &lists.warnings {
             self.logs.add(Logged::gateway(&server.name, warning));
         }
+        // What somebody subscribed to may be among it.
+        self.subscriptions.follow(self);
         self.cache.save(&plan.fingerprint(), &lists).await;
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));

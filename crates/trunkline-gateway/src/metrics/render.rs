@@ -1,4 +1,4 @@
-//! Numbers → the text that Prometheus reads.
+//! Numbers → the text that Prometheus reads, or what OpenTelemetry is told.
 
 use std::fmt::Write;
 use std::sync::{Arc, PoisonError};
@@ -6,9 +6,15 @@ use std::time::UNIX_EPOCH;
 
 use super::parts::{BOUNDS, Histogram};
 use super::{Metrics, ServerMetrics};
+use crate::otel::Numbers;
 
 pub(super) fn render(metrics: &Metrics) -> String {
-    let mut page = Page(String::with_capacity(16 << 10));
+    let mut page = Text(String::with_capacity(16 << 10));
+    tell(metrics, &mut page);
+    page.0
+}
+
+pub(super) fn tell(metrics: &Metrics, page: &mut impl Page) {
     page.whole(metrics);
     let servers: Vec<_> = {
         let servers = metrics.servers.read().unwrap_or_else(PoisonError::into_inner);
@@ -17,38 +23,44 @@ pub(super) fn render(metrics: &Metrics) -> String {
     page.calls(&servers);
     page.pools(&servers);
     page.instances(&servers);
-    page.0
 }
 
 type Servers = [(Arc<str>, Arc<ServerMetrics>)];
 
-struct Page(String);
+/// Where numbers are told.
+pub(super) trait Page {
+    /// What comes next is about this.
+    fn family(&mut self, name: &str, kind: &'static str, help: &'static str);
 
-impl Page {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64);
+
+    /// One that has nothing is not shown.
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram);
+
     /// What belongs to no server.
     fn whole(&mut self, metrics: &Metrics) {
         self.family("build_info", "gauge", "The version that runs.");
-        self.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        self.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
         self.family("start_time_seconds", "gauge", "When the gateway was started, since 1970.");
         let begun = metrics.begun.duration_since(UNIX_EPOCH).unwrap_or_default();
         self.sample("start_time_seconds", &[], begun.as_secs_f64());
         self.family("clients", "gauge", "Clients that are connected.");
-        self.sample("clients", &[], metrics.clients.get());
+        self.sample("clients", &[], metrics.clients.get() as f64);
         self.family("parked_calls", "gauge", "Calls that wait for an answer of their caller.");
-        self.sample("parked_calls", &[], metrics.parked.get());
+        self.sample("parked_calls", &[], metrics.parked.get() as f64);
         self.family("reload_success_total", "counter", "Catalogs that were taken over.");
-        self.sample("reload_success_total", &[], metrics.reload_success.get());
+        self.sample("reload_success_total", &[], metrics.reload_success.get() as f64);
         self.family("reload_failure_total", "counter", "Catalogs that were not taken over.");
-        self.sample("reload_failure_total", &[], metrics.reload_failure.get());
+        self.sample("reload_failure_total", &[], metrics.reload_failure.get() as f64);
         self.family(
             "reload_restart_total",
             "counter",
             "Servers that got another plan by a reload.",
         );
-        self.sample("reload_restart_total", &[], metrics.reload_restarts.get());
+        self.sample("reload_restart_total", &[], metrics.reload_restarts.get() as f64);
         self.family("governance_rejections_total", "counter", "Calls that policy refused.");
         metrics.rejections.each(|reason, count| {
-            self.sample("governance_rejections_total", &[("reason", reason)], count);
+            self.sample("governance_rejections_total", &[("reason", reason)], count as f64);
         });
         let name = "governance_call_duration_seconds";
         self.family(name, "histogram", "How long plugins take over a call.");
@@ -56,6 +68,11 @@ impl Page {
         for (plugin, histogram) in plugins.iter() {
             self.histogram(name, &[("plugin", plugin)], histogram);
         }
+        let name = "otel_spans_total";
+        self.family(name, "counter", "Spans for the collector, by what became of them.");
+        metrics.spans.each(|result, count| {
+            self.sample(name, &[("result", result)], count as f64);
+        });
         let name = "search_duration_seconds";
         self.family(name, "histogram", "How long searches for tools take.");
         self.histogram(name, &[], &metrics.searches);
@@ -77,7 +94,7 @@ impl Page {
             "Calls that are under way or wait for an instance.",
         );
         for (server, it) in servers {
-            self.sample("inflight_routes", &[("server", server)], it.in_flight.get());
+            self.sample("inflight_routes", &[("server", server)], it.in_flight.get() as f64);
         }
     }
 
@@ -89,13 +106,13 @@ impl Page {
         }
         self.family("pool_waiters", "gauge", "Calls that wait for an instance.");
         for (server, it) in servers {
-            self.sample("pool_waiters", &[("server", server)], it.waiters.get());
+            self.sample("pool_waiters", &[("server", server)], it.waiters.get() as f64);
         }
         let name = "pool_acquire_fail_total";
         self.family(name, "counter", "Calls that got no instance.");
         for (server, it) in servers {
             it.acquire_failures.each(|reason, count| {
-                self.sample(name, &[("server", server), ("reason", reason)], count);
+                self.sample(name, &[("server", server), ("reason", reason)], count as f64);
             });
         }
         let name = "pool_capacity_ratio";
@@ -114,14 +131,14 @@ impl Page {
         self.family(name, "counter", "Instances that were to start, by what made them.");
         for (server, it) in servers {
             it.starts.each(|cause, count| {
-                self.sample(name, &[("server", server), ("cause", cause)], count);
+                self.sample(name, &[("server", server), ("cause", cause)], count as f64);
             });
         }
         let name = "instance_start_result_total";
         self.family(name, "counter", "How starts ended.");
         for (server, it) in servers {
             it.start_results.each(|result, count| {
-                self.sample(name, &[("server", server), ("result", result)], count);
+                self.sample(name, &[("server", server), ("result", result)], count as f64);
             });
         }
         let name = "instance_start_duration_seconds";
@@ -132,41 +149,44 @@ impl Page {
         let name = "instance_backoff_total";
         self.family(name, "counter", "Pauses after starts that failed.");
         for (server, it) in servers {
-            self.sample(name, &[("server", server)], it.back_offs.get());
+            self.sample(name, &[("server", server)], it.back_offs.get() as f64);
         }
         let name = "instance_suspended_total";
         self.family(name, "counter", "Times at which starting was given up until `retry`.");
         for (server, it) in servers {
-            self.sample(name, &[("server", server)], it.suspensions.get());
+            self.sample(name, &[("server", server)], it.suspensions.get() as f64);
         }
         let name = "instance_stops_total";
         self.family(name, "counter", "Instances that are gone, by why.");
         for (server, it) in servers {
             it.stops.each(|why, count| {
-                self.sample(name, &[("server", server), ("reason", why)], count);
+                self.sample(name, &[("server", server), ("reason", why)], count as f64);
             });
         }
         self.family("instance_starting", "gauge", "Instances that are being started.");
         for (server, it) in servers {
-            self.sample("instance_starting", &[("server", server)], it.starting.get());
+            self.sample("instance_starting", &[("server", server)], it.starting.get() as f64);
         }
         self.family("active_instances", "gauge", "Instances that run.");
         for (server, it) in servers {
-            self.sample("active_instances", &[("server", server)], it.active.get());
+            self.sample("active_instances", &[("server", server)], it.active.get() as f64);
         }
     }
+}
 
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+struct Text(String);
+
+impl Page for Text {
+    fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
         self.write(format_args!("# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n"));
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         self.write(format_args!("{PREFIX}{name}"));
         self.labels(labels, None);
         self.write(format_args!(" {value}\n"));
     }
 
-    /// One that has nothing is not shown.
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         let (counts, all) = histogram.counts();
         if all == 0 {
@@ -183,7 +203,9 @@ impl Page {
             self.write(format_args!(" {value}\n"));
         }
     }
+}
 
+impl Text {
     fn bucket(&mut self, name: &str, labels: &[(&str, &str)], bound: &str, count: u64) {
         self.write(format_args!("{PREFIX}{name}_bucket"));
         self.labels(labels, Some(("le", bound)));
@@ -212,6 +234,29 @@ impl Page {
 
     fn write(&mut self, text: std::fmt::Arguments<'_>) {
         self.0.write_fmt(text).expect("writing to a string cannot fail");
+    }
+}
+
+impl Page for Numbers {
+    fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
+        Numbers::family(self, name, kind, help);
+    }
+
+    fn sample(&mut self, _: &str, labels: &[(&str, &str)], value: f64) {
+        Numbers::sample(self, labels, value);
+    }
+
+    fn histogram(&mut self, _: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+        let (counts, all) = histogram.counts();
+        if all == 0 {
+            return;
+        }
+        // There they are counted by themselves, not with those before.
+        let mut before = 0;
+        let mut own = |count: u64| count - std::mem::replace(&mut before, count);
+        let counts: Vec<u64> = counts.into_iter().chain([all]).map(&mut own).collect();
+        let bounds = BOUNDS.map(|it| it as f64 / 1e6);
+        Numbers::histogram(self, labels, &bounds, &counts, histogram.seconds());
     }
 }
 

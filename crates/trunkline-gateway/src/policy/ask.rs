@@ -93,9 +93,17 @@ impl Approvals {
 
     /// Whether the ticket is for this call, in time, and was not redeemed before. It is then.
     pub fn redeem(&mut self, ticket: &str, binding: &Binding, now: SystemTime) -> bool {
+        self.number(ticket, binding, now).is_some_and(|it| self.open.remove(&it))
+    }
+
+    /// Whether it could be redeemed.
+    pub(crate) fn is_for(&self, ticket: &str, binding: &Binding, now: SystemTime) -> bool {
+        self.number(ticket, binding, now).is_some_and(|it| self.open.contains(&it))
+    }
+
+    fn number(&self, ticket: &str, binding: &Binding, now: SystemTime) -> Option<u64> {
         let opened = self.sealer.open(ticket, binding.0.get().as_bytes(), now).ok();
-        let number = opened.and_then(|it| it.try_into().ok()).map(u64::from_be_bytes);
-        number.is_some_and(|it| self.open.remove(&it))
+        opened.and_then(|it| it.try_into().ok()).map(u64::from_be_bytes)
     }
 }
 
@@ -244,8 +252,10 @@ mod tests {
         assert!(!approvals.redeem("nonsense", &mine, now));
         assert!(!approvals.redeem(&ticket, &mine, now + Duration::from_secs(301)), "too late");
         let same = binding("alice", "git", "push", r#"{ "b": 2, "a": 1 }"#);
+        assert!(approvals.is_for(&ticket, &same, now));
         assert!(approvals.redeem(&ticket, &same, now + Duration::from_secs(299)));
         assert!(!approvals.redeem(&ticket, &mine, now), "it was used");
+        assert!(!approvals.is_for(&ticket, &mine, now), "it was used");
     }
 
     #[test]

@@ -203,9 +203,19 @@ impl<B: Backend> Lease<B> {
     }
 
     /// Keeps the instance without taking a place in it: it does not go idle, and others call it.
+    /// Work goes on in it: when it has to go, it goes after that, like after a call.
     pub fn hold(self) -> Hold<B> {
-        self.inner.with(|state, _| state.hold(self.id));
-        Hold { inner: self.inner.clone(), id: self.id }
+        self.held(true)
+    }
+
+    /// The same for somebody who only listens, and can do so elsewhere.
+    pub fn stay(self) -> Hold<B> {
+        self.held(false)
+    }
+
+    fn held(self, at_work: bool) -> Hold<B> {
+        self.inner.with(|state, _| state.hold(self.id, at_work));
+        Hold { inner: self.inner.clone(), id: self.id, at_work }
     }
 }
 
@@ -213,11 +223,12 @@ impl<B: Backend> Lease<B> {
 pub struct Hold<B: Backend> {
     inner: Arc<Inner<B>>,
     id: u64,
+    at_work: bool,
 }
 
 impl<B: Backend> Drop for Hold<B> {
     fn drop(&mut self) {
-        self.inner.with(|state, now| state.let_go(self.id, now));
+        self.inner.with(|state, now| state.let_go(self.id, self.at_work, now));
     }
 }
 

@@ -146,7 +146,7 @@ impl<H: Clone, W> State<H, W> {
                     return;
                 }
             }
-            Phase::Draining { why, .. } if idle => {
+            Phase::Draining { why, .. } if idle && slot.at_work == 0 => {
                 let why = *why;
                 self.stop(id, why, None, now);
                 return self.settle(now);
@@ -159,20 +159,29 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// A lease becomes a hold: it keeps the instance, and takes no place in it.
-    pub(crate) fn hold(&mut self, id: u64) {
+    pub(crate) fn hold(&mut self, id: u64, at_work: bool) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.held += 1;
+            slot.at_work += usize::from(at_work);
         }
     }
 
     /// A hold is over.
-    pub(crate) fn let_go(&mut self, id: u64, now: Duration) {
+    pub(crate) fn let_go(&mut self, id: u64, at_work: bool, now: Duration) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.held = slot.held.saturating_sub(1);
-        if let Phase::Ready { last, .. } = &mut slot.phase {
-            *last = now;
+        slot.at_work = slot.at_work.saturating_sub(usize::from(at_work));
+        let is_busy = slot.is_busy();
+        match &mut slot.phase {
+            Phase::Ready { last, .. } => *last = now,
+            Phase::Draining { why, .. } if !is_busy => {
+                let why = *why;
+                self.stop(id, why, None, now);
+                return self.settle(now);
+            }
+            _ => return,
         }
-        if slot.is_idle() {
+        if !is_busy {
             self.rests(id, now);
         }
     }
@@ -200,9 +209,11 @@ impl<H: Clone, W> State<H, W> {
 
     /// A probe has come to its end.
     pub(crate) fn probed(&mut self, id: u64, result: Result<(), String>, now: Duration) {
+        // A call that came meanwhile may be why there was no answer.
+        let is_at_work = self.slots.get(&id).is_some_and(|it| it.in_flight > 0);
         match result {
-            Err(said) => self.fall(id, Why::Unwell, Some(said), now),
-            Ok(()) => {
+            Err(said) if !is_at_work => self.fall(id, Why::Unwell, Some(said), now),
+            _ => {
                 let next = self.next_probe(now);
                 if let Some(Slot { phase: Phase::Ready { probe, probing, .. }, .. }) =
                     self.slots.get_mut(&id)
@@ -443,8 +454,8 @@ impl<H: Clone, W> State<H, W> {
     fn retire(&mut self, id: u64, why: Why, drain: Duration, now: Duration) {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let until = now.saturating_add(drain);
-        if slot.in_flight == 0 || drain.is_zero() || slot.is_starting() {
-            let why = if slot.in_flight == 0 { why } else { Why::Forced };
+        if !slot.is_busy() || drain.is_zero() || slot.is_starting() {
+            let why = if slot.is_busy() { Why::Forced } else { why };
             return self.stop(id, why, None, now);
         }
         match &mut slot.phase {

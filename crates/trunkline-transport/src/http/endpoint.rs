@@ -246,6 +246,18 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
+    /// Whether nothing is lost with it: it has no sessions and answers nobody.
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// assert!(Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default())).is_idle());
+    /// ```
+    pub fn is_idle(&self) -> bool {
+        let counts = [&self.busy, &self.listening];
+        counts.iter().all(|it| it.load(Ordering::SeqCst) == 0) && self.sessions.all().is_empty()
+    }
+
     async fn route<B: Body>(
         &self,
         head: &mut request::Parts,

@@ -105,6 +105,32 @@ async fn b17_the_door_over_http_lets_in_who_may() {
 }
 
 #[tokio::test]
+async fn b17_a_reload_does_not_open_the_door_to_other_machines() {
+    let place = Place::new("b17-reload");
+    let servers = json!({ "a": place.fake("a", &[], json!({})) });
+    let auth = json!({ "tokens": [{ "name": "alice", "token": "a-token-of-some-length" }] });
+    place.write(&json!({ "mcpServers": servers, "gateway": { "auth": auth } }));
+    let gateway = place.open("0.0.0.0:0").await;
+    let here = std::net::SocketAddr::from(([127, 0, 0, 1], gateway.address.port()));
+    let status = async || {
+        let mut line = trunkline_testkit::http::Line::to(here).await;
+        let headers = [("Accept", "application/json, text/event-stream")];
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        line.send(trunkline_testkit::http::request(here, "POST /mcp", &headers, ping)).await;
+        line.head().await.status
+    };
+    assert_eq!(status().await, 401);
+    // As a catalog of its own it would be good: it says nothing of where to listen.
+    for open in [json!({}), json!({ "auth": { "tokens": [] } })] {
+        place.write(&json!({ "mcpServers": {}, "gateway": open }));
+        let (refused, why) = gateway.admin("POST /v1/reload").await;
+        assert!(refused == 422 && why.contains("other machines"), "{refused}: {why}");
+        assert_eq!(status().await, 401, "the door stays as it was");
+        assert_eq!(gateway.server("a").await["name"], "a", "and so does all else");
+    }
+}
+
+#[tokio::test]
 async fn b17_clients_hear_of_changes_and_outlive_a_restart() {
     let place = Place::new("b17-changes");
     write(&place.path("tools.json"), &one_tool("before"));

@@ -127,7 +127,8 @@ async fn b13_a_server_that_does_not_start_is_tried_ever_more_seldom() {
     let at: Vec<u64> = place.log().of("start").iter().filter_map(|it| it["at"].as_u64()).collect();
     let pauses: Vec<u64> = at.windows(2).map(|it| it[1] - it[0]).filter(|it| *it > 200).collect();
     assert!(pauses.len() >= 3, "{pauses:?}");
-    assert!(pauses[0] >= 300 && pauses[1] >= 600 && pauses[2] >= 600, "{pauses:?}");
+    // 0.3 s, 0.6 s, 0.6 s; a process is some milliseconds old before it can write its start down.
+    assert!(pauses[0] >= 250 && pauses[1] >= 550 && pauses[2] >= 550, "{pauses:?}");
     assert!(pauses[2] < 1800, "no longer than the longest: {pauses:?}");
     let tried = at.len();
     let mut client = gateway.client_at("/mcp/server/bad").await;

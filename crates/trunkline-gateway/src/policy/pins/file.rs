@@ -29,8 +29,8 @@ pub struct PinFile {
 #[derive(Debug, Default)]
 struct Known {
     pins: Pins,
-    /// What is held back, by the key of the server. Not kept: it is found again with the
-    /// next list.
+    /// What is held back, by the key of the server. Not kept: it is found again when
+    /// the list is looked at, be it one that was kept.
     held: BTreeMap<String, Vec<Held>>,
 }
 
@@ -82,6 +82,23 @@ impl PinFile {
             false => drop(known.held.insert(server.to_owned(), sifted.held.clone())),
         }
         (sifted.held, fault)
+    }
+
+    /// Holds back those of these definitions, `(name, digest)`, that are pinned and are not what was
+    /// pinned, until the next look at the whole list. Says which were not held back before.
+    pub(crate) fn hold(&self, server: &str, tools: &[(String, String)]) -> Vec<Held> {
+        let mut known = self.lock();
+        let tools = tools.iter().map(|(tool, digest)| (tool.as_str(), digest.as_str()));
+        let sifted = known.pins.sift(server, tools);
+        if sifted.held.is_empty() {
+            return Vec::new();
+        }
+        let held = known.held.entry(server.to_owned()).or_default();
+        let new: Vec<_> = sifted.held.into_iter().filter(|it| !held.contains(it)).collect();
+        held.retain(|it| new.iter().all(|new| new.tool != it.tool));
+        held.extend(new.iter().cloned());
+        held.sort();
+        new
     }
 
     /// Pins what is held back as it is now. Says which tools these are; nobody else is asked.

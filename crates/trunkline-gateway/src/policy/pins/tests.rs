@@ -179,3 +179,16 @@ async fn a_damaged_file_is_not_taken_for_an_empty_one() {
     assert!(pins.approve("s", &Which::All).await.unwrap_err().to_string().contains("is damaged"));
     assert!(pins.is_held("s", "a"));
 }
+
+#[tokio::test]
+async fn what_a_new_instance_says_differently_is_held_back_until_the_whole_list_is_seen() {
+    let folder = Folder::new();
+    let pins = PinFile::open(folder.file()).unwrap();
+    look(&pins, "a=1 b=2").await;
+    assert_eq!(names(&pins.hold("s", &pairs("a=9 new=1"))), ["a"], "what is new is not pinned yet");
+    assert!(pins.is_held("s", "a") && !pins.is_held("s", "new"));
+    assert!(pins.hold("s", &pairs("a=9")).is_empty(), "it is held already");
+    assert!(pins.hold("s", &pairs("b=2")).is_empty());
+    assert!(look(&pins, "a=1 b=2").await.is_empty());
+    assert!(!pins.is_held("s", "a"));
+}

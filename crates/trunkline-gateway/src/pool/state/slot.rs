@@ -14,6 +14,8 @@ pub(crate) struct Slot<H> {
     pub(crate) in_flight: usize,
     /// How many keep it from being idle without using it.
     pub(crate) held: usize,
+    /// How many of those that hold it have work going on in it.
+    pub(crate) at_work: usize,
     /// Whose it is, on a stateful server.
     // Invariant: `Some(key)` exactly while `bindings[key]` is this slot.
     pub(crate) bound: Option<Arc<str>>,
@@ -67,6 +69,7 @@ impl<H> Slot<H> {
             phase: Phase::Starting { deadline: now, expected: 0 },
             in_flight: 0,
             held: 0,
+            at_work: 0,
             bound: None,
             cause,
             since: now,
@@ -88,6 +91,11 @@ impl<H> Slot<H> {
     /// Whether it serves, or is going to.
     pub(crate) fn is_live(&self) -> bool {
         self.is_ready() || self.is_starting()
+    }
+
+    /// Whether something would be cut off if it went now.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight > 0 || self.at_work > 0
     }
 
     /// Ready, with nobody using it and nobody to keep it for.

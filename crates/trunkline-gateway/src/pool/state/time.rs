@@ -103,7 +103,12 @@ impl<H: Clone, W> State<H, W> {
                 true
             }
             Phase::Ready { handle, probe, probing, .. } => {
-                if probe.take_if(|at| *at <= now).is_some() {
+                let is_due = probe.take_if(|at| *at <= now).is_some();
+                // Many servers do one thing at a time: a call that is under way has deadlines of its
+                // own, and silence meanwhile says nothing.
+                if is_due && slot.in_flight > 0 {
+                    *probe = Some(now.saturating_add(self.plan.probe.every));
+                } else if is_due {
                     *probing = true;
                     let (handle, timeout) = (handle.clone(), self.plan.probe.timeout);
                     self.actions.push(Action::Probe { id, handle, timeout });
@@ -115,7 +120,7 @@ impl<H: Clone, W> State<H, W> {
     }
 
     fn has_expired(&self, id: u64, now: Duration) -> bool {
-        let idle = self.slots.get(&id).filter(|slot| slot.in_flight == 0);
+        let idle = self.slots.get(&id).filter(|slot| !slot.is_busy());
         idle.and_then(|slot| self.expiry(slot)).is_some_and(|at| at <= now)
     }
 
@@ -134,7 +139,7 @@ impl<H: Clone, W> State<H, W> {
             Phase::Stopping { .. } => None,
             Phase::Ready { last, probe, .. } => {
                 let idle = (surplus && slot.is_idle()).then(|| last.saturating_add(self.plan.idle));
-                let expiry = self.expiry(slot).filter(|_| slot.in_flight == 0);
+                let expiry = self.expiry(slot).filter(|_| !slot.is_busy());
                 [*probe, idle, expiry].into_iter().flatten().min()
             }
         });

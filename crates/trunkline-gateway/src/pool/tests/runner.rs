@@ -148,7 +148,7 @@ async fn panics_elsewhere_end_the_instance() {
     for how in [How::Badly, How::Never, How::PanicsLater] {
         let backend = Arc::new(Fake::default());
         let pool = backend.pool("probe=30s max_instances=1");
-        let lease = pool.lease(call()).await.expect("it starts");
+        drop(pool.lease(call()).await.expect("it starts"));
         *backend.probes.lock().unwrap() = how;
         *backend.stops.lock().unwrap() = how;
         // Thirty seconds until it is probed, five for the answer, thirty for the stop.
@@ -156,7 +156,6 @@ async fn panics_elsewhere_end_the_instance() {
         let status = pool.status();
         assert_eq!((status.state, status.instances.len(), backend.alive()), ("idle", 0, 0));
         assert_eq!(status.stops[&Why::Unwell], 1);
-        drop(lease);
         pool.lease(call()).await.expect("another starts");
     }
 }
@@ -253,4 +252,20 @@ async fn many_threads_share_few_places() {
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_holds_an_instance_is_waited_for_and_listeners_are_not() {
+    let backend = Arc::new(Fake::default());
+    let pool = backend.pool("max_instances=1");
+    let at_work = pool.lease(call()).await.expect("it starts").hold();
+    let listens = pool.lease(call()).await.expect("it is ready").stay();
+    let mut closing = pin!(pool.close(Duration::from_secs(30)));
+    assert!(poll(closing.as_mut()).is_pending());
+    sleep(Duration::from_secs(20)).await; // the sleep is the subject: the clock is moved
+    assert_eq!(backend.alive(), 1);
+    drop(at_work);
+    closing.await;
+    assert_eq!(backend.alive(), 0);
+    drop(listens);
 }

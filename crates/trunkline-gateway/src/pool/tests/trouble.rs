@@ -183,6 +183,7 @@ fn a_hung_instance_is_found_by_its_probe() {
         "
         call a     -> start i1
         started i1 -> a: i1
+        release a  ->
         wait 29s   ->
         wait 1s    -> probe i1
         wait 60s   ->
@@ -190,8 +191,26 @@ fn a_hung_instance_is_found_by_its_probe() {
         wait 30s   -> probe i1
         unwell i1  -> stop i1 unwell
         call b     ->
-        release a  ->
         stopped i1 -> start i2
+        ",
+    );
+}
+
+#[test]
+fn an_instance_at_work_is_not_judged_by_its_silence() {
+    check(
+        "probe=30s idle=999s max_instances=1",
+        "
+        call a     -> start i1
+        started i1 -> a: i1
+        wait 45s   ->
+        release a  ->
+        wait 15s   -> probe i1
+        call b     -> b: i1
+        unwell i1  ->
+        release b  ->
+        wait 30s   -> probe i1
+        unwell i1  -> stop i1 unwell
         ",
     );
 }

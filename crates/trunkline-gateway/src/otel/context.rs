@@ -1,0 +1,151 @@
+//! `traceparent` and `tracestate` of a request's `_meta` ⇄ which trace a call belongs to.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trunkline_auth::tag::random_name;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::meta;
+
+use crate::trail::Trace;
+
+/// A span, as others are told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(super) trace: u128,
+    pub(super) span: u64,
+    pub(super) flags: u8,
+    pub(super) state: Option<Box<str>>,
+}
+
+impl Context {
+    /// What a caller sent. What is wrong or too long counts as not sent.
+    pub(super) fn of_meta(meta: Option<&Json>) -> Option<Self> {
+        let meta = meta.filter(|it| it.get().contains(meta::TRACEPARENT))?;
+        let meta = Object::parse(meta.get()).ok()?;
+        let text = |name| meta.get(name).and_then(|it| it.to::<String>().ok());
+        let mut context = Self::parse(&text(meta::TRACEPARENT)?)?;
+        context.state = text(meta::TRACESTATE).filter(|it| is_state(it)).map(Into::into);
+        Some(context)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (head, rest) = text.split_at_checked(LENGTH)?;
+        let mut parts = head.split('-');
+        let mut part = |digits: usize| {
+            let part = parts.next().filter(|it| it.len() == digits)?;
+            let is_hex = part.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+            u128::from_str_radix(part, 16).ok().filter(|_| is_hex)
+        };
+        let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
+        // Versions to come begin like this one, and may say more after that.
+        let is_whole = rest.is_empty() || (version != 0 && rest.starts_with('-'));
+        let is_good = version != 0xff && is_whole && trace != 0 && span != 0;
+        // The parts are as wide as their types. Flags that nobody knows yet are not handed on.
+        let flags = flags as u8 & (SAMPLED | RANDOM);
+        is_good.then_some(Self { trace, span: span as u64, flags, state: None })
+    }
+
+    /// 32 digits.
+    pub(super) fn trace_id(&self) -> String {
+        format!("{:032x}", self.trace)
+    }
+
+    pub(super) fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    pub(super) fn set_sampled(&mut self, is_sampled: bool) {
+        self.flags = self.flags & !SAMPLED | u8::from(is_sampled);
+    }
+
+    pub(crate) fn trace(&self) -> Trace {
+        Trace::new((self.trace >> 64) as u64, self.trace as u64)
+    }
+
+    /// A `_meta` that names this span as the parent of what a server does.
+    pub(crate) fn within(&self, meta: Option<Json>) -> Json {
+        let mut object = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
+        let parent = format!("00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags);
+        object.set(meta::TRACEPARENT, Json::string(&parent));
+        // Without the trace that it is about, or if it is none, its state says nothing.
+        if self.state.is_none() {
+            object.take(meta::TRACESTATE);
+        }
+        object.to_json()
+    }
+}
+
+/// Which traces are recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sampler {
+    /// Whether what the caller decided counts.
+    pub(super) heeds_parent: bool,
+    /// Of the traces that nobody has decided on, so many.
+    pub(super) ratio: f64,
+}
+
+impl Sampler {
+    pub(super) fn samples(&self, context: &Context, has_parent: bool) -> bool {
+        if has_parent && self.heeds_parent {
+            return context.is_sampled();
+        }
+        // Everybody who looks at these 56 bits comes to the same decision.
+        let drawn = (context.trace as u64 & (WHOLE - 1)) as f64;
+        drawn >= (1.0 - self.ratio) * WHOLE as f64
+    }
+}
+
+/// Makes ids that nobody else makes. They need not be secret, only spread evenly.
+pub(super) struct Ids {
+    seeds: [u64; 3],
+    count: AtomicU64,
+}
+
+impl Ids {
+    pub(super) fn new() -> Self {
+        let seed = || u128::from_str_radix(&random_name(), 16).unwrap_or(1) as u64;
+        Self { seeds: [seed(), seed(), seed()], count: AtomicU64::new(0) }
+    }
+
+    /// The beginning of a trace.
+    pub(super) fn begin(&self) -> Context {
+        let trace = u128::from(self.draw(0)) << 64 | u128::from(self.draw(1));
+        Context { trace, span: self.span(), flags: RANDOM, state: None }
+    }
+
+    pub(super) fn span(&self) -> u64 {
+        self.draw(2)
+    }
+
+    /// SplitMix64: every count gives another number. None is zero.
+    fn draw(&self, seed: usize) -> u64 {
+        loop {
+            let count = self.count.fetch_add(1, Ordering::Relaxed);
+            let mut it = self.seeds[seed].wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            it ^= it >> 31;
+            if it != 0 {
+                return it;
+            }
+        }
+    }
+}
+
+fn is_state(text: &str) -> bool {
+    text.len() <= LONGEST_STATE
+        && text.contains('=')
+        && text.split(',').count() <= MOST_STATES
+        && text.bytes().all(|it| (0x20..0x7f).contains(&it))
+}
+
+const SAMPLED: u8 = 1;
+/// The trace id was drawn at random.
+const RANDOM: u8 = 2;
+/// Of a `traceparent` of version 00.
+const LENGTH: usize = 55;
+const LONGEST_STATE: usize = 512;
+const MOST_STATES: usize = 32;
+/// Of the part of a trace id that is random for sure.
+const WHOLE: u64 = 1 << 56;

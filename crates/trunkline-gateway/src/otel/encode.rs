@@ -1,0 +1,175 @@
+//! Spans and numbers → the JSON of OTLP.
+//!
+//! That is the JSON of Protocol Buffers, but for ids, which are hex, and enums, which are numbers.
+//! Whole numbers of 64 bits are strings.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value as Json, json};
+
+use super::span::{Span, Value};
+
+/// The body of a request to `/v1/traces`.
+pub(super) fn spans(resource: &Json, spans: &[Span]) -> String {
+    let spans: Vec<Json> = spans.iter().map(span).collect();
+    let scoped = json!([{ "scope": scope(), "spans": spans }]);
+    json!({ "resourceSpans": [{ "resource": resource, "scopeSpans": scoped }] }).to_string()
+}
+
+/// The body of a request to `/v1/metrics`.
+pub(super) fn numbers(resource: &Json, numbers: Numbers) -> String {
+    let metrics: Vec<Json> = numbers.metrics.into_iter().filter_map(metric).collect();
+    let scoped = json!([{ "scope": scope(), "metrics": metrics }]);
+    json!({ "resourceMetrics": [{ "resource": resource, "scopeMetrics": scoped }] }).to_string()
+}
+
+/// Who sends.
+pub(super) fn resource(pairs: &[(String, String)]) -> Json {
+    let pairs = pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    json!({ "attributes": attributes(pairs) })
+}
+
+/// Names and texts.
+fn attributes<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Json {
+    let pair = |(key, value)| json!({ "key": key, "value": { "stringValue": value } });
+    pairs.into_iter().map(pair).collect()
+}
+
+fn span(span: &Span) -> Json {
+    let attributes = span.attributes.iter().map(|(key, value)| {
+        let value = match value {
+            Value::Text(text) => json!({ "stringValue": text }),
+            Value::Shared(text) => json!({ "stringValue": &**text }),
+            Value::Int(number) => json!({ "intValue": number.to_string() }),
+        };
+        json!({ "key": key, "value": value })
+    });
+    let context = &span.context;
+    let remote = if span.is_remote { IS_REMOTE } else { 0 };
+    let mut it = json!({
+        "traceId": context.trace_id(),
+        "spanId": format!("{:016x}", context.span),
+        "flags": u32::from(context.flags) | KNOWS_REMOTE | remote,
+        "name": span.name,
+        "kind": span.kind as u8,
+        "startTimeUnixNano": span.start.to_string(),
+        "endTimeUnixNano": span.end.to_string(),
+        "attributes": attributes.collect::<Vec<_>>(),
+    });
+    if let Some(state) = &context.state {
+        it["traceState"] = json!(&**state);
+    }
+    if let Some(parent) = span.parent {
+        it["parentSpanId"] = json!(format!("{parent:016x}"));
+    }
+    if span.is_failed {
+        it["status"] = json!({ "code": FAILED });
+    }
+    it
+}
+
+/// Numbers of one moment.
+pub(crate) struct Numbers {
+    begun: String,
+    now: String,
+    metrics: Vec<Metric>,
+}
+
+struct Metric {
+    name: String,
+    unit: &'static str,
+    help: &'static str,
+    kind: &'static str,
+    points: Vec<Json>,
+}
+
+impl Numbers {
+    pub(crate) fn new(begun: SystemTime, now: SystemTime) -> Self {
+        Self { begun: nanos(begun), now: nanos(now), metrics: Vec::new() }
+    }
+
+    /// What comes next is about this. The name is that of Prometheus without the suffixes that are
+    /// added again when it is translated; the kind is `counter`, `gauge` or `histogram`.
+    pub(crate) fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
+        let name = name.strip_suffix("_total").unwrap_or(name);
+        let (name, unit) = match name.strip_suffix("_seconds") {
+            Some(name) => (name, "s"),
+            None => (name, ""),
+        };
+        let name = format!("trunkline.{name}");
+        self.metrics.push(Metric { name, unit, help, kind, points: Vec::new() });
+    }
+
+    pub(crate) fn sample(&mut self, labels: &[(&str, &str)], value: f64) {
+        let Some(metric) = self.metrics.last_mut() else { return };
+        let mut point = json!({
+            "attributes": attributes(labels.iter().copied()),
+            "timeUnixNano": self.now,
+        });
+        if metric.kind == "counter" {
+            point["startTimeUnixNano"] = json!(self.begun);
+            point["asInt"] = json!((value as u64).to_string());
+        } else {
+            point["asDouble"] = json!(value);
+        }
+        metric.points.push(point);
+    }
+
+    /// How many are in each bucket, with one bound less than there are buckets, and what they come
+    /// to together.
+    pub(crate) fn histogram(
+        &mut self,
+        labels: &[(&str, &str)],
+        bounds: &[f64],
+        counts: &[u64],
+        sum: f64,
+    ) {
+        let Some(metric) = self.metrics.last_mut() else { return };
+        metric.points.push(json!({
+            "attributes": attributes(labels.iter().copied()),
+            "startTimeUnixNano": self.begun,
+            "timeUnixNano": self.now,
+            "count": counts.iter().sum::<u64>().to_string(),
+            "sum": sum,
+            "bucketCounts": counts.iter().map(u64::to_string).collect::<Vec<_>>(),
+            "explicitBounds": bounds,
+        }));
+    }
+}
+
+/// One that has nothing is left out.
+fn metric(metric: Metric) -> Option<Json> {
+    let Metric { name, unit, help, kind, points } = metric;
+    if points.is_empty() {
+        return None;
+    }
+    let mut it = json!({ "name": name, "unit": unit, "description": help });
+    match kind {
+        "counter" => {
+            it["sum"] = json!({
+                "aggregationTemporality": CUMULATIVE, "isMonotonic": true, "dataPoints": points,
+            });
+        }
+        "histogram" => {
+            it["histogram"] = json!({ "aggregationTemporality": CUMULATIVE, "dataPoints": points });
+        }
+        _ => it["gauge"] = json!({ "dataPoints": points }),
+    }
+    Some(it)
+}
+
+fn scope() -> Json {
+    json!({ "name": "trunkline-gateway", "version": env!("CARGO_PKG_VERSION") })
+}
+
+fn nanos(time: SystemTime) -> String {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string()
+}
+
+/// Of the flags of a span: whether the next is known, and whether the parent is somebody else's.
+const KNOWS_REMOTE: u32 = 0x100;
+const IS_REMOTE: u32 = 0x200;
+/// The code of a status.
+const FAILED: u8 = 2;
+/// Numbers count from the start of the gateway.
+const CUMULATIVE: u8 = 2;

@@ -1,0 +1,122 @@
+//! Who waits for whom, who hears what, and what a reload leaves in place.
+
+use super::*;
+use crate::catalog::{Process, load};
+use crate::merge::Kind;
+use crate::merge::fixture::lists;
+use crate::{Gateway, Settings};
+use trunkline_wire::revision::Revision;
+
+/// Two servers that nobody reaches, each with a resource; `ann` may not read the second.
+const CATALOG: &str = "
+gateway:
+  rules: [{ principals: [ann], tools: ['b.read:*'], effect: deny }]
+mcpServers:
+  a: { url: 'http://127.0.0.1:9/mcp' }
+  b: { url: 'http://127.0.0.1:9/mcp' }
+";
+
+async fn gateway() -> Gateway {
+    let settings = Settings {
+        store: Arc::new(trunkline_store::Memory::default()),
+        pins: None,
+        logins: None,
+        limits: trunkline_transport::Limits::default(),
+        otel: None,
+    };
+    let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
+    for (name, server) in &gateway.0.world().servers {
+        give(&gateway.0, server, &format!("x://{name}"));
+    }
+    gateway
+}
+
+fn plan(text: &str) -> crate::catalog::plan::Plan {
+    load(text, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan
+}
+
+fn give(shared: &Shared, server: &Server, uri: &str) {
+    let page = format!(r#"{{"resources":[{{"uri":"{uri}","name":"one"}}]}}"#);
+    let lists = lists(Revision::V2025_06_18, &[(Kind::Resources, &page)]);
+    server.set_lists(Arc::new(lists), || {
+        shared.generation.fetch_add(1, Ordering::AcqRel);
+    });
+}
+
+fn join(shared: &Shared, name: &str, conversation: u64) -> Caller {
+    let caller = Caller { conversation, ..Caller::named(name) };
+    shared.subscriptions.joined(caller.clone(), &shared.view(Selector::All));
+    caller
+}
+
+fn held(shared: &Shared) -> Vec<String> {
+    shared.subscriptions.lock().held.keys().map(|it| it.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
+    let gateway = gateway().await;
+    let shared = &gateway.0;
+    let (bob, eve) = (join(shared, "bob", 1), join(shared, "eve", 2));
+    let subscriptions = &shared.subscriptions;
+    subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
+    // The server is not there, so that it is never in place.
+    for (caller, server, waits) in
+        [(&eve, "a", false), (&bob, "b", false), (&bob, "a", true), (&bob, "a", false)]
+    {
+        let began = Instant::now();
+        subscriptions.settled(caller, server).await;
+        assert_eq!(began.elapsed() >= SETTLED / 2, waits, "{:?} {server}", caller.name);
+    }
+}
+
+#[tokio::test]
+async fn whoever_may_not_read_does_not_hear() {
+    let gateway = gateway().await;
+    let shared = &gateway.0;
+    join(shared, "ann", 1);
+    shared.subscriptions.want(shared, 1, vec!["x://b".to_owned()], false);
+    assert_eq!(held(shared), Vec::<String>::new());
+    join(shared, "bob", 2);
+    shared.subscriptions.want(shared, 2, vec!["x://b".to_owned()], false);
+    assert_eq!(held(shared), ["b"]);
+    // The rules are asked again when they are others.
+    gateway.apply(plan(&CATALOG.replace("[ann]", "[bob]"))).await.unwrap();
+    let place = |it: u64| shared.subscriptions.lock().clients[&it].wanted["x://b"].place.is_some();
+    assert_eq!((place(1), place(2)), (true, false));
+    shared.subscriptions.left(shared, 1);
+    assert_eq!(held(shared), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_server_that_is_replaced_is_subscribed_to_anew() {
+    let gateway = gateway().await;
+    let shared = &gateway.0;
+    join(shared, "bob", 1);
+    shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
+    let before = Weak::clone(&shared.subscriptions.lock().held["a"].server);
+    gateway
+        .apply(plan(
+            &CATALOG.replace("a: { url: 'http://127.0.0.1:9", "a: { url: 'http://127.0.0.1:10"),
+        ))
+        .await
+        .unwrap();
+    let now = Arc::downgrade(&shared.world().servers["a"]);
+    assert!(!now.ptr_eq(&before));
+    assert!(shared.subscriptions.lock().held["a"].server.ptr_eq(&now));
+    assert!(!shared.subscriptions.lock().held["a"].task.is_finished());
+}
+
+#[tokio::test]
+async fn what_appears_later_is_subscribed_to_then() {
+    let gateway = gateway().await;
+    let shared = &gateway.0;
+    join(shared, "bob", 1);
+    shared.subscriptions.want(shared, 1, vec!["trunkline:c/x://c".to_owned()], false);
+    assert_eq!(held(shared), Vec::<String>::new());
+    let more = format!("{CATALOG}  c: {{ url: 'http://127.0.0.1:9/mcp' }}\n");
+    gateway.apply(plan(&more)).await.unwrap();
+    give(shared, &shared.world().servers["c"], "x://c");
+    shared.subscriptions.follow(shared);
+    assert_eq!(held(shared), ["c"]);
+}
