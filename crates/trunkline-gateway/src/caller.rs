@@ -17,7 +17,7 @@ pub(crate) struct Caller {
     pub(crate) id: String,
     /// What the caller's conversation is called; over 2026-07-28 it is one request long.
     pub(crate) conversation: u64,
-    peer: Arc<Peer>,
+    pub(crate) peer: Arc<Peer>,
 }
 
 impl Caller {

@@ -254,9 +254,9 @@ impl Subscriptions {
         let places: Vec<_> = wanted
             .into_iter()
             .map(|(uri, before)| {
-                let now = place(shared, &view, &sight, &uri);
                 // A server that was replaced has not said yet what it offers.
-                let place = now.or_else(|| before.filter(|it| is_still(it, &world, &view, &sight)));
+                let still = before.filter(|it| is_still(it, &world, &view, &sight));
+                let place = still.or_else(|| place(shared, &view, &sight, &uri));
                 (uri, place)
             })
             .collect();

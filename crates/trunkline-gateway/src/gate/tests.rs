@@ -161,7 +161,7 @@ async fn one_yes_is_one_call() {
     // A state that somebody got without a yes is no way around the question.
     let id = Principal::new("bob").id();
     let bound = format!("{id}\0tools/call\0a\0\"push\"\0{}", digest(None));
-    let sealed = gateway.0.seals.state(&Sealed::Relayed(None), &bound);
+    let sealed = gateway.0.seals.state(&Sealed::Relayed(None, 0), &bound);
     asked(call(&gateway, "bob", "tools/call", params(&sealed)).await);
     // One that was given after a yes is good for one time.
     let binding = Binding::new(Some("bob"), "a", policy::What::Tool("push"), None);

@@ -44,7 +44,8 @@ fn give(shared: &Shared, server: &Server, uri: &str) {
 }
 
 fn join(shared: &Shared, name: &str, conversation: u64) -> Caller {
-    let caller = Caller { conversation, ..Caller::named(name) };
+    let mut caller = Caller::named(name);
+    caller.conversation = conversation;
     shared.subscriptions.joined(caller.clone(), &shared.view(Selector::All));
     caller
 }
@@ -112,11 +113,11 @@ async fn what_appears_later_is_subscribed_to_then() {
     let gateway = gateway().await;
     let shared = &gateway.0;
     join(shared, "bob", 1);
-    shared.subscriptions.want(shared, 1, vec!["trunkline:c/x://c".to_owned()], false);
+    gateway.apply(plan("mcpServers: {}")).await.unwrap();
+    shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
     assert_eq!(held(shared), Vec::<String>::new());
-    let more = format!("{CATALOG}  c: {{ url: 'http://127.0.0.1:9/mcp' }}\n");
-    gateway.apply(plan(&more)).await.unwrap();
-    give(shared, &shared.world().servers["c"], "x://c");
+    gateway.apply(plan(CATALOG)).await.unwrap();
+    give(shared, &shared.world().servers["a"], "x://a");
     shared.subscriptions.follow(shared);
-    assert_eq!(held(shared), ["c"]);
+    assert_eq!(held(shared), ["a"]);
 }
