@@ -117,8 +117,9 @@ impl Gateway {
         request.headers_mut().insert(HOST, host);
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(token) = self.token(&place)? {
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| Failure::usage("The admin token has characters that no header has."))?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+                Failure::usage("The admin token has characters that no header has.")
+            })?;
             value.set_sensitive(true);
             request.headers_mut().insert(AUTHORIZATION, value);
         }

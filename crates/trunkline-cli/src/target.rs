@@ -182,9 +182,7 @@ impl Target {
 /// word that is a URL is the server.
 pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
     // These name it themselves.
-    let is_about_servers = line
-        .get(1)
-        .is_some_and(|it| OTHERS.iter().all(|verb| it != verb));
+    let is_about_servers = line.get(1).is_some_and(|it| OTHERS.iter().all(|verb| it != verb));
     if !is_about_servers || line.iter().any(|word| word == "--") {
         return line;
     }

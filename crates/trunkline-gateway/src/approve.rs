@@ -41,6 +41,7 @@ pub(crate) async fn approve(
             let params = asked.params().and_then(|it| Object::parse(it.get()).ok());
             let mut request = Request::new(asked.method(), params.unwrap_or_default());
             request.during = Some(walk.call.key);
+            request.timing = Some(crate::park::THINKING);
             let answer = walk.voice.ask(request).await;
             answer.map_err(|_| denied())?
         }

@@ -76,6 +76,7 @@ impl Line {
                 let asked = question.params().and_then(|it| Object::parse(it.get()).ok());
                 let mut request = Request::new(question.method(), asked.unwrap_or_default());
                 request.during = Some(self.key);
+                request.timing = Some(crate::park::THINKING);
                 self.voice.ask(request).await.map_err(refused)
             }
             Era::Stateless => {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::task::AbortHandle;
 use trunkline_auth::tag::random_name;
+use trunkline_proto::Timing;
 
 use crate::failure::{Done, Failure, Stage};
 use crate::forward::Forward;
@@ -84,6 +85,8 @@ impl Lot {
 
 /// How long a person may think.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// The time that a question to a person has.
+pub(crate) const THINKING: Timing = Timing { idle: PATIENCE, hard: PATIENCE };
 /// How many may wait for one caller, and for all.
 const OWN: usize = 64;
 const ALL: usize = 1024;

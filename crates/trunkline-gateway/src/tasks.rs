@@ -195,8 +195,13 @@ async fn see_through(
     task: Task,
 ) -> Result<Came, Wrong> {
     let lease = lease(server, trail)?;
-    let line =
-        Line::new(Arc::clone(&walk.caller), walk.voice.clone(), walk.call.key, walk.call.revision, false);
+    let line = Line::new(
+        Arc::clone(&walk.caller),
+        walk.voice.clone(),
+        walk.call.key,
+        walk.call.revision,
+        false,
+    );
     let asker = Asker::Line(Arc::clone(&line));
     let nudge = Arc::new(Notify::new());
     let mut drive = Drive::new(&walk.shared, server, &lease, task, asker, nudge);

@@ -444,8 +444,7 @@ impl Client {
             && given == last
         {
             params.set("_meta", whole.clone());
-            let params = Params::Object(params);
-            return self.send(Message::Request { id: Id::Number(id), method, params });
+            return self.request(id, method, params);
         }
         let given = params.get("_meta").cloned().filter(|_| !progress);
         let mut more = match &self.phase {
@@ -457,8 +456,7 @@ impl Client {
         }
         add_meta(&mut params, more, &THEIRS);
         self.last_meta = given.zip(params.get("_meta").cloned());
-        let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
-        self.send(Message::Request { id: Id::Number(id), method, params });
+        self.request(id, method, params);
     }
 
     fn cancel(&mut self, ticket: Ticket, reason: &str, now: Instant) {

@@ -49,8 +49,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use trunkline_auth::seal::Sealer;
-use trunkline_proto::{Call, Change};
 use trunkline_proto::server as core;
+use trunkline_proto::{Call, Change};
 use trunkline_transport::drive::{DriveError, Driver};
 use trunkline_transport::listeners::Listeners;
 use trunkline_transport::{Limits, stdio};

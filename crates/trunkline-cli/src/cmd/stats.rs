@@ -88,5 +88,13 @@ fn call(call: &Value) -> Vec<String> {
     let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
     let what = format!("{} {}", text("method"), text("name"));
     let took = call["ms"].as_f64().map(span).unwrap_or_default();
-    vec![text("time"), text("server"), what, text("principal"), took, text("outcome"), text("traceId")]
+    vec![
+        text("time"),
+        text("server"),
+        what,
+        text("principal"),
+        took,
+        text("outcome"),
+        text("traceId"),
+    ]
 }

@@ -45,6 +45,7 @@ struct Cell {
     wrong: Vec<String>,
 }
 
+#[allow(clippy::print_stdout)] // The table is what the test is read for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_revision_reaches_every_revision() {
     let place = Arc::new(Place::open().await);

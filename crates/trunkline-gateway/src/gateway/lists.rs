@@ -105,6 +105,9 @@ impl Shared {
                 }
             }
             this.refresh(&server, true).await;
+            if server.gave_up() {
+                return;
+            }
             let known = server.lists().map(|it| digests(&it)).unwrap_or_default();
             server.knows_variants(changed.into_iter().filter(|it| !known.contains(it)).collect());
         });

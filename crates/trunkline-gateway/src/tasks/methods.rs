@@ -120,6 +120,7 @@ async fn ask(voice: Voice, during: CallKey, revision: Revision, taken: Taken) {
     };
     let mut request = Request::new(taken.request.method(), params);
     request.during = Some(during);
+    request.timing = Some(crate::park::THINKING);
     match voice.ask(request).await {
         Ok(answer) => taken.told(Ok(answer)),
         Err(CallError::Peer(error) | CallError::Refused(error)) => taken.told(Err(error)),

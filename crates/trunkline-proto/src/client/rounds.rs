@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use trunkline_wire::era::stateless::{self, Decoded};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Object, Outcome};
+use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Outcome, Params};
 use trunkline_wire::model::{InputRequest, InputRequired};
 
 use super::{Client, Origin, Phase};
@@ -133,6 +133,12 @@ impl Client {
 
     pub(super) fn next_retry(&self) -> Option<Instant> {
         self.asked.iter().filter_map(|it| it.with.due).min()
+    }
+
+    /// Sends a request as it is.
+    pub(super) fn request(&mut self, id: i64, method: MethodName, params: Object) {
+        let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
+        self.send(Message::Request { id: Id::Number(id), method, params });
     }
 
     fn due(&self, is_due: impl Fn(Instant) -> bool) -> Vec<Ticket> {

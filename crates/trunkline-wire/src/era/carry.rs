@@ -139,10 +139,7 @@ fn names_a_resource(error: &ErrorObject) -> bool {
 /// # use trunkline_wire::{era::carry, model::InputRequest, revision::Revision};
 /// assert!(carry::question(InputRequest::Roots, Revision::V2024_11_05).is_ok());
 /// ```
-pub fn question(
-    mut question: InputRequest,
-    to: Revision,
-) -> Result<InputRequest, stateful::Unfit> {
+pub fn question(mut question: InputRequest, to: Revision) -> Result<InputRequest, stateful::Unfit> {
     use super::stateful::Fit;
     if to.era() == Era::Stateful {
         stateful::can_ask(&question, to.profile())?;

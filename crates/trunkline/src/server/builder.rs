@@ -24,9 +24,7 @@ use super::prompt::IntoPromptEntry;
 use super::resource::{IntoResource, ResourceOrTemplate};
 use super::skills::{SkillEntry, Skills};
 use super::tool::IntoTool;
-use super::{
-    Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, tasks,
-};
+use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, tasks};
 use crate::layer::Layers;
 use crate::observe::Inward;
 use crate::schema::SchemaProfile;

@@ -21,11 +21,11 @@ use trunkline_wire::text::Value;
 use super::context::{Asker, Context};
 use super::function::Signature;
 use super::job::{Job, Target};
-use trunkline_transport::listeners::Listener;
 use super::lists::{Entry, List};
 use super::{Inner, TemplateEntry, ToolEntry, rounds, suggest};
 use crate::extract::{call_by, may_see, principal};
 use crate::observe::{Transport, Watch};
+use trunkline_transport::listeners::Listener;
 
 /// A server as the transports see it.
 pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);

@@ -337,7 +337,7 @@ fn called<T>(said: Result<T, CallError>) -> Result<T, Told> {
                 (_, Some(required)) => format!("requiredCapabilities {required}"),
                 _ => error.message,
             };
-            Told::Error(error.code.into(), words)
+            Told::Error(error.code, words)
         }
         error => Told::Wrong(error.to_string()),
     })

@@ -121,7 +121,7 @@ impl Place {
                 return found;
             }
             // A file says nothing when it grows.
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await; // the sleep is the subject: it paces the looking
         }
     }
 }

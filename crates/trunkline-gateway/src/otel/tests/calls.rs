@@ -50,7 +50,7 @@ impl World {
     /// The `_meta` of the call that the server got.
     fn meta(&self) -> Json {
         let calls = self.sent("/mcp").into_iter();
-        calls.filter(|it| it["method"] == "tools/call").last().unwrap()["params"]["_meta"].clone()
+        calls.rfind(|it| it["method"] == "tools/call").unwrap()["params"]["_meta"].clone()
     }
 
     fn result(&self, method: &str, params: &Json) -> Json {
