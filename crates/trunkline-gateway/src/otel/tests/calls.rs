@@ -49,7 +49,7 @@ impl World {
 
     /// The `_meta` of the call that the server got.
     fn meta(&self) -> Json {
-        let calls = self.sent("/mcp").into_iter();
+        let mut calls = self.sent("/mcp").into_iter();
         calls.rfind(|it| it["method"] == "tools/call").unwrap()["params"]["_meta"].clone()
     }
 
