@@ -24,11 +24,6 @@ use clap::{Parser, Subcommand};
 use crate::failure::Failure;
 use crate::output::{ColorWhen, Screen};
 
-/// A call through the gateway allocates some dozens of times, mostly in one thread and freed in
-/// another.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Talks to any MCP server over stdio and HTTP, in every revision of the protocol.
 #[derive(Parser)]
 #[command(name = "trunkline", version, after_help = EXIT_CODES)]

@@ -24,7 +24,7 @@ impl Caller {
     pub(crate) fn of(call: &Call, voice: &Voice) -> Self {
         let principal = principal(&call.attached);
         Self {
-            name: principal.map(|it| it.subject.clone()),
+            name: principal.map(name),
             id: principal.map(Principal::id).unwrap_or_default(),
             conversation: voice.number(),
             peer: Arc::clone(&call.peer),
@@ -35,7 +35,7 @@ impl Caller {
     pub(crate) fn listening(attached: &Attached, voice: &Voice) -> Self {
         let principal = principal(attached);
         Self {
-            name: principal.map(|it| it.subject.clone()),
+            name: principal.map(name),
             id: principal.map(Principal::id).unwrap_or_default(),
             conversation: voice.number(),
             peer: Arc::default(),
@@ -69,10 +69,32 @@ impl Caller {
     }
 }
 
+/// The name that rules are about. An issuer's `alice` is not the `alice` of a token of ours, nor
+/// that of another issuer.
+fn name(principal: &Principal) -> String {
+    match &principal.issuer {
+        Some(issuer) => format!("{issuer}#{}", principal.subject),
+        None => principal.subject.clone(),
+    }
+}
+
 /// Who was let in with a request.
 pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
     match attached.get::<Extensions>() {
         Some(extensions) => extensions.get(),
         None => attached.get(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_subject_of_two_issuers_is_two_callers() {
+        let ours = Principal::new("alice");
+        let theirs = ours.clone().issued_by("https://id.example");
+        assert_eq!(name(&ours), "alice");
+        assert_eq!(name(&theirs), "https://id.example#alice");
     }
 }

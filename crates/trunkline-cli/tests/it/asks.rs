@@ -145,7 +145,7 @@ async fn the_model_the_roots_and_a_page_can_be_asked_for() {
         });
         let sampled = peer.tool("sample", json!({ "prompt": "Six times nine?" })).await;
         assert_eq!(text(&sampled), "oracle-1 said: forty-two");
-        assert_eq!(text(&peer.tool("roots", json!({})).await), "file:///users/ada\nfile:///srv");
+        assert_eq!(text(&peer.tool("roots", json!({})).await), "file:///home/ada\nfile:///srv");
         let page = peer.tool("open_page", json!({})).await;
         match revision >= V2025_11_25 {
             true => assert_eq!(text(&page), "accepted"),

@@ -178,8 +178,8 @@ fn pictures_are_described_and_given_whole_as_json() {
 }
 
 #[test]
-fn alone_it_shows_what_it_can_do() {
-    let found = run(&[]);
+fn a_tour_shows_what_it_can_do() {
+    let found = run(&["tour"]);
     assert_eq!(found.code, 0, "{}", found.stderr);
     for part in [
         "2025-11-25",

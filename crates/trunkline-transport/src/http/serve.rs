@@ -187,9 +187,9 @@ pub async fn serve(
             .await
         };
         let Some((accepted, permit)) = accepted else { break };
-        let connection = connection(accepted, Arc::clone(&serving), closing.clone());
+        let (serving, closing) = (Arc::clone(&serving), closing.clone());
         open.spawn(async move {
-            connection.await;
+            connection(accepted, serving, closing).await;
             drop(permit);
         });
     }
@@ -282,10 +282,13 @@ async fn spoken<A: Answers>(
         // In a box: it is large, and few connections are of this kind.
         let served = builders.h2.serve_connection(stream, service);
         let end = http2::Connection::graceful_shutdown;
-        return Box::pin(watched(served, end, &pulse, limits, closing, is_h2)).await;
+        let mut served = Box::pin(served);
+        return watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await;
     }
-    let served = builders.h1.serve_connection(stream, service);
-    watched(served, http1::Connection::graceful_shutdown, &pulse, limits, closing, is_h2).await;
+    // Pinned here and lent: a future that is handed over is there twice.
+    let mut served = pin!(builders.h1.serve_connection(stream, service));
+    let end = http1::Connection::graceful_shutdown;
+    watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await;
 }
 
 /// Has answers go out when they are there, not when the peer has acknowledged the last one.
@@ -317,14 +320,13 @@ async fn unless_closing<T>(
 
 /// Drives a connection, and ends one that does nothing for too long.
 async fn watched<C: Future>(
-    served: C,
+    mut served: Pin<&mut C>,
     end: fn(Pin<&mut C>),
     pulse: &Pulse,
     limits: &Limits,
     mut closing: watch::Receiver<()>,
     is_h2: bool,
 ) {
-    let mut served = pin!(served);
     let mut look = pin!(sleep_until(Instant::now() + limits.header_read.min(limits.keep_alive)));
     let mut ended = pin!(closing.changed());
     let mut ending = false;

@@ -190,8 +190,9 @@ impl<'a> Desk<'a> {
         let mark = mark();
         match self.upstream.over {
             Over::Stdio => {
-                let server = self.upstream.name();
-                let call = self.client.call_tool("sleep", json!({ "ms": 600_000 + mark }));
+                // Where a call was given up, questions and logs are nobody's for a while.
+                let server = self.upstream.shared();
+                let call = self.shared.call_tool("sleep", json!({ "ms": 600_000 + mark }));
                 let is_call = |it: &serde_json::Value| {
                     it["params"]["arguments"]["ms"] == json!(600_000 + mark)
                 };
@@ -207,7 +208,7 @@ impl<'a> Desk<'a> {
                     .await;
             }
             Over::Http => {
-                let call = self.client.call_tool("hang", json!({ "mark": mark }));
+                let call = self.shared.call_tool("hang", json!({ "mark": mark }));
                 tokio::select! {
                     () = self.place.hung(Hung::Begun(mark)) => {}
                     said = call.into_future() => return Err(ended(said)),
@@ -216,7 +217,8 @@ impl<'a> Desk<'a> {
             }
         }
         // And it goes on.
-        self.says("echo", json!({ "text": "still here" }), "still here").await
+        let echo = self.shared.call_tool("echo", json!({ "text": "still here" })).await;
+        same(&text(&result(echo)?), &"still here")
     }
 
     /// A tool that may run as a task; whether it does is for the revisions to say.

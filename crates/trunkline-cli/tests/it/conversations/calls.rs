@@ -200,7 +200,7 @@ async fn questions_are_asked_and_their_answers_used() {
             text(&peer.tool("sample", json!({ "prompt": "What is it?" })).await),
             "oracle-1 said: forty-two"
         );
-        assert_eq!(text(&peer.tool("roots", json!({})).await), "file:///users/ada\nfile:///srv");
+        assert_eq!(text(&peer.tool("roots", json!({})).await), "file:///home/ada\nfile:///srv");
         if peer.revision() >= V2025_06_18 {
             assert_eq!(text(&peer.tool("greet", json!({})).await), "Hello, Ada!");
             let prompt = peer.expect("prompts/get", json!({ "name": "greet" })).await;
