@@ -79,6 +79,11 @@ impl Forward {
         Self { call, heard, line, asked, count: 0, open, span, lease }
     }
 
+    /// The place that it had, once it is over.
+    pub(crate) fn into_lease(self) -> Lease<Upstream> {
+        self.lease
+    }
+
     pub(crate) fn instance(&self) -> &Arc<Instance> {
         self.lease.instance()
     }

@@ -145,7 +145,7 @@ pub(crate) fn question(
 /// Gives the client a task of ours in the place of the server's.
 fn show(
     walk: &Walk,
-    trail: &Trail,
+    trail: &mut Trail,
     server: &Arc<Server>,
     plan: &ServerPlan,
     tool: &Arc<Tool>,
@@ -219,7 +219,11 @@ async fn see_through(
     walk.follow(trail, forward, plan).await.map_err(|(wrong, _)| wrong)
 }
 
-fn lease(server: &Arc<Server>, trail: &Trail) -> Result<Lease<Upstream>, Failure> {
+/// The place where the task was begun: the call's own, so that nothing happens to it in between.
+fn lease(server: &Arc<Server>, trail: &mut Trail) -> Result<Lease<Upstream>, Failure> {
+    if let Some(kept) = trail.kept.take() {
+        return Ok(kept);
+    }
     trail.instance.and_then(|id| server.pool.lease_on(id)).ok_or_else(|| lost(&server.name))
 }
 

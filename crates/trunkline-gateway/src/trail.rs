@@ -16,6 +16,8 @@ use crate::metrics;
 use crate::otel::Open;
 use crate::policy::audit::{Called, Decision, Entry};
 use crate::policy::canonical;
+use crate::pool::Lease;
+use crate::upstream::Upstream;
 
 /// A call while it walks.
 pub(crate) struct Trail {
@@ -35,6 +37,8 @@ pub(crate) struct Trail {
     /// How long an instance was waited for.
     pub(crate) waited: Option<Duration>,
     failed: Option<metrics::Outcome>,
+    /// The place that the call had, until the walk is over.
+    pub(crate) kept: Option<Lease<Upstream>>,
     /// The word for a failure of our own.
     reason: Option<&'static str>,
     /// Where traces are recorded.
@@ -59,6 +63,7 @@ impl Trail {
             began: walk.began,
             waited: None,
             failed: None,
+            kept: None,
             reason: None,
             span,
         }

@@ -180,7 +180,11 @@ impl Walk {
                     return Ok(Came::Ask(input));
                 }
                 Event::Over(Ok(said)) => {
-                    return Ok(self.over(said, revision, plan, forward.lease.id()));
+                    // Whoever goes on with what was begun there finds it as it was left.
+                    let lease = forward.into_lease();
+                    let came = self.over(said, revision, plan, lease.id());
+                    trail.kept = Some(lease);
+                    return Ok(came);
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
                     let asked = self.urls(error, forward.instance());
