@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod client;
 #[cfg(feature = "http")]
 pub mod http;

@@ -29,6 +29,7 @@
 
 #[cfg(feature = "auth")]
 pub mod auth;
+pub mod budget;
 pub mod child;
 pub mod clock;
 pub mod connection;

@@ -1,0 +1,159 @@
+//! Who holds how much of something that all share → whether one more piece may be taken.
+//!
+//! Two bounds: one for all principals together, and one for each of them, so that no principal can use
+//! up what the others need. Anonymous callers are one principal, the empty name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What is held, by whom. The unit is the owner's: bytes, calls, sessions.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trunkline_proto::budget::{Ledger, Over};
+///
+/// let mut ledger = Ledger::new(100, 60);
+/// let (alice, bob) = (Arc::from("alice"), Arc::from("bob"));
+/// assert_eq!(ledger.take(&alice, 60), Ok(()));
+/// assert_eq!(ledger.take(&alice, 1), Err(Over::Share));
+/// assert_eq!(ledger.take(&bob, 41), Err(Over::Total));
+/// ledger.give(&alice, 60);
+/// assert_eq!(ledger.take(&bob, 41), Ok(()));
+/// ```
+#[derive(Debug)]
+pub struct Ledger {
+    total: usize,
+    share: usize,
+    used: usize,
+    // Invariant: holds no zero, so it has at most as many entries as there are pieces held.
+    held: HashMap<Arc<str>, usize>,
+}
+
+/// Which bound a piece would exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// What one principal may hold: its own doing.
+    Share,
+    /// What all may hold together: try again later.
+    Total,
+}
+
+impl Ledger {
+    /// An empty ledger: at most `total` in all, at most `share` of it for each principal.
+    ///
+    /// ```
+    /// # use trunkline_proto::budget::Ledger;
+    /// assert_eq!(Ledger::new(100, 60).used(), 0);
+    /// ```
+    pub fn new(total: usize, share: usize) -> Self {
+        Self { total, share: share.min(total), used: 0, held: HashMap::new() }
+    }
+
+    /// Takes a piece, or nothing of it.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_proto::budget::{Ledger, Over};
+    /// let mut ledger = Ledger::new(10, 10);
+    /// assert_eq!(ledger.take(&Arc::from("alice"), 11), Err(Over::Share));
+    /// assert_eq!(ledger.used(), 0);
+    /// ```
+    pub fn take(&mut self, who: &Arc<str>, amount: usize) -> Result<(), Over> {
+        if amount == 0 {
+            return Ok(());
+        }
+        let held = self.held.get(who).copied().unwrap_or_default();
+        let wanted = held.saturating_add(amount);
+        if wanted > self.share {
+            return Err(Over::Share);
+        }
+        if self.used.saturating_add(amount) > self.total {
+            return Err(Over::Total);
+        }
+        self.used += amount;
+        match self.held.get_mut(who) {
+            Some(held) => *held = wanted,
+            None => drop(self.held.insert(Arc::clone(who), wanted)),
+        }
+        Ok(())
+    }
+
+    /// Gives back what was taken.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_proto::budget::Ledger;
+    /// let (mut ledger, alice) = (Ledger::new(10, 10), Arc::from("alice"));
+    /// ledger.take(&alice, 7).unwrap();
+    /// ledger.give(&alice, 3);
+    /// assert_eq!(ledger.held_by("alice"), 4);
+    /// ```
+    pub fn give(&mut self, who: &str, amount: usize) {
+        let Some(held) = self.held.get_mut(who) else { return };
+        let amount = amount.min(*held);
+        *held -= amount;
+        self.used -= amount;
+        if *held == 0 {
+            self.held.remove(who);
+            if self.held.len() * 4 < self.held.capacity() {
+                self.held.shrink_to(self.held.len() * 2);
+            }
+        }
+    }
+
+    /// What all hold together.
+    ///
+    /// ```
+    /// # use trunkline_proto::budget::Ledger;
+    /// assert_eq!(Ledger::new(10, 10).used(), 0);
+    /// ```
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// What one principal holds.
+    ///
+    /// ```
+    /// # use trunkline_proto::budget::Ledger;
+    /// assert_eq!(Ledger::new(10, 10).held_by("alice"), 0);
+    /// ```
+    pub fn held_by(&self, who: &str) -> usize {
+        self.held.get(who).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_takes_more_than_a_share_and_all_no_more_than_there_is() {
+        let mut ledger = Ledger::new(10, 6);
+        let [a, b, c] = ["a", "b", ""].map(Arc::<str>::from);
+        let steps = [
+            (&a, 6, Ok(())),
+            (&a, 1, Err(Over::Share)),
+            (&a, 0, Ok(())),
+            (&b, 4, Ok(())),
+            (&b, 1, Err(Over::Total)),
+            (&c, 1, Err(Over::Total)),
+            (&c, usize::MAX, Err(Over::Share)),
+        ];
+        for (who, amount, expected) in steps {
+            assert_eq!(ledger.take(who, amount), expected, "{who} {amount}");
+        }
+        assert_eq!((ledger.used(), ledger.held_by("a"), ledger.held_by("b")), (10, 6, 4));
+    }
+
+    #[test]
+    fn what_is_given_back_is_forgotten_and_no_more_than_was_held() {
+        let mut ledger = Ledger::new(1000, 10);
+        for n in 0..100 {
+            ledger.take(&Arc::from(n.to_string()), 10).unwrap();
+        }
+        for n in 0..100 {
+            ledger.give(&n.to_string(), 999);
+        }
+        ledger.give("nobody", 5);
+        assert_eq!((ledger.used(), ledger.held.len()), (0, 0));
+        assert!(ledger.held.capacity() < 16, "{}", ledger.held.capacity());
+    }
+}
