@@ -73,7 +73,7 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
     ),
     (
         "soak",
-        "soak [gateway]",
+        "soak [NAME]",
         "run the stress tests, or those of the gateway alone, with far larger counts",
         soak::run,
     ),

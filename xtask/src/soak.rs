@@ -4,17 +4,38 @@ use crate::{run, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// Runs every test whose path has `stress` in it, or those of the gateway, with `TRUNKLINE_SOAK=1` set; those tests read
-/// it for their counts.
+/// A soak that has a name: `cargo xtask soak NAME`.
+struct Soak {
+    name: &'static str,
+    /// Which test programs `cargo test` builds.
+    scope: &'static [&'static str],
+    /// Which of their tests run, and how.
+    filters: &'static [&'static str],
+}
+
+/// One row per soak. Those that measure or that load the machine run one after the other.
+const SOAKS: &[Soak] = &[
+    Soak {
+        name: "gateway",
+        scope: GATEWAY,
+        filters: &["gateway_leaks::", "gateway_isolation::", "--test-threads", "1"],
+    },
+    Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
+];
+
+/// The gateway's integration tests.
+const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
+
+/// Runs the soak of that name, or without one every test whose path has `stress` in it, with `TRUNKLINE_SOAK=1` set;
+/// those tests read it for their counts.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (scope, names): (&[&str], &[&str]) = match args {
         [] => (&["--workspace", "--tests"], &["stress"]),
-        // One after the other: they measure.
-        [name] if name == "gateway" => (
-            &["--package", "trunkline-cli", "--test", "it"],
-            &["gateway_leaks::", "gateway_isolation::", "--test-threads", "1"],
-        ),
-        _ => return Err("`soak` takes `gateway` or nothing.".to_owned()),
+        [name] => match SOAKS.iter().find(|soak| soak.name == name) {
+            Some(soak) => (soak.scope, soak.filters),
+            None => return Err(unknown()),
+        },
+        _ => return Err(unknown()),
     };
     run::raise_files();
     let mut cargo = run::cargo(["test", "--release"]);
@@ -40,4 +61,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     println!("{ran} stress tests passed");
     Ok(())
+}
+
+fn unknown() -> String {
+    let names: Vec<String> = SOAKS.iter().map(|soak| format!("`{}`", soak.name)).collect();
+    format!("`soak` takes one of {}, or nothing.", names.join(", "))
 }
