@@ -1,7 +1,9 @@
 //! Bytes ⇄ opaque strings that a peer can carry but neither read nor change.
 //!
-//! AES-256-GCM, a random nonce each, an expiry inside, and the caller's context bound to it: a
-//! string opened in another context does not open.
+//! AES-256-GCM, an expiry inside, and the caller's context bound to it: a string opened in another
+//! context does not open. Random nonces of 96 bits are safe for 2^32 texts with one key (NIST SP
+//! 800-38D §8.3), which a busy process reaches; so each text has a key of its own, derived from ours
+//! by a random salt (HKDF, RFC 5869), and no number of texts wears a key out.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -19,6 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Seals and opens. The first key seals, every key opens, so keys can be changed without a gap.
@@ -39,7 +42,16 @@ pub struct Sealer {
 
 struct Key {
     id: u8,
-    key: LessSafeKey,
+    bytes: [u8; 32],
+}
+
+impl Key {
+    /// The key for texts with this salt.
+    fn for_salt(&self, salt: &[u8]) -> LessSafeKey {
+        let own = Salt::new(HKDF_SHA256, salt).extract(&self.bytes);
+        let key = own.expand(&[b"trunkline seal"], &AES_256_GCM);
+        LessSafeKey::new(UnboundKey::from(key.expect("it is shorter than HKDF's limit")))
+    }
 }
 
 /// The string is not one of ours, or not for this, or too old. Which of these is nobody's business.
@@ -89,10 +101,9 @@ impl Sealer {
     pub fn new(keys: &[[u8; 32]]) -> Self {
         assert!(!keys.is_empty(), "a sealer needs a key");
         let keys = keys.iter().map(|bytes| {
-            let key = UnboundKey::new(&AES_256_GCM, bytes).expect("the key has 32 bytes");
             // The first byte of its digest tells keys apart without telling anything about them.
             let id = ring::digest::digest(&ring::digest::SHA256, bytes).as_ref()[0];
-            Key { id, key: LessSafeKey::new(key) }
+            Key { id, bytes: *bytes }
         });
         Self { keys: keys.collect(), random: SystemRandom::new() }
     }
@@ -107,11 +118,13 @@ impl Sealer {
     /// ```
     pub fn seal(&self, plain: &[u8], context: &[u8], expires: SystemTime) -> String {
         let key = &self.keys[0];
-        let mut nonce = [0; NONCE_LEN];
-        self.random.fill(&mut nonce).expect("the operating system hands out random bytes");
+        let mut random = [0; SALT + NONCE_LEN];
+        self.random.fill(&mut random).expect("the operating system hands out random bytes");
+        let (salt, nonce) = random.split_at(SALT);
+        let nonce = nonce.try_into().expect("what is behind the salt is as long as a nonce");
         let mut body = seconds(expires).to_be_bytes().to_vec();
         body.extend_from_slice(plain);
-        key.key
+        key.for_salt(salt)
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(context),
@@ -120,7 +133,7 @@ impl Sealer {
             .expect("the text is far below the cipher's limit");
         let mut whole = Vec::with_capacity(HEAD + body.len());
         whole.extend_from_slice(&[VERSION, key.id]);
-        whole.extend_from_slice(&nonce);
+        whole.extend_from_slice(&random);
         whole.extend_from_slice(&body);
         URL_SAFE_NO_PAD.encode(whole)
     }
@@ -145,11 +158,13 @@ impl Sealer {
         if head[0] != VERSION {
             return Err(Unsealable);
         }
-        let nonce: [u8; NONCE_LEN] = head[2..].try_into().map_err(|_| Unsealable)?;
+        let (salt, nonce) = head[2..].split_at(SALT);
+        let nonce: [u8; NONCE_LEN] = nonce.try_into().map_err(|_| Unsealable)?;
         let plain = self.keys.iter().filter(|it| it.id == head[1]).find_map(|it| {
             let mut body = body.to_vec();
             let nonce = Nonce::assume_unique_for_key(nonce);
-            let plain = it.key.open_in_place(nonce, Aad::from(context), &mut body).ok()?;
+            let plain =
+                it.for_salt(salt).open_in_place(nonce, Aad::from(context), &mut body).ok()?;
             Some(plain.to_vec())
         });
         let plain = plain.ok_or(Unsealable)?;
@@ -186,8 +201,10 @@ fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
-const VERSION: u8 = 1;
-const HEAD: usize = 2 + NONCE_LEN;
+const VERSION: u8 = 2;
+/// The bytes that a key of its own is derived by: with the nonce 224 random bits.
+const SALT: usize = 16;
+const HEAD: usize = 2 + SALT + NONCE_LEN;
 
 #[cfg(test)]
 mod tests {
@@ -222,6 +239,21 @@ mod tests {
         }
         for text in ["", "A", "not base64!", "AAAA"] {
             assert_eq!(sealer.open(text, b"", NOW), Err(Unsealable));
+        }
+    }
+
+    #[test]
+    fn no_key_seals_two_texts() {
+        let (bytes, mut salts) = ([7; 32], std::collections::HashSet::new());
+        let sealer = Sealer::new(&[bytes]);
+        let ours = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).unwrap());
+        for _ in 0..1_000 {
+            let whole = URL_SAFE_NO_PAD.decode(sealer.seal(b"x", b"", later(600))).unwrap();
+            let (head, body) = whole.split_at(whole.len() - 8 - 1 - 16);
+            let nonce = head[head.len() - NONCE_LEN..].try_into().unwrap();
+            let nonce = Nonce::assume_unique_for_key(nonce);
+            assert!(ours.open_in_place(nonce, Aad::empty(), &mut body.to_vec()).is_err());
+            assert!(salts.insert(head[2..head.len() - NONCE_LEN].to_vec()));
         }
     }
 

@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 pub(crate) mod approve;
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;

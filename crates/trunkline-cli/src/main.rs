@@ -73,6 +73,8 @@ enum Command {
     Retry(cmd::retry::Args),
     /// Lets tools through whose definitions have changed.
     Approve(cmd::approve::Args),
+    /// Checks what a gateway has noted of calls.
+    Audit(cmd::audit::Args),
     /// Checks a catalog of servers.
     Check(cmd::check::Args),
     /// Prints the JSON Schema of catalogs.
@@ -105,6 +107,7 @@ impl Command {
             Self::Reload(args) => args.gateway.json,
             Self::Retry(args) => args.gateway.json,
             Self::Approve(args) => args.gateway.json,
+            Self::Audit(args) => args.is_json(),
             Self::Check(args) => args.json,
             Self::Schema(_) => true,
             Self::Import(args) => args.json,
@@ -166,6 +169,7 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
         Some(Command::Reload(args)) => cmd::reload::run(args, screen).await,
         Some(Command::Retry(args)) => cmd::retry::run(args, screen).await,
         Some(Command::Approve(args)) => cmd::approve::run(args, screen).await,
+        Some(Command::Audit(args)) => cmd::audit::run(args, screen).await,
         Some(Command::Check(args)) => cmd::check::run(args, screen).await,
         Some(Command::Schema(args)) => cmd::schema::run(args, screen).await,
         Some(Command::Import(args)) => cmd::import::run(args, screen).await,

@@ -97,20 +97,6 @@ pub(crate) fn once(shared: &Shared, binding: &Binding, input: &mut InputRequired
     }
 }
 
-/// Whether the state that a call comes with was given for this.
-pub(crate) fn goes_on(walk: &Walk, target: &Target) -> bool {
-    let state = walk.call.params.get("requestState").and_then(|it| it.to::<String>().ok());
-    let Some(state) = state else { return false };
-    let ticket = state.strip_prefix(TICKET).or_else(|| approved(&state).map(|(ticket, _)| ticket));
-    let Some(ticket) = ticket else {
-        return walk.shared.seals.open_state(&state, &walk.bound_to(&target.server)).is_some();
-    };
-    let arguments = walk.call.params.get("arguments");
-    let what = crate::face::what(target);
-    let binding = Binding::new(walk.caller.name.as_deref(), &target.server, what, arguments);
-    walk.shared.approvals(|it| it.is_for(ticket, &binding, SystemTime::now()))
-}
-
 /// The ticket and the sealed state of a call that was approved.
 fn approved(state: &str) -> Option<(&str, &str)> {
     state.strip_prefix(APPROVED)?.split_once(':')

@@ -70,9 +70,12 @@ impl Caller {
 }
 
 /// The name that rules are about. An issuer's `alice` is not the `alice` of a token of ours, nor
-/// that of another issuer.
+/// that of another issuer, nor a client that acts for nobody and was given the identifier `alice`
+/// (RFC 9068 §2.2: such a client is the subject of its token).
 fn name(principal: &Principal) -> String {
+    let is_client = principal.client_id.as_ref() == Some(&principal.subject);
     match &principal.issuer {
+        Some(issuer) if is_client => format!("client:{issuer}#{}", principal.subject),
         Some(issuer) => format!("{issuer}#{}", principal.subject),
         None => principal.subject.clone(),
     }
@@ -96,5 +99,15 @@ mod tests {
         let theirs = ours.clone().issued_by("https://id.example");
         assert_eq!(name(&ours), "alice");
         assert_eq!(name(&theirs), "https://id.example#alice");
+    }
+
+    #[test]
+    fn a_client_with_the_name_of_a_person_is_another_caller() {
+        let alice = Principal::new("alice").issued_by("https://id.example");
+        let hers = alice.clone().acting_by("her-editor");
+        let itself = alice.clone().acting_by("alice");
+        assert_eq!(name(&alice), name(&hers));
+        assert_eq!(name(&itself), "client:https://id.example#alice");
+        assert_eq!(name(&Principal::new("alice").acting_by("alice")), "alice", "a token of ours");
     }
 }

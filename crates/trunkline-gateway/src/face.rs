@@ -13,7 +13,8 @@ use crate::caller::{Caller, principal};
 use crate::catalog::plan::{Effect, ServerPlan};
 use crate::gateway::{Shared, World};
 use crate::merge::{Index, Item, Kind, Target};
-use crate::policy::{What, uri};
+use crate::policy::What;
+use crate::policy::subject::Subject;
 use crate::search::Search;
 
 /// Which servers a client chose.
@@ -127,19 +128,8 @@ impl<'a> Sight<'a> {
         if self.tags.is_some_and(|tags| !overlap(&plan.tags, tags)) {
             return Effect::Deny;
         }
-        let (what, caller) = (what(target), self.caller.name.as_deref());
-        let decide =
-            |what: What<'_>| self.world.rules.decide(caller, &plan.tags, &what.on(&target.server));
-        let effect = decide(what);
-        // Servers see through other spellings of a URI, and so do rules.
-        match what {
-            What::Resource(uri) => match uri::plain(uri).map(|it| decide(What::Resource(&it))) {
-                Some(Effect::Deny) => Effect::Deny,
-                Some(Effect::Ask) if effect == Effect::Allow => Effect::Ask,
-                _ => effect,
-            },
-            _ => effect,
-        }
+        let subject = Subject::new(&target.server, what(target));
+        self.world.rules.decide(self.caller.name.as_deref(), &plan.tags, &subject)
     }
 }
 

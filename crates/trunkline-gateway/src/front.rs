@@ -45,7 +45,7 @@ impl Front {
     pub fn new(gateway: &Gateway, address: SocketAddr) -> Result<Arc<Self>, Failure> {
         let plan = gateway.0.world().plan.gateway.clone();
         // It may have been changed since somebody last looked.
-        may_listen(&address.to_string(), &plan.auth)
+        may_listen(&address.to_string(), &plan)
             .map_err(|why| Failure::new("bad_auth", Stage::Policy, why))?;
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
@@ -57,7 +57,7 @@ impl Front {
     /// Whether a plan can be followed here. One that is good by itself may leave a door open that was
     /// put elsewhere than it says.
     pub fn can_follow(&self, plan: &GatewayPlan) -> Result<(), Failure> {
-        may_listen(&self.address.to_string(), &plan.auth)
+        may_listen(&self.address.to_string(), plan)
             .map_err(|why| Failure::new("bad_auth", Stage::Policy, why))?;
         gate(&plan.auth, &self.origin).map(drop)
     }
@@ -82,6 +82,16 @@ impl Front {
     /// Whether clients are let in: it is not closing.
     pub fn is_open(&self) -> bool {
         !self.lock().is_closing
+    }
+
+    /// Notes somebody who was not let in.
+    fn note_refusal(&self, response: &Response<HttpBody>) {
+        if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return;
+        }
+        if let Some(audit) = &self.gateway.0.world().audit {
+            audit.refused(response.status().as_u16());
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Doors> {
@@ -266,16 +276,24 @@ impl Answers for Front {
         };
         async move {
             match endpoint {
-                Ok(To::Known(endpoint)) => endpoint.answer(request, memo).await,
+                Ok(To::Known(endpoint)) => {
+                    let response = endpoint.answer(request, memo).await;
+                    self.note_refusal(&response);
+                    response
+                }
                 Ok(To::Nowhere(endpoint, name)) => {
                     let response = endpoint.answer(request, memo).await;
+                    self.note_refusal(&response);
                     endpoint.end();
                     match response.status().is_success() {
                         true => refuse(nowhere(&name)),
                         false => response,
                     }
                 }
-                Err(response) => response,
+                Err(response) => {
+                    self.note_refusal(&response);
+                    response
+                }
             }
         }
     }
@@ -433,7 +451,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_plan_may_not_open_a_door_that_was_put_elsewhere() {
-        let text = "gateway: { auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }] } }\n\
+        let text = "gateway: { plaintext: true, auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }] } }\n\
                     mcpServers: {}";
         let gateway = Gateway::open(plan(text), settings()).await.unwrap();
         let open = plan("mcpServers: {}").gateway;

@@ -2,6 +2,7 @@
 //! runs, what comes of it, and how the caller is told.
 
 mod at;
+mod completed;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +30,7 @@ use crate::server::Server;
 use crate::trail::Trail;
 
 pub(crate) use at::session_key;
+use completed::Completed;
 
 /// Answers a call.
 pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &Voice) -> Answer {
@@ -156,6 +158,10 @@ impl Walk {
         if let Err(Wrong::Here(failure)) = &came {
             trail.failed(failure);
         }
+        if let (Ok(Came::Answer(said, _) | Came::Told(said)), Some(server)) = (&came, &trail.server)
+        {
+            crate::named::remember(&self.shared, &self.view, &self.caller, server, said);
+        }
         let outcome = self.tell(came, trail);
         if let Some(trail) = noted.trail.take() {
             let word = trail.outcome(&outcome);
@@ -166,6 +172,9 @@ impl Walk {
     }
 
     async fn route(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
+        if let Some(audit) = &self.world.audit {
+            audit.admit()?;
+        }
         match self.call.method.name {
             "tools/call" => self.tool(trail).await,
             // In boxes, so that a call of a tool does not carry their size about.
@@ -360,57 +369,38 @@ impl Walk {
     async fn resource(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let uri: String = self.named("uri")?;
         self.call.params.take("arguments");
-        let index = self.index(|it| it.resource(&uri).is_some()).await;
-        let mut candidates: Vec<Target> = match index.resource(&uri) {
-            Some(target) => vec![target],
-            // Not listed: a tool may have named it. Whoever has resources is asked in turn.
-            None => {
-                let name: Arc<str> = Arc::from(uri.as_str());
-                let target =
-                    |server| Target { server, name: Arc::clone(&name), item: Item::Unlisted };
-                index.candidates(&uri).into_iter().take(CANDIDATES).map(target).collect()
-            }
-        };
-        let not_found = || ErrorObject::resource_not_found(&uri, self.call.revision);
-        let mut last = Wrong::Plain(not_found());
-        let (mut failed, mut is_asked) = (None, false);
-        let is_one = candidates.len() == 1;
-        if !is_one && self.call.params.get("requestState").is_some() {
-            // Whoever asked is the one to go on with.
-            candidates.retain(|it| crate::approve::goes_on(self, it));
-        }
+        let index = self.index(|it| !it.claims(&uri).is_empty()).await;
         trail.name = Some(clip(&uri).into());
-        for target in candidates {
-            if self.may(&target) == Effect::Deny {
-                // Noted as denied only if nobody else is asked.
-                if !is_asked {
-                    self.is_allowed(trail, &target);
-                }
-                continue;
-            }
-            is_asked = true;
-            trail.decision = Decision::Allowed;
-            let server = self.server(&target)?;
-            trail.is(&target);
-            if let Some(came) = self.admit(trail, &target).await? {
-                return Ok(came);
-            }
-            let plugins = match self.ask_plugins(trail, &target).await {
-                Ok(plugins) => plugins,
-                Err(rejected) => return self.rejected(trail, &target, &rejected),
-            };
-            self.call.params.take("arguments");
-            self.call.params.set("uri", Json::string(&target.name));
-            match self.at(trail, &server, true).await {
-                Err(Wrong::Server(error, from)) => last = Wrong::Server(error, from),
-                // One that is in trouble keeps nobody from the others.
-                Err(Wrong::Here(failure)) if !is_one && failure.done == Done::No => {
-                    failed.get_or_insert(Wrong::Here(failure));
-                }
-                came => return self.tell_plugins(trail, &target, plugins, came).await,
-            }
+        let target = self.find(trail, &index, &uri)?;
+        let server = self.server(&target)?;
+        trail.is(&target);
+        if let Some(came) = self.admit(trail, &target).await? {
+            return Ok(came);
         }
-        Err(failed.unwrap_or(last))
+        let plugins = match self.ask_plugins(trail, &target).await {
+            Ok(plugins) => plugins,
+            Err(rejected) => return self.rejected(trail, &target, &rejected),
+        };
+        self.call.params.take("arguments");
+        self.call.params.set("uri", Json::string(&target.name));
+        let came = self.at(trail, &server, true).await;
+        self.tell_plugins(trail, &target, plugins, came).await
+    }
+
+    /// Where a resource is that the caller may read: at the one server that claims it, or else at the
+    /// one whose result named it.
+    fn find(&self, trail: &mut Trail, index: &Index, uri: &str) -> Result<Target, Wrong> {
+        let claims = crate::named::places(&self.shared, index, &self.caller, uri);
+        let may = |it: &&Target| self.may(it) != Effect::Deny;
+        let mut found: Vec<Target> = claims.iter().filter(may).cloned().collect();
+        match found.len() {
+            0 => {
+                claims.first().map(|it| self.is_allowed(trail, it));
+                Err(ErrorObject::resource_not_found(uri, self.call.revision).into())
+            }
+            1 => Ok(found.remove(0)),
+            _ => Err(crate::named::ambiguous(uri, &found).into()),
+        }
     }
 
     async fn completion(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
@@ -445,6 +435,13 @@ impl Walk {
         trail.is(&target);
         object.set(member, Json::string(&target.name));
         self.call.params.set("ref", object.to_json());
+        let completed = Completed::of(self, &target, &self.call.params);
+        let typed = completed.as_ref().map(Completed::target);
+        if typed.as_ref().is_some_and(|it| !self.is_allowed(trail, it)) {
+            let message = "There is no such prompt or template here.";
+            return Err(Failure::new("unknown_reference", Stage::Route, message).into());
+        }
+        let typed = typed.filter(|it| self.may(it) == Effect::Ask);
         // Rules, people and plugins see what is completed as arguments.
         let mut arguments = Object::default();
         for member in COMPLETED {
@@ -453,7 +450,7 @@ impl Walk {
             }
         }
         self.call.params.set("arguments", arguments.to_json());
-        if let Some(came) = self.admit(trail, &target).await? {
+        if let Some(came) = self.admit(trail, typed.as_ref().unwrap_or(&target)).await? {
             return Ok(came);
         }
         let plugins = match self.ask_plugins(trail, &target).await {
@@ -469,6 +466,10 @@ impl Walk {
             }
         }
         let came = self.at(trail, &server, true).await;
+        let came = match completed {
+            Some(completed) => came.map(|it| completed.filter(self, it)),
+            None => came,
+        };
         self.tell_plugins(trail, &target, plugins, came).await
     }
 
@@ -579,7 +580,6 @@ impl Drop for Noted {
     }
 }
 
-const CANDIDATES: usize = 8;
 /// What says what is to be completed.
 const COMPLETED: [&str; 2] = ["argument", "context"];
 

@@ -38,6 +38,7 @@ use crate::gate::{Wrong, session_key};
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Lists, Page, Target};
 use crate::metrics::{self, Metrics};
+use crate::named::Named;
 use crate::otel::{Otel, OtelSettings};
 use crate::park::Lot;
 use crate::policy::ask::Approvals;
@@ -47,6 +48,7 @@ use crate::policy::plugins::Pipeline;
 use crate::policy::quota::Quota;
 use crate::policy::redact::Redactor;
 use crate::policy::rules::Rules;
+use crate::policy::subject::Subject;
 use crate::pool::{Cause, Event};
 use crate::seal::Seals;
 use crate::search::Seen;
@@ -95,6 +97,8 @@ pub(crate) struct Shared {
     pub(crate) tasks: Arc<Registry>,
     pub(crate) listeners: Listeners<Seat>,
     pub(crate) subscriptions: Subscriptions,
+    /// Which server named which URI to whom.
+    pub(crate) named: Named,
     approvals: Mutex<Approvals>,
     seen: Mutex<Seen>,
     cache: Cache,
@@ -127,9 +131,9 @@ impl World {
         if self.plan.gateway.rates.is_empty() {
             return Ok(());
         }
-        let name = what(target).on(&target.server);
+        let subject = Subject::new(&target.server, what(target));
         let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
-        quota.take(principal, &name, Instant::now())
+        quota.take(principal, &subject, Instant::now())
     }
 
     pub(crate) fn audits(&self) -> bool {
@@ -157,6 +161,7 @@ impl Gateway {
             tasks: Arc::default(),
             listeners: Listeners::default(),
             subscriptions: Subscriptions::default(),
+            named: Named::default(),
             approvals: Mutex::new(Approvals::new(crate::park::PATIENCE)),
             seen: Mutex::default(),
             cache,
@@ -173,6 +178,10 @@ impl Gateway {
         });
         let gateway = Self(shared);
         gateway.apply(plan).await?;
+        if let Some(audit) = &gateway.0.world().audit {
+            let version = env!("CARGO_PKG_VERSION");
+            audit.note_event("started", serde_json::json!({ "version": version }));
+        }
         gateway.0.tend();
         Ok(gateway)
     }
@@ -198,10 +207,10 @@ impl Gateway {
             }
         };
         let audit = match &plan.gateway.audit {
-            path if *path == before.plan.gateway.audit => before.audit.clone(),
-            Some(path) => {
-                let audit = Audit::open(path).map_err(|error| {
-                    let message = format!("`{}` cannot be written: {error}.", path.display());
+            plan if *plan == before.plan.gateway.audit => before.audit.clone(),
+            Some(plan) => {
+                let audit = Audit::with(plan).map_err(|error| {
+                    let message = format!("`{}` cannot be written: {error}.", plan.path.display());
                     Failure::new("bad_audit", Stage::Policy, message)
                 })?;
                 Some(Arc::new(audit))
@@ -303,8 +312,7 @@ impl Gateway {
         let audit = world.audit.clone();
         drop(world);
         *self.0.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(World::empty());
-        // Calls that were cut off may still hold it; what they note is written by its own task.
-        if let Some(audit) = audit.and_then(Arc::into_inner) {
+        if let Some(audit) = audit {
             audit.close().await;
         }
         if let Some(otel) = &self.0.otel {

@@ -26,6 +26,7 @@ mod line;
 pub mod logs;
 pub mod merge;
 pub mod metrics;
+mod named;
 mod operate;
 mod otel;
 mod park;

@@ -85,6 +85,8 @@ pub struct Metrics {
     reload_restarts: Counter,
     clients: Gauge,
     parked: Gauge,
+    audit_lost: Gauge,
+    audit_failing: Gauge,
     searches: Histogram,
 }
 
@@ -101,6 +103,8 @@ impl Default for Metrics {
             reload_restarts: Counter::default(),
             clients: Gauge::default(),
             parked: Gauge::default(),
+            audit_lost: Gauge::default(),
+            audit_failing: Gauge::default(),
             searches: Histogram::default(),
         }
     }
@@ -141,6 +145,12 @@ impl Metrics {
     /// The catalog was read anew and not taken over.
     pub fn reload_failed(&self) {
         self.reload_failure.add(1);
+    }
+
+    /// How many calls the audit has not noted, and whether it cannot be written just now.
+    pub fn audit(&self, lost: u64, is_failing: bool) {
+        self.audit_lost.set(lost as usize);
+        self.audit_failing.set(usize::from(is_failing));
     }
 
     /// How many clients there are just now, and how many calls wait for their caller's answer.

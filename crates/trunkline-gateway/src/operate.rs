@@ -91,6 +91,15 @@ impl Operation {
             }
         };
         self.gateway.0.logs.add(Logged::gateway("", &text));
+        if let Some(audit) = &self.gateway.0.world().audit {
+            match &outcome {
+                Ok(told) => audit.note_event("reloaded", json!({ "changes": told["changes"] })),
+                Err(why) => {
+                    let why = crate::policy::plain(&why.to_string(), LONGEST_WHY);
+                    audit.note_event("reload_refused", json!({ "why": why }));
+                }
+            }
+        }
         let told = match &outcome {
             Ok(told) | Err(told) => told.clone(),
         };
@@ -166,6 +175,7 @@ impl Operate for Operation {
             "clients": shared.client_count(),
             "parked": shared.lot.len(),
             "plugins": world.plugins.status(),
+            "audit": world.audit.as_ref().map(|it| it.status()),
             "lastReload": *self.last.lock().unwrap_or_else(PoisonError::into_inner),
         })
     }
@@ -181,6 +191,9 @@ impl Operate for Operation {
     fn metrics(&self) -> String {
         let shared = &self.gateway.0;
         shared.look();
+        if let Some(audit) = &shared.world().audit {
+            shared.metrics.audit(audit.lost(), audit.is_failing());
+        }
         shared.metrics.render()
     }
 
@@ -242,3 +255,6 @@ impl Operate for Operation {
         Ok(json!({ "server": &*server.name, "stopped": status.instances.len() }))
     }
 }
+
+/// How much of what is wrong with a catalog is noted, in bytes.
+const LONGEST_WHY: usize = 2_048;

@@ -12,6 +12,7 @@ pub mod quota;
 pub mod redact;
 pub mod rules;
 pub mod stamp;
+pub mod subject;
 pub(crate) mod uri;
 
 use std::time::Duration;

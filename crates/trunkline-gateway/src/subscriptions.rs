@@ -96,11 +96,16 @@ impl Subscriptions {
             }
             "resources/unsubscribe" => {
                 if let Some(uri) = uri() {
+                    let mut left = None;
                     self.change(shared, |state| {
                         if let Some(client) = state.clients.get_mut(&voice.number()) {
-                            client.wanted.remove(&uri);
+                            let place = client.wanted.remove(&uri).and_then(|it| it.place);
+                            left = place.map(|it| (Arc::clone(&client.caller), it));
                         }
                     });
+                    if let Some((caller, place)) = left {
+                        note(&shared.world(), &caller, vec![(false, place)]);
+                    }
                 }
             }
             "subscriptions/listen" => {
@@ -171,7 +176,9 @@ impl Subscriptions {
     /// A client is gone.
     pub(crate) fn left(&self, shared: &Shared, conversation: u64) {
         let client = self.lock().clients.remove(&conversation);
-        if client.is_some_and(|it| !it.wanted.is_empty()) {
+        if let Some(client) = client.filter(|it| !it.wanted.is_empty()) {
+            let places = client.wanted.into_values().filter_map(|it| it.place);
+            note(&shared.world(), &client.caller, places.map(|it| (false, it)).collect());
             self.change(shared, |_| ());
         }
     }
@@ -260,13 +267,19 @@ impl Subscriptions {
                 (uri, place)
             })
             .collect();
+        let mut moved = Vec::new();
         if let Some(client) = self.lock().clients.get_mut(&conversation) {
             for (uri, place) in places {
                 if let Some(wish) = client.wanted.get_mut(&uri) {
-                    wish.place = place;
+                    let before = std::mem::replace(&mut wish.place, place.clone());
+                    if before != place {
+                        moved.extend(before.map(|it| (false, it)));
+                        moved.extend(place.map(|it| (true, it)));
+                    }
                 }
             }
         }
+        note(&world, &caller, moved);
     }
 
     /// Has the servers say what they offer if it is not known which of them a client means, once at a
@@ -351,20 +364,25 @@ impl State {
     }
 }
 
+/// Has the audit know of subscriptions that are new (`true`) or over.
+fn note(world: &World, caller: &Caller, moved: Vec<(bool, Place)>) {
+    let Some(audit) = &world.audit else { return };
+    for (is_on, place) in moved {
+        audit.note_subscription(is_on, caller.name.as_deref(), &place.server, &place.uri);
+    }
+}
+
 /// Where a resource is that a caller may hear of, as far as that is known.
 fn place(shared: &Shared, view: &View, sight: &Sight<'_>, uri: &str) -> Option<Place> {
     let index = view.index(shared);
-    let may = |it: &Target| sight.effect(it) != Effect::Deny;
-    if let Some(target) = index.resource(uri) {
-        return may(&target).then_some(Place { server: target.server, uri: target.name });
-    }
-    let candidates = match &view.selector {
-        Selector::Server(name) => vec![Arc::from(name.as_str())],
-        _ => index.candidates(uri),
+    let mut found = match &view.selector {
+        Selector::Server(name) => vec![unlisted(Arc::from(name.as_str()), Arc::from(uri))],
+        _ => crate::named::places(shared, &index, sight.caller, uri),
     };
-    let name: Arc<str> = Arc::from(uri);
-    let mut targets = candidates.into_iter().map(|server| unlisted(server, Arc::clone(&name)));
-    targets.find(may).map(|it| Place { server: it.server, uri: it.name })
+    found.retain(|it| sight.effect(it) != Effect::Deny);
+    // What several have belongs to none of them.
+    let target = found.pop().filter(|_| found.is_empty())?;
+    Some(Place { server: target.server, uri: target.name })
 }
 
 /// Whether a resource may still be where it was.

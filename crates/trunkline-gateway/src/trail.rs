@@ -9,6 +9,7 @@ use trunkline_wire::jsonrpc::{Object, Outcome};
 use trunkline_wire::model::{Tool, meta};
 
 use crate::caller::Caller;
+use crate::face::what;
 use crate::failure::{Failure, Stage};
 use crate::gate::Walk;
 use crate::merge::Target;
@@ -21,11 +22,15 @@ use crate::upstream::Upstream;
 
 /// A call while it walks.
 pub(crate) struct Trail {
-    /// Names the call everywhere.
+    /// Names the call everywhere: the trace that its caller is in, or one of our own.
     pub(crate) id: Trace,
+    /// Names the call in the audit. No caller can choose it.
+    own: Trace,
     pub(crate) server: Option<Arc<str>>,
     /// The tool's, prompt's or resource's own name.
     pub(crate) name: Option<Arc<str>>,
+    /// What is called, as soon as that is known.
+    kind: Option<&'static str>,
     pub(crate) tool: Option<Arc<Tool>>,
     pub(crate) instance: Option<u64>,
     pub(crate) decision: Decision,
@@ -50,10 +55,13 @@ impl Trail {
         let arguments = walk.call.params.get("arguments");
         let digest = arguments.filter(|_| walk.world.audits()).map(canonical::digest);
         let span = walk.shared.otel.as_ref().map(|it| it.begin(&walk.call));
+        let own = walk.shared.next_trace();
         Self {
-            id: span.as_ref().map_or_else(|| trace_id(walk), |it| it.context().trace()),
+            id: span.as_ref().map_or_else(|| trace_id(walk, own), |it| it.context().trace()),
+            own,
             server: None,
             name: None,
+            kind: None,
             tool: None,
             instance: None,
             decision: Decision::Allowed,
@@ -73,6 +81,7 @@ impl Trail {
     pub(crate) fn is(&mut self, target: &Target) {
         self.server = Some(Arc::clone(&target.server));
         self.name = Some(Arc::clone(&target.name));
+        self.kind = Some(what(target).kind());
         if let Some(span) = &mut self.span {
             span.is(target);
         }
@@ -127,17 +136,24 @@ impl Trail {
 
     /// As the audit keeps it.
     pub(crate) fn entry(&self, outcome: metrics::Outcome) -> Entry {
-        let name = self.name.as_deref().unwrap_or_default().to_owned();
+        let name = clip(self.name.as_deref().unwrap_or_default()).to_owned();
+        let kind = self.kind.unwrap_or(match self.method {
+            "prompts/get" => "prompt",
+            "resources/read" => "uri",
+            _ => "tool",
+        });
         Entry {
             time: SystemTime::now(),
+            id: self.own.to_string(),
             trace: self.id.to_string(),
             principal: self.caller.name.clone(),
-            client: self.caller.client(),
+            client: self.caller.client().map(|it| clip(&it).to_owned()),
             server: self.server.as_deref().map(str::to_owned),
             instance: self.instance,
-            what: match self.method {
-                "prompts/get" => Called::Prompt(name),
-                "resources/read" => Called::Uri(name),
+            method: self.method,
+            what: match kind {
+                "prompt" => Called::Prompt(name),
+                "uri" => Called::Uri(name),
                 _ => Called::Tool(name),
             },
             arguments: self.digest.clone(),
@@ -170,14 +186,21 @@ impl fmt::Display for Trace {
     }
 }
 
+/// As much of a text as the audit keeps.
+fn clip(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST)]
+}
+
 /// The trace that the caller is in, or one of our own.
-fn trace_id(walk: &Walk) -> Trace {
+fn trace_id(walk: &Walk, own: Trace) -> Trace {
     let meta = walk.call.meta.as_ref().filter(|it| it.get().contains(meta::TRACEPARENT));
     let parent = meta
         .and_then(|it| Object::parse(it.get()).ok())
         .and_then(|it| it.get(meta::TRACEPARENT)?.to::<String>().ok());
-    parent.and_then(|it| Trace::of(&it)).unwrap_or_else(|| walk.shared.next_trace())
+    parent.and_then(|it| Trace::of(&it)).unwrap_or(own)
 }
 
+/// More of a name is not kept for the audit, in bytes.
+const LONGEST: usize = 2_048;
 /// How a result begins that asks for answers.
 const ASKED: &str = r#"{"resultType":"input_required""#;

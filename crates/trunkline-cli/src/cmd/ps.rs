@@ -58,6 +58,11 @@ fn head(status: &Value) -> String {
     if status["lastReload"]["ok"] == false {
         line.push_str("; the catalog has faults and was not taken over (`trunkline check`)");
     }
+    if let Some(why) = status["audit"]["failing"].as_str() {
+        line.push_str(&format!("; the audit cannot be written: {why}"));
+    } else if status["audit"]["lost"].as_u64().is_some_and(|it| it > 0) {
+        line.push_str(&format!("; the audit lacks {} calls", status["audit"]["lost"]));
+    }
     one_line(&line)
 }
 

@@ -87,7 +87,7 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
         None => (built_in()?, Default::default()),
     };
     if let Some(listen) = args.listen {
-        catalog::may_listen(&listen, &plan.gateway.auth).map_err(anyhow::Error::msg)?;
+        catalog::may_listen(&listen, &plan.gateway).map_err(anyhow::Error::msg)?;
         plan.gateway.listen = listen;
     }
     let state = state::folder(args.state)?;

@@ -15,7 +15,7 @@ use super::expand::Env;
 use super::fault::Fault;
 use super::file::{Data, Document, Mark, join};
 use super::keys;
-use super::plan::{GatewayPlan, Inward, Plan, ServerPlan};
+use super::plan::{GatewayPlan, Plan, ServerPlan};
 
 /// What came of a check.
 pub(super) struct Checked {
@@ -78,8 +78,8 @@ pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked 
 /// # Errors
 ///
 /// A sentence that says what is wrong, and one that says what to do.
-pub fn may_listen(listen: &str, auth: &Inward) -> Result<(), String> {
-    gateway::may_listen(listen, auth).map_err(|(message, advice)| format!("{message} {advice}"))
+pub fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), String> {
+    gateway::may_listen(listen, plan).map_err(|(message, advice)| format!("{message} {advice}"))
 }
 
 fn root(reader: &Reader<'_>, document: &Document) -> Plan {

@@ -81,6 +81,7 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
     let GatewayPlan {
         listen,
         naming,
+        plaintext,
         selector_required,
         hosts,
         origins,
@@ -98,6 +99,7 @@ fn gateway(old: &GatewayPlan, new: &GatewayPlan) -> (Vec<&'static str>, Vec<&'st
     let changed = [
         ("listen", *listen != old.listen, true),
         ("naming", *naming != old.naming, false),
+        ("plaintext", *plaintext != old.plaintext, false),
         ("requireSelector", *selector_required != old.selector_required, false),
         ("hosts", *hosts != old.hosts, false),
         ("origins", *origins != old.origins, false),

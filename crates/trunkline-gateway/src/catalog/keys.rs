@@ -35,6 +35,8 @@ pub(super) enum Kind {
     Secrets,
     /// Names and texts.
     Map,
+    /// A path, or an object with one.
+    PathOr(&'static [Key]),
     Object(&'static [Key]),
     Objects(&'static [Key]),
     /// A map of servers, or a list of servers with names.
@@ -60,8 +62,8 @@ const fn also(
 }
 
 use Kind::{
-    Any, Choice, Count, Flag, Map, Object, Objects, Path, Paths, Seconds, Secret, Secrets, Servers,
-    Text, Texts,
+    Any, Choice, Count, Flag, Map, Object, Objects, Path, PathOr, Paths, Seconds, Secret, Secrets,
+    Servers, Text, Texts,
 };
 
 pub(super) static ROOT: &[Key] = &[
@@ -226,6 +228,11 @@ pub(super) static GATEWAY: &[Key] = &[
     key("origins", Texts, "Origins of pages that may call it."),
     key("auth", Object(INWARD), "Who is let in."),
     key("tls", Object(TLS), "Its certificate."),
+    key(
+        "plaintext",
+        Flag,
+        "Whether other machines may reach it without `tls`: only behind a proxy that has the certificate, as tokens can be read on the way.",
+    ),
     key("admin", Object(ADMIN), "The admin API."),
     key(
         "rules",
@@ -233,7 +240,7 @@ pub(super) static GATEWAY: &[Key] = &[
         "Who may do what: the first that fits decides, and where none fits it is allowed.",
     ),
     key("rates", Objects(RATE), "How often."),
-    key("audit", Path, "Where calls are noted, one line of JSON each."),
+    key("audit", PathOr(AUDIT), "Where calls are noted, one line of JSON each."),
     key("plugins", Objects(PLUGIN), "Programs that look at calls."),
     key(
         "automatic",
@@ -250,6 +257,16 @@ pub(super) static GATEWAY: &[Key] = &[
         Seconds(true),
         "How often the lists of running servers are fetched anew. Default 60; 0 for never.",
     ),
+];
+
+static AUDIT: &[Key] = &[
+    must("path", Path, "The file."),
+    key(
+        "onFailure",
+        Choice(&["continue", "refuse"]),
+        "What happens to calls while it cannot be written: they `continue` and are counted as lost (the default), or are refused.",
+    ),
+    key("syncSeconds", Seconds(true), "How often the disk is told to keep it. Default 1."),
 ];
 
 static INWARD: &[Key] = &[

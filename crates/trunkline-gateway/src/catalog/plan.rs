@@ -301,6 +301,24 @@ impl Default for Retry {
     }
 }
 
+/// Where and how calls are noted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditPlan {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether calls are refused while it cannot be written.
+    pub refuses: bool,
+    /// How often the disk is told to keep it.
+    pub sync: Duration,
+}
+
+impl AuditPlan {
+    /// A file, noted in as usual.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), refuses: false, sync: Duration::from_secs(1) }
+    }
+}
+
 /// The gateway itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayPlan {
@@ -308,6 +326,8 @@ pub struct GatewayPlan {
     pub listen: String,
     /// How names are put together.
     pub naming: Naming,
+    /// Whether other machines may reach it without a certificate of its own.
+    pub plaintext: bool,
     /// Whether `/mcp` without a selector is refused.
     pub selector_required: bool,
     /// Hosts by which it may be called, beside loopback.
@@ -325,7 +345,7 @@ pub struct GatewayPlan {
     /// How often.
     pub rates: Vec<Rate>,
     /// Where calls are noted, JSON lines.
-    pub audit: Option<PathBuf>,
+    pub audit: Option<AuditPlan>,
     /// Programs that look at calls.
     pub plugins: Vec<PluginPlan>,
     /// Which clients get two tools to find and call the others with.
@@ -341,6 +361,7 @@ impl Default for GatewayPlan {
         Self {
             listen: "127.0.0.1:7373".to_owned(),
             naming: Naming::default(),
+            plaintext: false,
             selector_required: false,
             hosts: Vec::new(),
             origins: Vec::new(),

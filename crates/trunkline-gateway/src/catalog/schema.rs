@@ -98,6 +98,7 @@ fn value(kind: Kind) -> Value {
         Kind::Map => {
             json!({ "type": "object", "additionalProperties": { "$ref": "#/$defs/text" } })
         }
+        Kind::PathOr(keys) => json!({ "anyOf": [{ "$ref": "#/$defs/text" }, object(keys, false)] }),
         Kind::Object(keys) => object(keys, false),
         Kind::Objects(keys) => json!({ "type": "array", "items": object(keys, false) }),
         Kind::Servers => json!({

@@ -123,6 +123,7 @@ mcpServers:
 gateway:
   listen: 0.0.0.0:7373
   naming: flat
+  plaintext: true
   requireSelector: true
   hosts: [mcp.example]
   origins: ["https://app.example"]
@@ -140,7 +141,7 @@ gateway:
     - { principals: [a*], tags: [x], tools: ["git.push*"], effect: ask }
     - { effect: allow }
   rates: [{ principals: [b], tools: [git.*], perMinute: 600, burst: 50 }, { perMinute: 5 }]
-  audit: audit.jsonl
+  audit: { path: audit.jsonl, onFailure: refuse, syncSeconds: 2 }
   plugins:
     - name: p
       category: rate_limiting

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use trunkline_auth::url::shown;
 
 use super::entry::{Entry, Way};
-use super::variables::{is_variable, variable_name};
+use super::variables::{is_variable, references, variable_name};
 
-/// What a server is, in lines of `key: value`. Whatever may be secret is `***`.
+/// What a server is, in lines of `key: value`. Whatever may be secret is `***`; whatever is filled in
+/// when it is used is named, so that nobody sends a file or a variable without having seen that.
 pub fn summary(entry: &Entry) -> Vec<String> {
     let mut lines = Vec::new();
     match &entry.way {
@@ -35,6 +36,13 @@ pub fn summary(entry: &Entry) -> Vec<String> {
     if !values.is_empty() {
         lines.push(format!("{what}: {}", values.join(", ")));
     }
+    let hidden: Vec<_> = filled_in(entry)
+        .into_iter()
+        .filter(|it| lines.iter().all(|line| !line.contains(it)))
+        .collect();
+    if !hidden.is_empty() {
+        lines.push(format!("fills in: {}", hidden.join(", ")));
+    }
     if !entry.expose.is_empty() {
         lines.push(format!("exposeTools: {}", entry.expose.join(", ")));
     }
@@ -42,6 +50,30 @@ pub fn summary(entry: &Entry) -> Vec<String> {
         lines.push("disabled: true".to_owned());
     }
     lines
+}
+
+/// Variables and files that an entry refers to, without their defaults: those may be secret.
+fn filled_in(entry: &Entry) -> Vec<String> {
+    let mut texts: Vec<&str> = entry.values().iter().map(|(_, value)| &**value).collect();
+    match &entry.way {
+        Way::Stdio { command, args, cwd, .. } => {
+            texts.push(command);
+            texts.extend(args.iter().map(String::as_str));
+            texts.extend(cwd.as_deref());
+        }
+        Way::Http { url, .. } => texts.push(url),
+    }
+    let mut found = Vec::new();
+    for reference in texts.into_iter().flat_map(references) {
+        let shown = match reference.split_once(":-") {
+            Some((name, _)) => format!("{name}}}"),
+            None => reference.to_owned(),
+        };
+        if !found.contains(&shown) {
+            found.push(shown);
+        }
+    }
+    found
 }
 
 /// A line of somebody's file in which only names can be read, and those values that are `known`.
@@ -91,7 +123,7 @@ pub fn secrets_as_variables(
     };
     for (name, value) in values {
         // What is no secret to us may still be one; numbers and references are none.
-        if !is_secret(name, value) || value.contains("${") {
+        if !is_secret(name, value) || !references(value).is_empty() {
             continue;
         }
         let (scheme, secret) = match value.split_once(' ') {
@@ -254,7 +286,23 @@ mod tests {
             found,
             "command: npx -y @org/pkg@1.2.3 --api-key *** --token=*** --port 80 https://a.example/x \
              *** Authorization:*** /users/a/some-long-folder-name-2026/x\n\
-             env: API_KEY=***, FOO=***, PIN_TOKEN=***, TZ=UTC, A=${A_KEY}, B=***, RETRIES=3, ON=true"
+             env: API_KEY=***, FOO=***, PIN_TOKEN=***, TZ=UTC, A=${A_KEY}, B=***, RETRIES=3, ON=true\n\
+             fills in: ${B}"
+        );
+    }
+
+    #[test]
+    fn what_will_be_filled_in_is_shown() {
+        let mut entry = stdio(&[], &[]);
+        entry.way = Way::Http {
+            url: "https://a.example/x?key=${file:/home/me/.ssh/id}".to_owned(),
+            is_sse: false,
+            headers: vec![("Authorization".to_owned(), "Bearer x${TOKEN:-hunter2}".to_owned())],
+        };
+        assert_eq!(
+            summary(&entry).join("\n"),
+            "url: https://a.example/x (and more)\nheaders: Authorization=***\n\
+             fills in: ${TOKEN}, ${file:/home/me/.ssh/id}"
         );
     }
 

@@ -16,6 +16,8 @@ pub(super) enum Syntax {
     Shell,
     /// `${env:NAME}`, `${input:ID}`, `${workspaceFolder}` …
     Editor,
+    /// The same, and `${file:PATH}`.
+    EditorWithFiles,
     /// As in the catalog.
     Catalog,
 }
@@ -26,7 +28,8 @@ impl Syntax {
             Client::ClaudeDesktop | Client::Zed | Client::Codex => Self::Literal,
             Client::ClaudeCode => Self::Braces,
             Client::Gemini => Self::Shell,
-            Client::Cursor | Client::VsCode | Client::Windsurf => Self::Editor,
+            Client::Cursor | Client::VsCode => Self::Editor,
+            Client::Windsurf => Self::EditorWithFiles,
         }
     }
 }
@@ -53,10 +56,10 @@ impl Translator<'_> {
             let braced = after.strip_prefix('{').and_then(|it| it.split_once('}'));
             rest = match (self.syntax, braced) {
                 (Syntax::Braces | Syntax::Shell, Some((inner, tail))) if is_reference(inner) => {
-                    out.push_str(&format!("${{{inner}}}"));
+                    out.push_str(&reference(inner)?);
                     tail
                 }
-                (Syntax::Editor, Some((inner, tail))) => {
+                (Syntax::Editor | Syntax::EditorWithFiles, Some((inner, tail))) => {
                     out.push_str(&self.editor(inner)?);
                     tail
                 }
@@ -84,7 +87,12 @@ impl Translator<'_> {
         };
         Ok(match inner.split_once(':') {
             Some(("env", name)) if is_name(name) => format!("${{{name}}}"),
-            Some(("file", path)) => format!("${{file:{path}}}"),
+            // Only what the other program would read itself, and nothing within it is ours.
+            Some(("file", path))
+                if self.syntax == Syntax::EditorWithFiles && !path.contains(['$', '{']) =>
+            {
+                format!("${{file:{path}}}")
+            }
             Some(("input", id)) => {
                 let name = variable_name(id);
                 self.asked.push(name.clone());
@@ -121,6 +129,36 @@ pub(super) fn variable_name(text: &str) -> String {
 pub(super) fn is_variable(text: &str) -> bool {
     let inner = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
     inner.is_some_and(|it| !it.contains('}') && !it.contains(":-"))
+}
+
+/// The references in a text of the catalog, in their order.
+pub(super) fn references(text: &str) -> Vec<&str> {
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find('$') {
+        let after = &rest[at + 1..];
+        if let Some(after) = after.strip_prefix('$') {
+            rest = after;
+            continue;
+        }
+        rest = after;
+        if let Some(inner) = after.strip_prefix('{') {
+            let end = inner.find('}').map_or(inner.len(), |it| it + 1);
+            found.push(&text[text.len() - inner.len() - 2..text.len() - inner.len() + end]);
+        }
+    }
+    found
+}
+
+/// A variable, perhaps with a default. The default is the other program's text: a dollar in it is one,
+/// and what looks like a variable of ours is refused rather than filled in.
+fn reference(inner: &str) -> Result<String, String> {
+    match inner.split_once(":-") {
+        Some((name, default)) if default.contains("${") => Err(format!(
+            "The default of `${{{name}}}` has a variable in it, which means something else here. Write the value instead."
+        )),
+        Some((name, default)) => Ok(format!("${{{name}:-{}}}", escaped(default))),
+        None => Ok(format!("${{{inner}}}")),
+    }
 }
 
 fn is_reference(inner: &str) -> bool {
@@ -162,9 +200,30 @@ mod tests {
         check(Syntax::Editor, "${workspaceFolder}/x", Ok("/p/shop/x"));
         check(Syntax::Editor, "${workspaceFolderBasename}", Ok("shop"));
         check(Syntax::Editor, "${input:api-key}", Ok("${API_KEY}"));
-        check(Syntax::Editor, "${file:/run/key} $5", Ok("${file:/run/key} $$5"));
+        check(Syntax::EditorWithFiles, "${file:/run/key} $5", Ok("${file:/run/key} $$5"));
         check(Syntax::Editor, "${command:x.y}", Err("only the editor"));
         check(Syntax::Catalog, "$$ ${A}", Ok("$$ ${A}"));
+    }
+
+    #[test]
+    fn no_text_of_another_program_makes_us_read_a_file() {
+        for syntax in [Syntax::Braces, Syntax::Shell] {
+            check(syntax, "${X:-${file:/etc/passwd}}", Err("has a variable in it"));
+            check(syntax, "a${X:-b ${Y}}c", Err("has a variable in it"));
+            check(syntax, "${X:-a$b}", Ok("${X:-a$$b}"));
+            check(syntax, "${file:/etc/passwd}", Ok("$${file:/etc/passwd}"));
+        }
+        check(Syntax::Literal, "${X:-${file:/a}}", Ok("$${X:-$${file:/a}}"));
+        check(Syntax::Editor, "${file:/etc/passwd}", Err("only the editor"));
+        check(Syntax::Editor, "${env:X:-${file:/a}}", Err("only the editor"));
+        check(Syntax::EditorWithFiles, "${file:${env:HOME}/x}", Err("only the editor"));
+    }
+
+    #[test]
+    fn references_are_found_and_escapes_are_none() {
+        let text = "a${X} $${Y} $$${Z:-w} $5 ${file:/a b}";
+        assert_eq!(references(text), ["${X}", "${Z:-w}", "${file:/a b}"]);
+        assert_eq!(references("$$ $ {x} ${open"), ["${open"]);
     }
 
     #[test]

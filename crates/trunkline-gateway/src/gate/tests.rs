@@ -16,6 +16,8 @@ use crate::merge::fixture::lists;
 use crate::seal::Sealed;
 use crate::{Gateway, Selector, Settings};
 
+mod resources;
+
 /// A server that nobody reaches, with tools that not everybody may use as they like.
 const CATALOG: &str = "
 gateway:

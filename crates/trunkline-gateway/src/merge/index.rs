@@ -3,9 +3,8 @@
 //! An index is made once per change and never changes: whoever asks holds an `Arc` of it.
 
 mod section;
-mod uris;
+pub(crate) mod uris;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trunkline_auth::digest::sha256;
@@ -39,8 +38,6 @@ pub struct Index {
 struct Server {
     name: Arc<str>,
     has_resources: bool,
-    /// The schemes of the URIs that it lists.
-    schemes: BTreeSet<Box<str>>,
     revision: Revision,
     capabilities: ServerCapabilities,
 }
@@ -132,11 +129,12 @@ impl Index {
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
         let tools = section(Kind::Tools, &sorted, |entries| tools(scheme, &sorted, entries));
         let prompts = section(Kind::Prompts, &sorted, |entries| prompts(scheme, &sorted, entries));
+        let claims = uris::Claims::new(&sorted);
         let resources = section(Kind::Resources, &sorted, |entries| {
-            uris::resources(scheme, &sorted, entries);
+            uris::resources(scheme, &sorted, &claims, entries);
         });
         let templates = section(Kind::Templates, &sorted, |entries| {
-            uris::templates(scheme, &sorted, entries);
+            uris::templates(scheme, &sorted, &claims, entries);
         });
         let matchers = templates
             .entries
@@ -322,14 +320,10 @@ impl<'a> Given<'a> {
 impl Server {
     fn new(given: &Given<'_>) -> Self {
         let lists = given.lists;
-        let resources = lists.resources.iter().map(|it| &*it.uri);
-        let templates = lists.templates.iter().map(|it| &*it.uri_template);
-        let schemes = resources.chain(templates).filter_map(uris::scheme).map(Into::into);
         let has_resources = lists.capabilities.resources.is_some();
         Self {
             name: given.name.clone(),
             has_resources,
-            schemes: schemes.collect(),
             revision: lists.revision,
             capabilities: lists.capabilities.clone(),
         }

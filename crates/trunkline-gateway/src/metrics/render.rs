@@ -48,6 +48,10 @@ pub(super) trait Page {
         self.sample("clients", &[], metrics.clients.get() as f64);
         self.family("parked_calls", "gauge", "Calls that wait for an answer of their caller.");
         self.sample("parked_calls", &[], metrics.parked.get() as f64);
+        self.family("audit_lost_total", "counter", "Calls that the audit does not have.");
+        self.sample("audit_lost_total", &[], metrics.audit_lost.get() as f64);
+        self.family("audit_failing", "gauge", "Whether the audit cannot be written: 1 if so.");
+        self.sample("audit_failing", &[], metrics.audit_failing.get() as f64);
         self.family("reload_success_total", "counter", "Catalogs that were taken over.");
         self.sample("reload_success_total", &[], metrics.reload_success.get() as f64);
         self.family("reload_failure_total", "counter", "Catalogs that were not taken over.");

@@ -15,9 +15,11 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{ElicitAction, ElicitParams, ElicitResult};
 
-use super::{What, canonical, plain};
+use super::{What, canonical, is_turning, plain};
 
-/// Asks whether this call may be made. The arguments are shown as JSON, the long ones shortened.
+/// Asks whether this call may be made. The arguments are shown as JSON. Of what is too long the
+/// beginning and the end are shown, with the digest of the whole, and the question says so first:
+/// nobody approves of what they do not know that they cannot see.
 pub fn question(server: &str, what: What<'_>, arguments: Option<&Json>) -> ElicitParams {
     let verb = match what {
         What::Tool(_) => "call the tool",
@@ -27,9 +29,15 @@ pub fn question(server: &str, what: What<'_>, arguments: Option<&Json>) -> Elici
     let (name, server) = (plain(what.name(), NAME), plain(server, NAME));
     let mut message = format!("May `{name}` of the server `{server}` be used this once?\n");
     let _ = write!(message, "\nTo {verb}");
-    match arguments.map(shown).filter(|it| !it.is_empty()) {
-        Some(shown) => {
+    match arguments.map(shown).filter(|it| !it.0.is_empty()) {
+        Some((shown, 0)) => {
             let _ = write!(message, " with:\n{shown}");
+        }
+        Some((shown, hidden)) => {
+            let _ = write!(
+                message,
+                " with what follows. NOT ALL OF IT IS SHOWN: {hidden} bytes are left out.\n{shown}"
+            );
         }
         None => message.push_str(" without arguments."),
     }
@@ -96,11 +104,6 @@ impl Approvals {
         self.number(ticket, binding, now).is_some_and(|it| self.open.remove(&it))
     }
 
-    /// Whether it could be redeemed.
-    pub(crate) fn is_for(&self, ticket: &str, binding: &Binding, now: SystemTime) -> bool {
-        self.number(ticket, binding, now).is_some_and(|it| self.open.contains(&it))
-    }
-
     fn number(&self, ticket: &str, binding: &Binding, now: SystemTime) -> Option<u64> {
         let opened = self.sealer.open(ticket, binding.0.get().as_bytes(), now).ok();
         opened.and_then(|it| it.try_into().ok()).map(u64::from_be_bytes)
@@ -113,22 +116,59 @@ impl std::fmt::Debug for Approvals {
     }
 }
 
-/// A line for each argument.
-fn shown(arguments: &Json) -> String {
-    let mut out = String::new();
-    let Ok(object) = Object::parse(arguments.get()) else { return plain(arguments.get(), VALUE) };
+/// A line for each argument, and how many bytes are not shown.
+fn shown(arguments: &Json) -> (String, usize) {
+    let Ok(object) = Object::parse(arguments.get()) else { return excerpt(arguments.get(), VALUE) };
+    let (mut out, mut hidden) = (String::new(), 0);
     for (index, (name, value)) in object.iter().enumerate() {
         if index > 0 {
             out.push('\n');
         }
         if out.len() > WHOLE {
-            let _ = write!(out, "… and more; {} bytes in all", arguments.get().len());
-            break;
+            let left: usize = object.iter().skip(index).map(|(_, it)| it.get().len()).sum();
+            let digest = canonical::digest(arguments);
+            let _ = write!(
+                out,
+                "… and {} more arguments; {} bytes in all, {digest}",
+                object.iter().count() - index,
+                arguments.get().len()
+            );
+            return (out, hidden + left);
         }
-        let (length, value) = (value.get().len(), plain(value.get(), VALUE));
+        let (value, more) = excerpt(value.get(), VALUE);
         let _ = write!(out, "- {}: {value}", plain(name, NAME));
-        if value.ends_with('…') {
-            let _ = write!(out, " ({length} bytes)");
+        hidden += more;
+    }
+    (out, hidden)
+}
+
+/// A text if it is short; else its beginning, its end, its length and its digest. Marks that turn or
+/// hide text are spelt out: they are part of what is sent.
+fn excerpt(text: &str, limit: usize) -> (String, usize) {
+    if text.len() <= limit {
+        return (spelt(text), 0);
+    }
+    let begin = &text[..text.floor_char_boundary(limit * 3 / 4)];
+    let end = &text[text.ceil_char_boundary(text.len() - limit / 4)..];
+    let hidden = text.len() - begin.len() - end.len();
+    let digest = trunkline_auth::digest::sha256(text.as_bytes());
+    let shown = format!(
+        "{} … {hidden} of {} bytes are not shown, {digest} … {}",
+        spelt(begin),
+        text.len(),
+        spelt(end)
+    );
+    (shown, hidden)
+}
+
+/// With every mark that cannot be seen as `<U+…>`.
+fn spelt(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || is_turning(character) {
+            let _ = write!(out, "<U+{:04X}>", u32::from(character));
+        } else {
+            out.push(character);
         }
     }
     out
@@ -152,9 +192,9 @@ fn schema() -> serde_json::Value {
 /// How much of a name is shown, in bytes.
 const NAME: usize = 128;
 /// How much of one argument is shown.
-const VALUE: usize = 300;
+const VALUE: usize = 2_000;
 /// After so much no further argument is shown.
-const WHOLE: usize = 2_000;
+const WHOLE: usize = 8_000;
 /// Tickets that are out at a time.
 const MOST: usize = 10_000;
 
@@ -195,18 +235,31 @@ mod tests {
 
     #[test]
     fn long_and_hostile_arguments_are_shortened_and_cleaned() {
-        let long = format!(r#"{{"a":"{}","b":1}}"#, "x".repeat(5_000));
+        let long = format!(r#"{{"a":"begin{}end","b":1}}"#, "x".repeat(5_000));
         let shown = asked(&long);
-        assert!(shown.contains("… (5002 bytes)\n- b: 1"), "{shown}");
+        let digest =
+            trunkline_auth::digest::sha256(format!("\"begin{}end\"", "x".repeat(5_000)).as_bytes());
+        for part in [
+            "NOT ALL OF IT IS SHOWN: 3010 bytes are left out.",
+            "- a: \"beginxxx",
+            &format!("3010 of 5010 bytes are not shown, {digest}"),
+            "xxxend\"\n- b: 1",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let short = asked(&format!(r#"{{"a":"{}"}}"#, "x".repeat(1_900)));
+        assert!(short.contains(&"x".repeat(1_900)) && !short.contains("NOT ALL"), "{short}");
         let many: Vec<_> =
             (0..1_000).map(|it| format!(r#""k{it}":"{}""#, "v".repeat(90))).collect();
         let shown = asked(&format!("{{{}}}", many.join(",")));
-        assert!(shown.len() < 3_000 && shown.contains("bytes in all"), "{shown}");
+        assert!(shown.len() < 10_000 && shown.contains("bytes in all, sha256:"), "{shown}");
+        assert!(shown.contains("NOT ALL OF IT IS SHOWN"), "{shown}");
         let hostile = question("gi\u{1b}[2Jt", What::Tool("pu\u{202e}sh\n"), None);
         assert!(hostile.message().contains("`push` of the server `gi[2Jt`"));
         let name = "n".repeat(100_000);
         assert!(question("git", What::Tool(&name), None).message().len() < 400);
-        assert!(!asked("{\"a\":\"\u{202e}\u{200b}x\"}").contains('\u{202e}'));
+        let turned = asked("{\"a\":\"\u{202e}\u{200b}x\"}");
+        assert!(turned.contains("\"<U+202E><U+200B>x\""), "{turned}");
     }
 
     #[test]
@@ -252,10 +305,8 @@ mod tests {
         assert!(!approvals.redeem("nonsense", &mine, now));
         assert!(!approvals.redeem(&ticket, &mine, now + Duration::from_secs(301)), "too late");
         let same = binding("alice", "git", "push", r#"{ "b": 2, "a": 1 }"#);
-        assert!(approvals.is_for(&ticket, &same, now));
         assert!(approvals.redeem(&ticket, &same, now + Duration::from_secs(299)));
         assert!(!approvals.redeem(&ticket, &mine, now), "it was used");
-        assert!(!approvals.is_for(&ticket, &mine, now), "it was used");
     }
 
     #[test]

@@ -1,37 +1,62 @@
-//! Calls → lines of JSON in a file, one for each, in the order in which they ended. Tools that are
-//! held back or approved have lines too, with an `event`.
+//! Calls → lines of JSON in a file, one for each, in the order in which they ended. What happens to the
+//! gateway itself has lines too, with an `event`: `started`, `stopped`, `reloaded`, `reload_refused`,
+//! `refused` (at the door, so many of a kind at a time), `subscribed`, `held_back` and `approved`.
 //!
-//! One task writes; calls hand it what is to be written through a queue of bounded length and never
-//! wait. What finds the queue full, or the disk, is lost: counted, logged, and as soon as there is
-//! room again told in the file itself by a line `{"time":…,"lost":N}`. Whoever must not lose any
-//! uses a required plugin of the category `audit`.
+//! Each line holds the one before it in place: see [`chain`].
+//!
+//! One task writes; calls hand it what is to be written through a queue that is bounded in bytes, and
+//! never wait. What finds the queue or the disk full is lost: counted, logged, and as soon as there is
+//! room again told in the file itself by a line `{"time":…,"lost":N}`. Whoever must not lose any says
+//! `onFailure: refuse`: then no call is let through until the file can be written again.
 //!
 //! Arguments are never written, only their digest. The file is made with mode 0600; if it is renamed
 //! or removed (logrotate), the next lines go to a new one of the old name.
 
+mod book;
+pub mod chain;
+
 use std::borrow::Cow;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
-use tokio::sync::{Mutex, mpsc};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::pins::Held;
 use super::{What, plain, stamp};
+use crate::catalog::plan::AuditPlan;
+use crate::failure::{Failure, Stage};
+use book::Book;
+use chain::Head;
+
+pub use book::{head_path, read_head};
 
 /// Where calls are noted. Dropping it writes what is queued, if the runtime goes on.
 #[derive(Debug)]
 pub struct Audit {
     path: PathBuf,
-    queue: mpsc::Sender<Line>,
-    lost: Arc<AtomicU64>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    queue: mpsc::UnboundedSender<Line>,
+    state: Arc<State>,
+}
+
+/// What those who note and the one who writes share.
+#[derive(Debug, Default)]
+struct State {
+    /// Whether calls are refused that could not be noted.
+    refuses: bool,
+    lost: AtomicU64,
+    /// The bytes that wait to be written, about.
+    queued: AtomicUsize,
+    is_failing: AtomicBool,
+    /// Why, and how far the chain has come.
+    told: Mutex<(Option<String>, Head)>,
+    /// Who was refused at the door since that was noted last, by status.
+    refused: [AtomicU64; 2],
 }
 
 /// One call.
@@ -40,7 +65,9 @@ pub struct Entry {
     /// When it ended.
     #[serde(serialize_with = "spell_time")]
     pub time: SystemTime,
-    /// By what logs and errors name it.
+    /// What the gateway calls it. No two calls have the same, whatever their callers say.
+    pub id: String,
+    /// By what logs and errors name it: the trace that its caller is in, if there is one.
     #[serde(rename = "traceId")]
     pub trace: String,
     /// Who made it.
@@ -52,6 +79,8 @@ pub struct Entry {
     /// Of which server; `None` if there was none by that name.
     #[serde(serialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// How it was called.
+    pub method: &'static str,
     /// In which instance, if it came so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<u64>,
@@ -105,14 +134,18 @@ pub enum Decision {
 }
 
 impl Audit {
-    /// Opens the file, to write behind what is in it, and starts the task that writes.
+    /// Opens a file in the usual way, to write behind what is in it.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
-        let path = path.into();
-        let (queue, entries) = mpsc::channel(QUEUE);
-        let lost = Arc::new(AtomicU64::new(0));
-        let book = Book::open(&path, Arc::clone(&lost))?;
-        let writer = tokio::spawn(write(entries, book));
-        Ok(Self { path, queue, lost, writer: Mutex::new(Some(writer)) })
+        Self::with(&AuditPlan::new(path))
+    }
+
+    /// Opens the file, to write behind what is in it, and starts the task that writes.
+    pub fn with(plan: &AuditPlan) -> io::Result<Self> {
+        let (queue, entries) = mpsc::unbounded_channel();
+        let state = Arc::new(State { refuses: plan.refuses, ..State::default() });
+        let book = Book::open(&plan.path, Arc::clone(&state))?;
+        tokio::spawn(write(entries, book, Arc::clone(&state), plan.sync));
+        Ok(Self { path: plan.path.clone(), queue, state })
     }
 
     /// Notes a call. Never waits.
@@ -134,6 +167,31 @@ impl Audit {
         self.queue(Line::Approved { time: SystemTime::now(), event: "approved", server, tools });
     }
 
+    /// Notes that something happened to the gateway. Never waits.
+    pub fn note_event(&self, event: &'static str, about: serde_json::Value) {
+        self.queue(Line::Event { time: SystemTime::now(), event, about });
+    }
+
+    /// Notes that somebody wants to hear of a resource, or no longer does. Never waits.
+    pub fn note_subscription(&self, is_on: bool, who: Option<&str>, server: &str, uri: &str) {
+        let event = if is_on { "subscribed" } else { "unsubscribed" };
+        let who = who.map(|it| plain(it, LONGEST));
+        let uri = plain(uri, LONGEST);
+        self.note_event(
+            event,
+            serde_json::json!({ "principal": who, "server": server, "uri": uri }),
+        );
+    }
+
+    /// Counts somebody who was not let in. However many come, they are told of in one line for each
+    /// status and [`FLOOD`].
+    pub fn refused(&self, status: u16) {
+        let Some(at) = REFUSALS.iter().position(|it| *it == status) else { return };
+        if self.state.refused[at].fetch_add(1, Ordering::Relaxed) == 0 {
+            self.queue(Line::Look);
+        }
+    }
+
     /// Where it is written to.
     pub fn path(&self) -> &Path {
         &self.path
@@ -141,21 +199,101 @@ impl Audit {
 
     /// How many calls were not noted since the start.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.state.lost.load(Ordering::Relaxed)
     }
 
-    /// Writes what is queued, and ends. What is noted later is lost.
-    pub async fn close(self) {
-        let Self { queue, writer, .. } = self;
-        drop(queue);
-        if let Some(writer) = writer.into_inner() {
-            let _ = writer.await;
+    /// Whether the file cannot be written just now.
+    pub fn is_failing(&self) -> bool {
+        self.state.is_failing()
+    }
+
+    /// How it is, for whoever operates the gateway.
+    pub fn status(&self) -> serde_json::Value {
+        let told = self.state.told.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::json!({
+            "path": self.path,
+            "seq": told.1.seq,
+            "hash": told.1.hash,
+            "lost": self.lost(),
+            "failing": told.0,
+        })
+    }
+
+    /// Whether a call may go on that has to be noted.
+    pub(crate) fn admit(&self) -> Result<(), Failure> {
+        let is_full = self.state.queued.load(Ordering::Relaxed) > QUEUE / 2;
+        if !self.state.refuses || !(self.is_failing() || is_full) {
+            return Ok(());
         }
+        let message = "Calls have to be noted, and just now they cannot be.";
+        let mut failure = Failure::new("audit_unavailable", Stage::Policy, message);
+        failure.retry_after = Some(FLOOD);
+        Err(failure.advice("Have an operator look at the gateway's `audit` file and its disk."))
+    }
+
+    /// Writes what is queued and has the disk keep it. It can be noted further.
+    pub async fn flush(&self) {
+        let (tell, told) = oneshot::channel();
+        self.queue(Line::Flush(tell));
+        let _ = timeout(PATIENCE, told).await;
+    }
+
+    /// Notes that the gateway stops, and waits until that is written.
+    pub async fn close(&self) {
+        self.note_event("stopped", serde_json::json!({}));
+        self.flush().await;
     }
 
     fn queue(&self, line: Line) {
-        if self.queue.try_send(line).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        let size = line.size();
+        let queued = self.state.queued.fetch_add(size, Ordering::Relaxed);
+        // Lines without a size are no lines, but for the one who writes.
+        if queued + size > QUEUE && size > 0 || self.queue.send(line).is_err() {
+            self.state.queued.fetch_sub(size, Ordering::Relaxed);
+            self.state.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl State {
+    fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Acquire)
+    }
+
+    /// Whether it had not failed before.
+    fn failed(&self, why: &str) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(why.to_owned());
+        !self.is_failing.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether it had failed before.
+    fn recovered(&self) -> bool {
+        let had_failed = self.is_failing.swap(false, Ordering::AcqRel);
+        if had_failed {
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).0 = None;
+        }
+        had_failed
+    }
+
+    fn reached(&self, head: &Head) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).1 = head.clone();
+    }
+
+    /// Those who were refused, to be told of now.
+    fn take_refused(&self) -> impl Iterator<Item = Line> {
+        let taken = REFUSALS.iter().zip(&self.refused);
+        taken.filter_map(|(status, count)| {
+            let count = count.swap(0, Ordering::Relaxed);
+            let about = serde_json::json!({ "status": status, "count": count });
+            (count > 0).then(|| Line::Event { time: SystemTime::now(), event: "refused", about })
+        })
+    }
+}
+
+impl Called {
+    fn name(&self) -> &str {
+        match self {
+            Self::Tool(name) | Self::Uri(name) | Self::Prompt(name) => name,
         }
     }
 }
@@ -170,72 +308,66 @@ impl From<What<'_>> for Called {
     }
 }
 
-async fn write(mut entries: mpsc::Receiver<Line>, book: Book) {
+/// Writes what comes, syncs it at an interval, and tries again what did not work.
+async fn write(
+    mut entries: mpsc::UnboundedReceiver<Line>,
+    book: Book,
+    state: Arc<State>,
+    interval: Duration,
+) {
     let mut book = Some(book);
-    let mut batch = Vec::new();
-    while entries.recv_many(&mut batch, BATCH).await > 0 {
-        let lines = std::mem::take(&mut batch);
+    let (mut synced, mut refusals_told) = (Instant::now(), None::<Instant>);
+    let (mut is_waiting, mut has_refusals) = (false, false);
+    loop {
+        let mut batch = Vec::new();
+        let due = synced + interval;
+        let received = match is_waiting || has_refusals {
+            true => timeout_at(due, entries.recv_many(&mut batch, BATCH)).await,
+            false => Ok(entries.recv_many(&mut batch, BATCH).await),
+        };
+        let is_over = received == Ok(0);
+        let size: usize = batch.iter().map(Line::size).sum();
+        state.queued.fetch_sub(size, Ordering::Relaxed);
+        let mut flushed = Vec::new();
+        let mut lines = Vec::with_capacity(batch.len());
+        for line in batch {
+            match line {
+                Line::Flush(tell) => flushed.push(tell),
+                Line::Look => has_refusals = true,
+                line => lines.push(line),
+            }
+        }
+        let now = Instant::now();
+        let is_sync = is_over || !flushed.is_empty() || now >= due;
+        let may_tell = refusals_told.is_none_or(|it| now >= it + FLOOD);
+        if has_refusals && (may_tell || is_over || !flushed.is_empty()) {
+            let before = lines.len();
+            lines.extend(state.take_refused());
+            has_refusals = false;
+            if lines.len() > before {
+                refusals_told = Some(now);
+            }
+        }
         let Some(mut writing) = book.take() else { return };
         let written = spawn_blocking(move || {
             writing.write(&lines);
+            if is_sync {
+                writing.sync();
+            }
             writing
         });
-        book = written.await.ok();
-    }
-}
-
-/// The file, as the task that writes sees it.
-struct Book {
-    path: PathBuf,
-    file: Option<File>,
-    lost: Arc<AtomicU64>,
-    /// How many of the lost were told of in the file.
-    told: u64,
-    /// The last write broke off, perhaps in the middle of a line.
-    is_torn: bool,
-}
-
-impl Book {
-    fn open(path: &Path, lost: Arc<AtomicU64>) -> io::Result<Self> {
-        let file = Some(open(path)?);
-        Ok(Self { path: path.to_owned(), file, lost, told: 0, is_torn: false })
-    }
-
-    fn write(&mut self, entries: &[Line]) {
-        let lost = self.lost.load(Ordering::Relaxed);
-        let mut text = Vec::with_capacity(entries.len() * 256);
-        if self.is_torn {
-            text.push(b'\n');
+        let Ok(writing) = written.await else { return };
+        is_waiting = writing.is_waiting();
+        book = Some(writing);
+        if is_sync {
+            synced = Instant::now();
         }
-        if lost > self.told {
-            let gap = Line::Gap { time: SystemTime::now(), lost: lost - self.told };
-            line(&gap, &mut text);
+        for tell in flushed {
+            // Whoever gave up waiting need not be told.
+            let _ = tell.send(());
         }
-        entries.iter().for_each(|entry| line(entry, &mut text));
-        match self.file().and_then(|mut file| file.write_all(&text)) {
-            Ok(()) => (self.told, self.is_torn) = (lost, false),
-            Err(error) => {
-                self.lost.fetch_add(entries.len() as u64, Ordering::Relaxed);
-                // Once for each time that it breaks, not for each line.
-                if !std::mem::replace(&mut self.is_torn, true) {
-                    let path = self.path.display();
-                    tracing::error!(target: "trunkline::audit", %error,
-                        "`{path}` cannot be written: calls are not noted until it can.");
-                }
-            }
-        }
-    }
-
-    /// The file of that name, opened anew if it is not the one we have.
-    fn file(&mut self) -> io::Result<&File> {
-        let place = |it: std::fs::Metadata| (it.dev(), it.ino());
-        let ours = self.file.as_ref().and_then(|it| it.metadata().ok()).map(place);
-        if ours.is_none() || std::fs::metadata(&self.path).ok().map(place) != ours {
-            self.file = None;
-        }
-        match &mut self.file {
-            Some(file) => Ok(file),
-            file => Ok(file.insert(open(&self.path)?)),
+        if is_over {
+            return;
         }
     }
 }
@@ -262,24 +394,34 @@ enum Line {
         server: Option<String>,
         tools: Vec<String>,
     },
-    /// Lines that are not there.
-    Gap {
+    Event {
         #[serde(serialize_with = "spell_time")]
         time: SystemTime,
-        lost: u64,
+        event: &'static str,
+        #[serde(flatten)]
+        about: serde_json::Value,
     },
+    /// Nothing to write: somebody waits until all before is.
+    #[serde(skip)]
+    Flush(oneshot::Sender<()>),
+    /// Nothing to write: there are refusals to look at.
+    #[serde(skip)]
+    Look,
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
-}
-
-fn line(value: &impl Serialize, text: &mut Vec<u8>) {
-    let start = text.len();
-    if serde_json::to_writer(&mut *text, value).is_err() {
-        text.truncate(start);
+impl Line {
+    /// The memory that it takes, about.
+    fn size(&self) -> usize {
+        match self {
+            Self::Call(entry) => {
+                let texts = [&entry.principal, &entry.client, &entry.server, &entry.arguments];
+                let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+                LINE + texts + entry.what.name().len()
+            }
+            Self::Held { .. } | Self::Approved { .. } | Self::Event { .. } => 4 * LINE,
+            Self::Flush(_) | Self::Look => 0,
+        }
     }
-    text.push(b'\n');
 }
 
 fn spell_time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
@@ -296,12 +438,18 @@ fn own_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error>
     serializer.serialize_str(&plain(text, LONGEST))
 }
 
-/// Entries that wait to be written.
-const QUEUE: usize = 8_192;
-/// Entries that are written at a time.
+/// What waits to be written, in bytes; where calls can be refused, they are from half of it on.
+const QUEUE: usize = 8 << 20;
+/// What a line takes beside its texts.
+const LINE: usize = 512;
+/// Lines that are written at a time.
 const BATCH: usize = 512;
 /// How much of a name is written, in bytes: with four of them a line stays below 8 KiB.
 const LONGEST: usize = 1_024;
+/// The statuses of those who are not let in.
+const REFUSALS: [u16; 2] = [401, 403];
+/// How often those who are not let in are told of at most.
+pub const FLOOD: Duration = Duration::from_secs(10);
 /// How long whoever closes an audit should wait for it.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 

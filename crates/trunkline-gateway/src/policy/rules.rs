@@ -1,12 +1,14 @@
 //! Who, where and what → allow, deny or ask.
 //!
 //! The first rule that fits decides; if none fits, the call is allowed. A rule fits if each of its
-//! three lists is empty or holds something that fits. What is called is named as
-//! [`What::on`](super::What::on) does: a tool is `server.tool`, reading a resource is
-//! `server.read:URI` and getting a prompt is `server.prompt:NAME`. So `git.*` is everything that
-//! `git` has, and `*.read:file:*` every file of every server. Names are the server's own, whatever
-//! they are shown as.
+//! three lists is empty or holds something that fits. What is called is a [`Subject`]: a tool is
+//! `server.tool`, reading a resource is `server.read:URI` and getting a prompt is
+//! `server.prompt:NAME`. So `git.*` is everything that `git` has, and `*.read:file:*` every file of
+//! every server. Names are the server's own, whatever they are shown as.
+//!
+//! Of all that a URI may be read as, the reading with the strictest effect counts.
 
+use super::subject::{Patterns, Reading, Subject};
 use crate::catalog::plan::{Effect, Rule};
 
 /// Rules, ready to decide.
@@ -17,7 +19,7 @@ pub struct Rules(Vec<Ready>);
 struct Ready {
     principals: Globs,
     tags: Vec<String>,
-    tools: Globs,
+    tools: Patterns,
     effect: Effect,
 }
 
@@ -27,7 +29,7 @@ impl Rules {
         let ready = rules.iter().map(|rule| Ready {
             principals: Globs::new(&rule.principals),
             tags: rule.tags.iter().map(|it| it.to_lowercase()).collect(),
-            tools: Globs::new(&rule.tools),
+            tools: Patterns::new(&rule.tools),
             effect: rule.effect,
         });
         Self(ready.collect())
@@ -38,15 +40,44 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// Decides about `name` on a server with these tags. Somebody who did not say who they are has
+    /// Decides about something on a server with these tags. Somebody who did not say who they are has
     /// the empty name: `*` is about them too, `a*` is not.
-    pub fn decide(&self, principal: Option<&str>, tags: &[String], name: &str) -> Effect {
-        let fits = |rule: &&Ready| {
+    pub fn decide(
+        &self,
+        principal: Option<&str>,
+        tags: &[String],
+        subject: &Subject<'_>,
+    ) -> Effect {
+        if subject.is_unclear() && !self.is_empty() {
+            return Effect::Deny;
+        }
+        let concerns = |rule: &Ready| {
             let tagged = rule.tags.is_empty()
                 || tags.iter().any(|tag| rule.tags.iter().any(|it| it.eq_ignore_ascii_case(tag)));
-            tagged && rule.principals.fits(principal.unwrap_or_default()) && rule.tools.fits(name)
+            tagged && rule.principals.fits(principal.unwrap_or_default())
         };
-        self.0.iter().find(fits).map_or(Effect::Allow, |rule| rule.effect)
+        // What only a careless server reads denies or asks, unless the rest is allowed before.
+        let first = |near: &Reading<'_>, far: Option<&Reading<'_>>| {
+            let fits = |rule: &&Ready| {
+                let reading = far.filter(|_| rule.effect != Effect::Allow).unwrap_or(near);
+                concerns(rule) && rule.tools.fits(subject, reading)
+            };
+            self.0.iter().find(fits).map_or(Effect::Allow, |rule| rule.effect)
+        };
+        let readings = subject.near().iter().flat_map(|near| {
+            let far = subject.far().iter().map(Some);
+            std::iter::once(None).chain(far).map(move |far| (near, far))
+        });
+        let effects = readings.map(|(near, far)| first(near, far));
+        effects.max_by_key(|it| strictness(*it)).unwrap_or(Effect::Allow)
+    }
+}
+
+fn strictness(effect: Effect) -> u8 {
+    match effect {
+        Effect::Allow => 0,
+        Effect::Ask => 1,
+        Effect::Deny => 2,
     }
 }
 
@@ -95,7 +126,14 @@ impl Glob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::What;
     use Effect::{Allow, Ask, Deny};
+
+    /// A tool, as `server.tool`.
+    fn tool(name: &str) -> Subject<'_> {
+        let (server, name) = name.split_once('.').unwrap();
+        Subject::new(server, What::Tool(name))
+    }
 
     fn texts(words: &str) -> Vec<String> {
         words.split_whitespace().map(str::to_owned).collect()
@@ -161,44 +199,59 @@ mod tests {
             ("", "", "git.*", Ask),
             ("", "", "git.status", Deny),
         ]);
-        assert_eq!(rules.decide(Some("root"), &[], "git.push_force"), Allow);
-        assert_eq!(rules.decide(Some("alice"), &[], "git.push_force"), Deny);
-        assert_eq!(rules.decide(None, &[], "db.drop"), Deny);
-        assert_eq!(rules.decide(Some("alice"), &[], "git.status"), Ask, "the later rule is late");
-        assert_eq!(rules.decide(Some("alice"), &[], "time.now"), Allow, "nothing fits");
+        assert_eq!(rules.decide(Some("root"), &[], &tool("git.push_force")), Allow);
+        assert_eq!(rules.decide(Some("alice"), &[], &tool("git.push_force")), Deny);
+        assert_eq!(rules.decide(None, &[], &tool("db.drop")), Deny);
+        assert_eq!(
+            rules.decide(Some("alice"), &[], &tool("git.status")),
+            Ask,
+            "the later rule is late"
+        );
+        assert_eq!(rules.decide(Some("alice"), &[], &tool("time.now")), Allow, "nothing fits");
     }
 
     #[test]
     fn without_rules_everything_is_allowed() {
         assert!(Rules::new(&[]).is_empty());
-        assert_eq!(Rules::new(&[]).decide(None, &[], "a.b"), Allow);
+        assert_eq!(Rules::new(&[]).decide(None, &[], &tool("a.b")), Allow);
     }
 
     #[test]
     fn every_list_of_a_rule_must_fit() {
         let rules = rules(&[("a* bob", "Prod live", "db.*", Deny)]);
         let tags = |words| texts(words);
-        assert_eq!(rules.decide(Some("alice"), &tags("eu prod"), "db.read"), Deny);
-        assert_eq!(rules.decide(Some("bob"), &tags("live"), "db.read"), Deny);
-        assert_eq!(rules.decide(Some("carol"), &tags("prod"), "db.read"), Allow, "another person");
-        assert_eq!(rules.decide(Some("alice"), &tags("test"), "db.read"), Allow, "another tag");
-        assert_eq!(rules.decide(Some("alice"), &tags(""), "db.read"), Allow, "no tag");
-        assert_eq!(rules.decide(Some("alice"), &tags("prod"), "git.read"), Allow, "another tool");
+        assert_eq!(rules.decide(Some("alice"), &tags("eu prod"), &tool("db.read")), Deny);
+        assert_eq!(rules.decide(Some("bob"), &tags("live"), &tool("db.read")), Deny);
+        assert_eq!(
+            rules.decide(Some("carol"), &tags("prod"), &tool("db.read")),
+            Allow,
+            "another person"
+        );
+        assert_eq!(
+            rules.decide(Some("alice"), &tags("test"), &tool("db.read")),
+            Allow,
+            "another tag"
+        );
+        assert_eq!(rules.decide(Some("alice"), &tags(""), &tool("db.read")), Allow, "no tag");
+        assert_eq!(
+            rules.decide(Some("alice"), &tags("prod"), &tool("git.read")),
+            Allow,
+            "another tool"
+        );
     }
 
     #[test]
     fn nobody_is_among_everybody_but_has_no_name() {
         let rules = rules(&[("a*", "", "x.*", Allow), ("*", "", "x.*", Deny)]);
-        assert_eq!(rules.decide(Some("alice"), &[], "x.y"), Allow);
-        assert_eq!(rules.decide(None, &[], "x.y"), Deny);
+        assert_eq!(rules.decide(Some("alice"), &[], &tool("x.y")), Allow);
+        assert_eq!(rules.decide(None, &[], &tool("x.y")), Deny);
     }
 
     #[test]
     fn resources_and_prompts_go_by_the_same_rules() {
-        use crate::policy::What;
         let rules =
             rules(&[("", "", "files.read:file:///etc/*", Deny), ("", "", "*.prompt:*", Ask)]);
-        let decide = |what: What| rules.decide(None, &[], &what.on("files"));
+        let decide = |what: What| rules.decide(None, &[], &Subject::new("files", what));
         assert_eq!(decide(What::Resource("file:///etc/passwd")), Deny);
         assert_eq!(decide(What::Resource("file:///users/a")), Allow);
         assert_eq!(decide(What::Prompt("review")), Ask);

@@ -1,19 +1,218 @@
-//! A URI as somebody wrote it → the one that a server may take it for.
+//! A URI as somebody wrote it → everything that a server may take it for.
+//!
+//! A server may decode a URI before it takes it apart or after, once or more often, resolve dot
+//! segments, take `\` for `/`, drop the query of a file, or ignore the host in front of its path. Rules
+//! go by all of these readings: a rule that denies or asks fits if any of them fits, one that allows
+//! only if each that is [`near`](Forms::near) does. The URI itself is passed on as it was written, as
+//! servers compare it with what they have listed.
 
-/// What a server that decodes, lowers and shortens a URI makes of it; `None` if that is the same. Only
-/// rules go by it: it may stand for more than one URI, and the stricter rule wins.
-pub(crate) fn plain(uri: &str) -> Option<String> {
-    let (scheme, rest) = uri.split_once(':')?;
-    let scheme = scheme.to_ascii_lowercase();
-    let rest = decoded(rest);
-    let (authority, path) = match rest.strip_prefix("//") {
-        Some(rest) => rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())),
-        None if scheme == "file" => ("", rest.as_str()),
-        None => return Some(format!("{scheme}:{rest}")).filter(|it| it != uri),
-    };
-    let authority = authority.to_lowercase();
-    let authority = if scheme == "file" && authority == "localhost" { "" } else { &authority };
-    let (path, query) = path.split_at(path.find(['?', '#']).unwrap_or(path.len()));
+/// The readings of one URI.
+#[derive(Debug, Default)]
+pub(crate) struct Forms {
+    /// The normal form, before and after decoding. Never empty unless nothing is clear.
+    pub(crate) near: Vec<String>,
+    /// What careless servers make of it besides, and the URI as written if that is another text.
+    pub(crate) far: Vec<String>,
+    /// Whether it can be read in ways that no rule can foresee: control characters, an end of text in
+    /// the midst, overlong UTF-8, escapes within escapes within escapes, or more text than a name has.
+    pub(crate) is_unclear: bool,
+}
+
+impl Forms {
+    pub(crate) fn of(uri: &str) -> Self {
+        let mut forms = Self::default();
+        let is_odd = uri.len() > LONGEST || uri.trim() != uri || uri.contains(char::is_control);
+        let Some(stages) = stages(uri).filter(|_| !is_odd) else {
+            forms.is_unclear = true;
+            return forms;
+        };
+        for (at, text) in stages.iter().enumerate() {
+            for text in slashes(text) {
+                forms.read(&text, stages.len() - at);
+            }
+        }
+        if !forms.near.iter().any(|it| it == uri) {
+            add(&mut forms.far, uri.to_owned());
+        }
+        forms
+    }
+
+    /// Takes a text apart, and then decodes the parts up to `rounds - 1` times.
+    fn read(&mut self, text: &str, rounds: usize) {
+        let Some((scheme, rest)) = split_scheme(text) else {
+            add(&mut self.near, text.to_owned());
+            // Not a URI at all, but a path to whoever takes paths.
+            if text.starts_with('/') {
+                let mut file = Self::default();
+                file.read(&format!("file:{text}"), rounds);
+                file.near.into_iter().chain(file.far).for_each(|it| add(&mut self.far, it));
+            }
+            return;
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        let end = rest.find(['?', '#']).unwrap_or(rest.len());
+        let (body, tail) = rest.split_at(end);
+        let (authority, path) = match body.strip_prefix("//") {
+            Some(body) => {
+                let (authority, path) = body.split_at(body.find('/').unwrap_or(body.len()));
+                (Some(authority), path)
+            }
+            None => (None, body),
+        };
+        let mut parts =
+            [authority.unwrap_or_default().to_lowercase(), path.to_owned(), tail.to_owned()];
+        for round in 0..rounds {
+            if round > 0 {
+                parts = parts.map(|it| decoded(&it).unwrap_or(it));
+            }
+            let [authority_now, path, tail] = &parts;
+            let authority = authority.is_some().then_some(&**authority_now);
+            for path in slashes(path) {
+                self.put(&scheme, authority, &path, tail);
+            }
+        }
+    }
+
+    fn put(&mut self, scheme: &str, authority: Option<&str>, path: &str, tail: &str) {
+        let Some(authority) = authority.or((scheme == "file").then_some("")) else {
+            let (normal, written) = (shortened(path), format!("{scheme}:{path}"));
+            // Only what begins with a `/` is a path for certain.
+            let is_path = path.starts_with('/');
+            let (near, far) = if is_path { (&normal, path) } else { (&path.to_owned(), &*normal) };
+            self.add(&format!("{scheme}:{near}"), tail, false);
+            if *near != far {
+                add(&mut self.far, if is_path { written } else { format!("{scheme}:{far}") });
+            }
+            return;
+        };
+        let path = shortened(path);
+        if scheme != "file" {
+            let authority = without_port(scheme, authority);
+            self.add(&format!("{scheme}://{authority}{path}"), tail, false);
+            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            let bare = host.trim_end_matches('.');
+            if bare != authority {
+                add(&mut self.far, format!("{scheme}://{bare}{path}{tail}"));
+            }
+            return;
+        }
+        let path = if path.starts_with('/') { path } else { format!("/{path}") };
+        let is_here = authority.is_empty() || authority == "localhost";
+        let host = if is_here { "" } else { authority };
+        self.add(&format!("file://{host}{path}"), tail, true);
+        if !is_here {
+            // Who ignores the host opens the path; who cuts off `file://` opens both as one.
+            for path in [path.clone(), shortened(&format!("/{authority}{path}"))] {
+                add(&mut self.far, format!("file://{path}{tail}"));
+                add(&mut self.far, format!("file://{path}"));
+            }
+        }
+    }
+
+    /// Adds a reading, and what is left of it without what a server may cut off.
+    fn add(&mut self, body: &str, tail: &str, is_file: bool) {
+        add(&mut self.near, format!("{body}{tail}"));
+        let (query, fragment) = tail.split_at(tail.find('#').unwrap_or(tail.len()));
+        if !fragment.is_empty() {
+            add(&mut self.far, format!("{body}{query}"));
+        }
+        if is_file && !tail.is_empty() {
+            add(&mut self.far, body.to_owned());
+        }
+        if let Some(body) = body.strip_suffix('/').filter(|it| !it.ends_with('/')) {
+            add(&mut self.far, format!("{body}{tail}"));
+        }
+    }
+}
+
+fn add(to: &mut Vec<String>, form: String) {
+    if !to.contains(&form) {
+        to.push(form);
+    }
+}
+
+/// The text as it is, with its escapes in capitals, and after each decoding. `None` if that does not
+/// end soon, or does not come to text.
+fn stages(uri: &str) -> Option<Vec<String>> {
+    let mut stages = vec![capitals(uri)];
+    while let Some(last) = stages.last().filter(|it| it.contains('%')) {
+        let next = decoded(last)?;
+        if next == *last {
+            break;
+        }
+        if stages.len() > ROUNDS {
+            return None;
+        }
+        stages.push(next);
+    }
+    Some(stages)
+}
+
+/// Without escapes. Bytes that are no UTF-8 stay escaped; `None` if they are what an overlong
+/// character begins with, or the end of a text of C.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let escaped = escape(rest);
+        if let Some(0 | 0xc0 | 0xc1) = escaped {
+            return None;
+        }
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &more[2..] } else { more };
+    }
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+    }
+    Some(out)
+}
+
+/// The same with escapes in capital letters.
+fn capitals(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut parts = text.split('%');
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        out.push('%');
+        match part.get(..2).filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            Some(digits) => {
+                out.push_str(&digits.to_ascii_uppercase());
+                out.push_str(&part[2..]);
+            }
+            None => out.push_str(part),
+        }
+    }
+    out
+}
+
+/// The byte that a text begins with an escape of.
+fn escape(text: &[u8]) -> Option<u8> {
+    let digit = |at: usize| text.get(at).and_then(|it| char::from(*it).to_digit(16));
+    match text {
+        [b'%', ..] => Some((digit(1)? * 16 + digit(2)?) as u8),
+        _ => None,
+    }
+}
+
+/// The text, and the same with every `\` as `/`.
+fn slashes(text: &str) -> impl Iterator<Item = String> {
+    let other = text.contains('\\').then(|| text.replace('\\', "/"));
+    [Some(text.to_owned()), other].into_iter().flatten()
+}
+
+/// The scheme and what follows its colon (RFC 3986 §3.1).
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_good = |it: u8| it.is_ascii_alphanumeric() || b"+-.".contains(&it);
+    let is_scheme =
+        scheme.starts_with(|it: char| it.is_ascii_alphabetic()) && scheme.bytes().all(is_good);
+    is_scheme.then_some((scheme, rest))
+}
+
+/// Without dot segments (RFC 3986 §5.2.4) and without empty ones.
+fn shortened(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for part in path.split('/').filter(|it| !it.is_empty() && *it != ".") {
         match part {
@@ -23,56 +222,25 @@ pub(crate) fn plain(uri: &str) -> Option<String> {
             part => kept.push(part),
         }
     }
-    let begin = if path.is_empty() { "" } else { "/" };
-    let end = if path.ends_with('/') && !kept.is_empty() { "/" } else { "" };
-    let plain = format!("{scheme}://{authority}{begin}{}{end}{query}", kept.join("/"));
-    Some(plain).filter(|it| it != uri)
+    let is_folder = ["", ".", ".."].contains(&path.rsplit('/').next().unwrap_or_default());
+    let begin = if path.starts_with('/') { "/" } else { "" };
+    let end = if is_folder && !kept.is_empty() { "/" } else { "" };
+    format!("{begin}{}{end}", kept.join("/"))
 }
 
-/// Without escapes. What is no text then stays out of it.
-fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|it| char::from(*it).to_digit(16));
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(byte) = bytes.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+fn without_port<'a>(scheme: &str, authority: &'a str) -> &'a str {
+    let port = match scheme {
+        "http" | "ws" => ":80",
+        "https" | "wss" => ":443",
+        _ => return authority,
+    };
+    authority.strip_suffix(port).unwrap_or(authority)
 }
+
+/// How often escapes may stand for escapes.
+const ROUNDS: usize = 4;
+/// The bytes of the longest URI that rules look at.
+const LONGEST: usize = 16 << 10;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_spelling_is_seen_through() {
-        for (spelt, meant) in [
-            ("FILE:///etc/passwd", "file:///etc/passwd"),
-            ("file:///%65tc/passwd", "file:///etc/passwd"),
-            ("file:///etc%2Fpasswd", "file:///etc/passwd"),
-            ("file:///tmp/../etc/passwd", "file:///etc/passwd"),
-            ("file:///../../etc/./passwd", "file:///etc/passwd"),
-            ("file://localhost/etc/passwd", "file:///etc/passwd"),
-            ("file:/etc/passwd", "file:///etc/passwd"),
-            ("file:////etc//passwd", "file:///etc/passwd"),
-            ("https://Example.ORG/a?b=%63", "https://example.org/a?b=c"),
-            ("X-note:%61", "x-note:a"),
-        ] {
-            assert_eq!(plain(spelt).as_deref(), Some(meant), "{spelt}");
-        }
-        for same in
-            ["file:///etc/passwd", "note://a", "note://a/", "a://b/c/", "x:y", "x:%", "no scheme"]
-        {
-            assert_eq!(plain(same), None, "{same}");
-        }
-    }
-}
+mod tests;

@@ -109,7 +109,7 @@ async fn b17_a_reload_does_not_open_the_door_to_other_machines() {
     let place = Place::new("b17-reload");
     let servers = json!({ "a": place.fake("a", &[], json!({})) });
     let auth = json!({ "tokens": [{ "name": "alice", "token": "a-token-of-some-length" }] });
-    place.write(&json!({ "mcpServers": servers, "gateway": { "auth": auth } }));
+    place.write(&json!({ "mcpServers": servers, "gateway": { "auth": auth, "plaintext": true } }));
     let gateway = place.open("0.0.0.0:0").await;
     let here = std::net::SocketAddr::from(([127, 0, 0, 1], gateway.address.port()));
     let status = async || {

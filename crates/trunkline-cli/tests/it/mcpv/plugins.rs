@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::place::{Caller, Place, SOON, reason, until, write};
 
 /// A plugin: it notes what it is asked about, and does what its configuration says.
-const PLUGIN: &str = r#"
+pub(super) const PLUGIN: &str = r#"
 import json, os, socket, sys
 
 name, category, log = sys.argv[1:]

@@ -8,16 +8,17 @@ use super::address::{is_loopback, is_private, is_url, is_user_in, parts};
 use super::section::{At, Section};
 use super::server::{command, tags, variables};
 use crate::catalog::plan::{
-    AdminPlan, Automatic, Category, Effect, GatewayPlan, Inward, Naming, PluginPlan, Rate, Rule,
-    TokenPlan,
+    AdminPlan, AuditPlan, Automatic, Category, Effect, GatewayPlan, Inward, Naming, PluginPlan,
+    Rate, Rule, TokenPlan,
 };
 
 /// Reads all of it.
 pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
     let usual = GatewayPlan::default();
     let auth = section.section("auth").map(|it| inward(&it)).unwrap_or_default();
-    GatewayPlan {
-        listen: listen(section, &auth).unwrap_or(usual.listen),
+    let mut plan = GatewayPlan {
+        listen: usual.listen,
+        plaintext: section.flag("plaintext").unwrap_or(false),
         naming: match section.choice("naming") {
             Some("flat") => Naming::Flat,
             _ => Naming::Prefix,
@@ -30,38 +31,62 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
         admin: section.section("admin").map(|it| admin(&it)).unwrap_or_default(),
         rules: section.sections("rules").iter().filter_map(rule).collect(),
         rates: section.sections("rates").iter().filter_map(rate).collect(),
-        audit: section.get("audit").and_then(|it| it.path()),
+        audit: audit(section),
         plugins: plugins(section),
         automatic: section
             .section("automatic")
             .map(|it| Automatic { tags: tags(&it, "tags"), limit: it.count("limit").unwrap_or(8) }),
         bootstrap: section.count("bootstrap").unwrap_or(usual.bootstrap),
         refresh: section.seconds("refreshSeconds").unwrap_or(usual.refresh),
+    };
+    if let Some(listen) = listen(section, &plan) {
+        plan.listen = listen;
     }
+    plan
 }
 
-/// Whether a gateway may listen here: beyond this machine only if it asks who comes in.
+/// Whether a gateway may listen here: beyond this machine only if it asks who comes in, with tokens
+/// that nobody guesses and, unless told otherwise, nobody reads on the way.
 ///
 /// # Errors
 ///
 /// What is wrong, and what to do.
-pub(super) fn may_listen(listen: &str, auth: &Inward) -> Result<(), (String, &'static str)> {
+pub(super) fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), (String, &'static str)> {
+    let auth = &plan.auth;
     let Some((host, _)) = parts(listen) else {
         return Err(("This is no address to listen at.".to_owned(), "Write `127.0.0.1:7373`."));
     };
-    if !is_loopback(host) && auth.tokens.is_empty() && auth.issuers.is_empty() {
+    if is_loopback(host) {
+        return Ok(());
+    }
+    if auth.tokens.is_empty() && auth.issuers.is_empty() {
         return Err((
             format!("`{host}` is reached from other machines, and everybody would be let in."),
             "Add `auth` with `tokens` or `issuers`, or listen at `127.0.0.1`.",
         ));
     }
+    if let Some(weak) = auth.tokens.iter().find(|it| it.token.len() < SHORTEST) {
+        return Err((
+            format!(
+                "`{host}` is reached from other machines, and the token of `{}` has fewer than {SHORTEST} characters: it can be guessed.",
+                weak.name
+            ),
+            "Make one with `openssl rand -hex 32`, or listen at `127.0.0.1`.",
+        ));
+    }
+    if plan.tls.is_none() && !plan.plaintext {
+        return Err((
+            format!("`{host}` is reached from other machines, and tokens can be read on the way."),
+            "Add `tls`, or `plaintext: true` if a proxy in front of it has the certificate, or listen at `127.0.0.1`.",
+        ));
+    }
     Ok(())
 }
 
-fn listen(section: &Section<'_>, auth: &Inward) -> Option<String> {
+fn listen(section: &Section<'_>, plan: &GatewayPlan) -> Option<String> {
     let at = section.get("listen")?;
     let listen = at.word()?;
-    if let Err((message, suggestion)) = may_listen(&listen, auth) {
+    if let Err((message, suggestion)) = may_listen(&listen, plan) {
         at.fault(message, suggestion);
     }
     Some(listen)
@@ -179,6 +204,17 @@ fn admin(section: &Section<'_>) -> AdminPlan {
     plan
 }
 
+/// A path alone, or with how it is written.
+fn audit(section: &Section<'_>) -> Option<AuditPlan> {
+    let Some(more) = section.either("audit") else {
+        return section.get("audit").and_then(|it| it.path()).map(AuditPlan::new);
+    };
+    let mut plan = AuditPlan::new(more.need("path").and_then(|it| it.path())?);
+    plan.refuses = more.choice("onFailure") == Some("refuse");
+    plan.sync = more.seconds("syncSeconds").unwrap_or(plan.sync);
+    Some(plan)
+}
+
 fn pair(section: &Section<'_>) -> Option<(PathBuf, PathBuf)> {
     let [certificate, key] =
         ["certificate", "key"].map(|it| section.need(it).and_then(|it| it.file()));
@@ -246,5 +282,6 @@ fn category_of(name: &str) -> Category {
     }
 }
 
-/// A token with fewer characters can be guessed.
+/// A token with fewer characters can be guessed: sixteen, even if they are only hexadecimal digits, are
+/// 64 bits, which takes longer to try over a network than anybody has.
 const SHORTEST: usize = 16;

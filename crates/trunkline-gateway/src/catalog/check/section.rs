@@ -459,6 +459,16 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A map where a path would do, too; `None` if it is none.
+    pub(super) fn either(&self, name: &str) -> Option<Section<'a>> {
+        match self.find(name) {
+            (Some(at), Kind::PathOr(keys)) if matches!(at.node.data, Data::Map(_)) => {
+                at.section(keys, &[])
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn sections(&self, name: &str) -> Vec<Section<'a>> {
         match self.find(name) {
             (Some(at), Kind::Objects(keys)) => {

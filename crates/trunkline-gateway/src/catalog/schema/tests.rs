@@ -8,7 +8,7 @@ fn tables(path: &str, keys: &'static [Key], out: &mut Vec<(String, &'static [Key
     out.push((path.to_owned(), keys));
     for key in keys {
         match key.kind {
-            Kind::Object(inner) | Kind::Objects(inner) => {
+            Kind::Object(inner) | Kind::Objects(inner) | Kind::PathOr(inner) => {
                 tables(&format!("{path}.{}", key.name), inner, out);
             }
             Kind::Servers => tables("server", SERVER, out),
@@ -53,6 +53,7 @@ fn every_key_of_the_table_is_in_the_schema_and_no_other() {
                 out.insert(format!("{path}.{name}"));
                 properties(&format!("{path}.{name}"), schema, out);
                 properties(&format!("{path}.{name}"), &schema["items"], out);
+                properties(&format!("{path}.{name}"), &schema["anyOf"][1], out);
             }
         }
     }

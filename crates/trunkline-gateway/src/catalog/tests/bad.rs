@@ -246,6 +246,18 @@ fn what_is_wrong_with_the_gateway_is_told_with_place_and_advice() {
             "{ listen: 'mcp.example:80', auth: {} }",
             "listen: `mcp.example` is reached from other machines, and everybody would be let in. | Add `auth` with `tokens` or `issuers`, or listen at `127.0.0.1`.",
         ),
+        (
+            "{ listen: '0.0.0.0:80', auth: { tokens: [{ name: a, token: x }] } }",
+            "listen: `0.0.0.0` is reached from other machines, and the token of `a` has fewer than 16 characters: it can be guessed. | Make one with `openssl rand -hex 32`, or listen at `127.0.0.1`.",
+        ),
+        (
+            "{ listen: '0.0.0.0:80', plaintext: true, auth: { tokens: [{ name: a, token: fifteen-letters }] } }",
+            "listen: `0.0.0.0` is reached from other machines, and the token of `a` has fewer than 16 characters: it can be guessed. | Make one with `openssl rand -hex 32`, or listen at `127.0.0.1`.",
+        ),
+        (
+            "{ listen: '0.0.0.0:80', auth: { tokens: [{ name: a, token: sixteen--letters }] } }",
+            "listen: `0.0.0.0` is reached from other machines, and tokens can be read on the way. | Add `tls`, or `plaintext: true` if a proxy in front of it has the certificate, or listen at `127.0.0.1`.",
+        ),
         ("listen: 7373", "listen: This is no address to listen at. | Write `127.0.0.1:7373`."),
         (
             "naming: prefixed",

@@ -74,6 +74,7 @@ fn every_key_of_the_gateway_has_its_effect() {
     let expected = GatewayPlan {
         listen: "0.0.0.0:7373".to_owned(),
         naming: Naming::Flat,
+        plaintext: true,
         selector_required: true,
         hosts: texts(&["mcp.example"]),
         origins: texts(&["https://app.example"]),
@@ -111,7 +112,11 @@ fn every_key_of_the_gateway_has_its_effect() {
             },
             Rate { principals: vec![], tools: vec![], per_minute: 5, burst: 1 },
         ],
-        audit: Some(file("audit.jsonl")),
+        audit: Some(AuditPlan {
+            path: file("audit.jsonl"),
+            refuses: true,
+            sync: Duration::from_secs(2),
+        }),
         plugins: vec![PluginPlan {
             name: "p".to_owned(),
             category: Category::RateLimiting,

@@ -45,7 +45,8 @@ fn claude_code_has_servers_of_the_user_and_of_each_project() {
         Client::ClaudeCode,
         None,
         fixtures::CLAUDE_CODE,
-        "notion | url: https://mcp.notion.example/mcp | headers: Authorization=***\n\
+        "notion | url: https://mcp.notion.example/mcp | headers: Authorization=*** | \
+         fills in: ${NOTION_TOKEN}\n\
          db of /users/a/shop | command: ./db.sh | cwd: /users/a/shop | env: DSN=${DSN}",
     );
 }

@@ -229,14 +229,19 @@ fn what_a_client_may_not_see_is_not_on_its_page() {
     assert_eq!(index.page(Kind::Tools, &none).unwrap().get(), r#"{"tools":[]}"#);
 }
 
+/// The servers that claim a URI.
+fn claimed(index: &Index, uri: &str) -> String {
+    index.claims(uri).iter().map(|it| it.server.to_string()).collect()
+}
+
 #[test]
-fn a_uri_of_several_servers_stays_with_the_first_and_all_can_be_reached() {
+fn a_uri_of_several_servers_belongs_to_none_and_all_can_be_reached() {
     let index = prefix(&[
         resources("b", &["file:///x", "file:///b"], &[]),
         resources("a", &["file:///x", "trunkline:b/file:///b"], &[]),
     ]);
     let expected = [
-        "file:///x",
+        "trunkline:a/file:///x",
         // What looks like ours from the start is put into ours.
         "trunkline:a/trunkline:b/file:///b",
         "trunkline:b/file:///x",
@@ -244,7 +249,6 @@ fn a_uri_of_several_servers_stays_with_the_first_and_all_can_be_reached() {
     ];
     assert_eq!(shown(&index, Kind::Resources), expected);
     for (uri, expected) in [
-        ("file:///x", "a file:///x"),
         ("trunkline:b/file:///x", "b file:///x"),
         ("trunkline:a/file:///x", "a file:///x"),
         ("file:///b", "b file:///b"),
@@ -255,11 +259,13 @@ fn a_uri_of_several_servers_stays_with_the_first_and_all_can_be_reached() {
         assert_eq!(place(target.as_ref()).as_deref(), Some(expected), "{uri}");
         assert!(matches!(target.unwrap().item, Item::Resource(_)), "{uri}");
     }
+    assert_eq!(index.resource("file:///x"), None, "it is nobody's alone");
+    assert_eq!(claimed(&index, "file:///x"), "ab");
     assert_eq!(index.resource("trunkline:b/else:1").unwrap().item, Item::Unlisted);
     assert_eq!(index.resource("trunkline:nobody/file:///x"), None);
     assert_eq!(index.resource("file:///nowhere"), None);
     for (server, own, expected) in [
-        ("a", "file:///x", "file:///x"),
+        ("a", "file:///x", "trunkline:a/file:///x"),
         ("b", "file:///x", "trunkline:b/file:///x"),
         ("b", "file:///b", "file:///b"),
         ("b", "file:///b/part", "trunkline:b/file:///b/part"),
@@ -274,6 +280,45 @@ fn a_uri_of_several_servers_stays_with_the_first_and_all_can_be_reached() {
     }
     let page = index.page(Kind::Resources, &look(Revision::V2025_11_25)).unwrap();
     assert!(page.get().contains(r#"{"uri":"trunkline:b/file:///x","name":"r"}"#), "{page}");
+}
+
+#[test]
+fn a_server_that_sorts_first_gets_nothing_that_is_meant_for_another() {
+    // `aaa` lists what others list, what their templates make, and templates that match everything.
+    let index = prefix(&[
+        resources("aaa", &["db://users", "file:///x"], &["note://{+all}", "{+everything}"]),
+        resources("db", &["db://list"], &["db://{table}"]),
+        resources("files", &["file:///x", "file:///y"], &[]),
+        resources("notes", &["note://1"], &["note://{name}"]),
+    ]);
+    for (uri, claims) in [
+        ("db://users", "aaadb"),
+        ("db://other", "db"),
+        ("file:///x", "aaafiles"),
+        ("file:///y", "files"),
+        ("note://1", "aaanotes"),
+        ("note://2", "aaanotes"),
+        ("else://1", ""),
+    ] {
+        assert_eq!(claimed(&index, uri), claims, "{uri}");
+    }
+    let bare: Vec<_> = shown(&index, Kind::Resources)
+        .into_iter()
+        .filter(|it| !it.starts_with("trunkline:"))
+        .collect();
+    assert_eq!(bare, ["db://list", "file:///y"]);
+    let bare = shown(&index, Kind::Templates);
+    assert_eq!(
+        bare,
+        [
+            "trunkline:aaa/note://{+all}",
+            "trunkline:aaa/{+everything}",
+            "db://{table}",
+            "trunkline:notes/note://{name}"
+        ]
+    );
+    let target = index.resource("trunkline:aaa/else://1").unwrap();
+    assert!(matches!(target.item, Item::Template(_)), "by its own template, where it is named");
 }
 
 #[test]
@@ -293,10 +338,10 @@ fn templates_find_what_is_not_listed() {
     ]);
     assert_eq!(
         shown(&index, Kind::Templates),
-        ["db://{table}", "trunkline:b/db://{table}", "log://{+path}"]
+        ["trunkline:a/db://{table}", "trunkline:b/db://{table}", "log://{+path}"]
     );
     for (uri, expected) in [
-        ("db://users", "a db://users"),
+        ("trunkline:a/db://users", "a db://users"),
         ("trunkline:b/db://users", "b db://users"),
         ("log://x/y", "b log://x/y"),
     ] {
@@ -304,25 +349,21 @@ fn templates_find_what_is_not_listed() {
         assert_eq!(place(Some(&target)).unwrap(), expected);
         assert!(matches!(target.item, Item::Template(_)), "{uri}");
     }
-    assert!(matches!(index.resource("db://listed").unwrap().item, Item::Resource(_)));
-    assert_eq!(index.shown_uri("a", "db://users"), "db://users");
-    assert_eq!(index.shown_uri("b", "db://users"), "trunkline:b/db://users");
+    assert_eq!(claimed(&index, "db://users"), "ab");
+    let listed = index.resource("trunkline:a/db://listed").unwrap();
+    assert!(matches!(listed.item, Item::Resource(_)));
+    assert_eq!(index.shown_uri("a", "db://users"), "trunkline:a/db://users");
+    assert_eq!(index.shown_uri("b", "log://users"), "log://users");
     let template = index.template("trunkline:b/db://{table}");
     assert_eq!(place(template).as_deref(), Some("b db://{table}"));
 }
 
 #[test]
-fn for_unlisted_uris_there_are_candidates() {
-    let index = prefix(&[
-        resources("a", &["x:1"], &[]),
-        resources("b", &[], &["y://{z}"]),
-        resources("c", &["y://1"], &[]),
-    ]);
-    let candidates =
-        |uri: &str| index.candidates(uri).iter().map(|it| it.to_string()).collect::<String>();
-    assert_eq!([candidates("x:2"), candidates("y:3"), candidates("z:3")], ["abc", "bca", "abc"]);
-    // The only one with resources is asked by its own URIs.
+fn what_nobody_claims_can_only_be_of_the_one_with_resources() {
+    let several = prefix(&[resources("a", &["x:1"], &[]), resources("b", &[], &["y://{z}"])]);
+    assert_eq!((several.only_server(), several.resource("x:2")), (None, None));
     let alone = prefix(&[resources("a", &[], &[])]);
+    assert_eq!(alone.only_server().map(|it| &**it), Some("a"));
     assert_eq!(alone.shown_uri("a", "x:9"), "x:9");
 }
 
@@ -356,9 +397,10 @@ fn interfaces_of_tools_follow_their_resources() {
     let pages = [(Kind::Tools, tool), (Kind::Resources, resource)];
     let servers = ["a", "b"].map(|name| server(name, Revision::V2025_11_25, &pages));
     let page = prefix(&servers).page(Kind::Tools, &look(Revision::V2025_11_25)).unwrap();
-    let found: Vec<_> = page.get().match_indices(r#""resourceUri":"trunkline:b/ui://w""#).collect();
-    assert_eq!(found.len(), 1, "{page}");
-    assert!(page.get().contains(r#""resourceUri":"ui://w""#), "{page}");
+    for uri in ["trunkline:a/ui://w", "trunkline:b/ui://w"] {
+        let member = format!(r#""resourceUri":"{uri}""#);
+        assert_eq!(page.get().matches(&member).count(), 1, "{page}");
+    }
 }
 
 #[test]

@@ -1,12 +1,17 @@
 //! URIs of many servers → URIs of one list, and back.
 //!
-//! A URI means what its server says, so it is shown as it is. Where several list the same one, the
-//! first by name keeps it and the others are shown as `trunkline:SERVER/URI`. That form is understood
-//! for any server and any URI, listed or not; a URI that looks like it from the start is put into it
-//! too, so that there is one way to read it.
+//! A URI means what its server says, so it is shown as it is. One that several servers claim, by
+//! listing it or by a template that it matches, belongs to none of them, as with the names of tools:
+//! each is shown as `trunkline:SERVER/URI`, and whoever reads the bare URI is told so. A server that
+//! comes or goes can take a bare URI away, but never makes it mean another server.
+//!
+//! The long form is understood for any server and any URI, listed or not; a URI that looks like it
+//! from the start is put into it too, so that there is one way to read it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use trunkline_wire::text::UriTemplate;
 
 use super::super::Kind;
 use super::super::names::Scheme;
@@ -14,33 +19,48 @@ use super::section::Entry;
 use super::{Given, Index, Item, Target};
 
 impl Index {
-    /// Where a resource is: among those that are listed, then by a template that its URI matches.
-    /// `None`: nobody says that it has it; see [`Self::candidates`].
+    /// Where a resource is that one server alone claims.
     pub fn resource(&self, uri: &str) -> Option<Target> {
-        if let Some(entry) = self.section(Kind::Resources).find(uri) {
-            return Some(entry.target.clone());
-        }
+        let mut claims = self.claims(uri);
+        if claims.len() == 1 { claims.pop() } else { None }
+    }
+
+    /// The servers that claim a URI, one target for each: those that list it, and those with a
+    /// template that it matches. The long form is claimed by the server that it names.
+    pub fn claims(&self, uri: &str) -> Vec<Target> {
         if self.scheme != Scheme::Raw
             && let Some((server, own)) = unwrap(uri)
         {
-            let server = self.servers().find(|it| ***it == *server)?;
-            let listed = self.section(Kind::Resources).find_own(server, own);
-            let item = listed.map(|entry| entry.target.item.clone());
-            let item = item.or_else(|| self.matching(own, Some(server)).map(|it| it.item.clone()));
-            let item = item.unwrap_or(Item::Unlisted);
-            return Some(Target { server: server.clone(), name: own.into(), item });
+            let server = self.servers().find(|it| ***it == *server);
+            return server.map(|it| self.at(it, own)).into_iter().collect();
         }
-        let template = self.matching(uri, None)?;
-        Some(Target { name: uri.into(), ..template.clone() })
+        let resources = self.section(Kind::Resources);
+        let listed = self.servers().filter_map(|it| resources.find_own(it, uri));
+        let mut found: Vec<Target> = listed.map(|entry| entry.target.clone()).collect();
+        let templates = &self.section(Kind::Templates).entries;
+        for (at, template) in &self.matchers {
+            let target = &templates[*at].target;
+            // A template that does not say a scheme could match everything, so it claims nothing.
+            let is_claim = self.scheme == Scheme::Raw
+                || scheme(&target.name).is_some_and(|it| uri.starts_with(it));
+            let is_new = || found.iter().all(|it| it.server != target.server);
+            if is_claim && is_new() && template.matches(uri).is_some() {
+                found.push(Target { name: uri.into(), ..target.clone() });
+            }
+        }
+        found.sort_by(|a, b| a.server.cmp(&b.server));
+        found
     }
 
-    /// The servers that may have a resource that nobody lists, the likeliest first: those that list
-    /// URIs of its scheme, then the others.
-    pub fn candidates(&self, uri: &str) -> Vec<Arc<str>> {
-        let scheme = scheme(uri).unwrap_or_default();
-        let mut found: Vec<_> = self.servers.iter().filter(|it| it.has_resources).collect();
-        found.sort_by_key(|server| !server.schemes.contains(scheme));
-        found.into_iter().map(|server| server.name.clone()).collect()
+    /// Whether a URI says which server it is of.
+    pub fn is_addressed(&self, uri: &str) -> bool {
+        self.scheme != Scheme::Raw && unwrap(uri).is_some()
+    }
+
+    /// The one server with resources, where there is one. A URI that nobody claims can only be its.
+    pub fn only_server(&self) -> Option<&Arc<str>> {
+        let mut all = self.servers.iter().filter(|it| it.has_resources).map(|it| &it.name);
+        all.next().filter(|_| all.next().is_none())
     }
 
     /// The URI by which a client can say `own` of `server`: in a notification, a link, a result.
@@ -51,45 +71,128 @@ impl Index {
         if let Some(entry) = self.section(Kind::Resources).find_own(server, own) {
             return (*entry.shown).to_owned();
         }
-        let is_ours = own.starts_with(SCHEME);
-        let leads_back = match self.resource(own) {
-            Some(target) => *target.server == *server,
-            None => {
-                let mut others = self.servers.iter().filter(|it| it.has_resources);
-                others.all(|it| *it.name == *server) || is_everybodys(own)
-            }
+        let leads_back = match &*self.claims(own) {
+            [target] => *target.server == *server,
+            [] => self.only_server().is_some_and(|it| **it == *server) || is_everybodys(own),
+            _ => false,
         };
-        if leads_back && !is_ours { own.to_owned() } else { wrap(server, own) }
+        if leads_back && !own.starts_with(SCHEME) { own.to_owned() } else { wrap(server, own) }
     }
 
-    /// The first template that a URI matches, of one server or of those that keep their templates.
-    fn matching(&self, uri: &str, server: Option<&str>) -> Option<&Target> {
+    /// A URI at a server: listed there, of one of its templates, or neither.
+    fn at(&self, server: &Arc<str>, own: &str) -> Target {
+        let listed = self.section(Kind::Resources).find_own(server, own);
+        let item = listed.map(|entry| entry.target.item.clone());
+        let item = item.or_else(|| self.matching(own, server).map(|it| it.item.clone()));
+        let item = item.unwrap_or(Item::Unlisted);
+        Target { server: server.clone(), name: own.into(), item }
+    }
+
+    /// The first template of a server that a URI matches.
+    fn matching(&self, uri: &str, server: &str) -> Option<&Target> {
         let templates = &self.section(Kind::Templates).entries;
-        let mut candidates = self.matchers.iter().filter(|(at, _)| match server {
-            Some(server) => *templates[*at].target.server == *server,
-            None => templates[*at].shown == templates[*at].target.name,
-        });
-        let (at, _) = candidates.find(|(_, template)| template.matches(uri).is_some())?;
+        let mut own =
+            self.matchers.iter().filter(|(at, _)| *templates[*at].target.server == *server);
+        let (at, _) = own.find(|(_, template)| template.matches(uri).is_some())?;
         Some(&templates[*at].target)
     }
 }
 
-pub(super) fn resources(scheme: Scheme, servers: &[Given<'_>], entries: &mut Vec<Entry>) {
-    let mut taken = HashSet::new();
-    for server in servers {
+/// Who claims which URIs, while lists are put together. Servers are known by their places.
+pub(super) struct Claims<'a> {
+    /// Who lists a URI; `None` if more than one does.
+    listed: HashMap<&'a str, Option<usize>>,
+    /// Templates by the scheme that they begin with.
+    templates: HashMap<&'a str, Vec<(usize, UriTemplate)>>,
+    /// Templates without the names of their variables, as those do not matter.
+    shapes: HashMap<String, Option<usize>>,
+}
+
+impl<'a> Claims<'a> {
+    pub(super) fn new(servers: &'a [Given<'_>]) -> Self {
+        let mut claims =
+            Self { listed: HashMap::new(), templates: HashMap::new(), shapes: HashMap::new() };
+        for (at, server) in servers.iter().enumerate() {
+            for resource in &server.lists.resources {
+                claim(&mut claims.listed, &*resource.uri, at);
+            }
+            for template in &server.lists.templates {
+                let text = &*template.uri_template;
+                claim(&mut claims.shapes, shape(text), at);
+                if let (Some(scheme), Ok(parsed)) = (scheme(text), UriTemplate::parse(text)) {
+                    claims.templates.entry(scheme).or_default().push((at, parsed));
+                }
+            }
+        }
+        claims
+    }
+
+    /// Whether a server is alone in claiming a URI that it lists. `patience` is how many templates may
+    /// still be looked at: where many servers list very much of one scheme, all get the long form.
+    fn is_alone(&self, server: usize, uri: &str, patience: &mut usize) -> bool {
+        if self.listed.get(uri) != Some(&Some(server)) {
+            return false;
+        }
+        let templates = scheme(uri).and_then(|it| self.templates.get(it));
+        let mut others = templates.into_iter().flatten().filter(|(at, _)| *at != server);
+        !others.any(|(_, template)| {
+            let is_tired = *patience == 0;
+            *patience = patience.saturating_sub(1);
+            is_tired || template.matches(uri).is_some()
+        })
+    }
+}
+
+fn claim<K: std::hash::Hash + Eq>(claims: &mut HashMap<K, Option<usize>>, what: K, server: usize) {
+    let holder = claims.entry(what).or_insert(Some(server));
+    *holder = holder.filter(|it| *it == server);
+}
+
+/// A template with every expression as `{}`.
+fn shape(template: &str) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut is_inside = false;
+    for character in template.chars() {
+        is_inside = is_inside && character != '}';
+        if !is_inside {
+            out.push(character);
+        }
+        is_inside |= character == '{';
+    }
+    out
+}
+
+pub(super) fn resources(
+    scheme: Scheme,
+    servers: &[Given<'_>],
+    claims: &Claims<'_>,
+    entries: &mut Vec<Entry>,
+) {
+    let mut patience = PATIENCE;
+    for (at, server) in servers.iter().enumerate() {
         for resource in &server.lists.resources {
             let target = server.target(&resource.uri, Item::Resource(resource.clone()));
-            entries.push(entry(scheme, target, &mut taken));
+            let is_alone =
+                scheme == Scheme::Raw || claims.is_alone(at, &resource.uri, &mut patience);
+            entries.push(entry(scheme, target, is_alone));
         }
     }
 }
 
-pub(super) fn templates(scheme: Scheme, servers: &[Given<'_>], entries: &mut Vec<Entry>) {
-    let mut taken = HashSet::new();
-    for server in servers {
+pub(super) fn templates(
+    naming: Scheme,
+    servers: &[Given<'_>],
+    claims: &Claims<'_>,
+    entries: &mut Vec<Entry>,
+) {
+    for (at, server) in servers.iter().enumerate() {
         for template in &server.lists.templates {
-            let target = server.target(&template.uri_template, Item::Template(template.clone()));
-            entries.push(entry(scheme, target, &mut taken));
+            let text = &*template.uri_template;
+            let target = server.target(text, Item::Template(template.clone()));
+            // One without a scheme could be anybody's.
+            let is_alone =
+                scheme(text).is_some() && claims.shapes.get(&shape(text)) == Some(&Some(at));
+            entries.push(entry(naming, target, is_alone));
         }
     }
 }
@@ -100,15 +203,15 @@ pub(super) fn scheme(uri: &str) -> Option<&str> {
     (!scheme.contains('{')).then_some(scheme)
 }
 
-fn entry(scheme: Scheme, target: Target, taken: &mut HashSet<Arc<str>>) -> Entry {
-    let is_bare = scheme == Scheme::Raw
-        || !target.name.starts_with(SCHEME) && taken.insert(target.name.clone());
+fn entry(scheme: Scheme, target: Target, is_alone: bool) -> Entry {
+    let is_bare = scheme == Scheme::Raw || is_alone && !target.name.starts_with(SCHEME);
     let shown =
         if is_bare { target.name.clone() } else { wrap(&target.server, &target.name).into() };
     Entry { shown, target, headers: None }
 }
 
-fn wrap(server: &str, uri: &str) -> String {
+/// The long form of a URI.
+pub(crate) fn wrap(server: &str, uri: &str) -> String {
     format!("{SCHEME}{server}/{uri}")
 }
 
@@ -123,3 +226,5 @@ fn is_everybodys(uri: &str) -> bool {
 }
 
 const SCHEME: &str = "trunkline:";
+/// How many templates are looked at while one list is put together.
+const PATIENCE: usize = 1 << 20;

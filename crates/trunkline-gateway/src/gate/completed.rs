@@ -1,0 +1,83 @@
+//! A template and what is typed into it → the URI that rules are asked about; and back: suggestions →
+//! those that the caller may read.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::text::{UriTemplate, Value};
+
+use super::{Came, Walk};
+use crate::catalog::plan::Effect;
+use crate::face::Sight;
+use crate::merge::{Item, Target};
+
+/// A completion of a template's variable, where there are rules.
+pub(super) struct Completed {
+    template: UriTemplate,
+    server: std::sync::Arc<str>,
+    name: String,
+    values: BTreeMap<String, Value>,
+}
+
+impl Completed {
+    /// `None` if it is about no template, or everything is allowed.
+    pub(super) fn of(walk: &Walk, target: &Target, params: &Object) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Argument {
+            name: String,
+            value: String,
+        }
+        #[derive(Deserialize)]
+        struct Context {
+            #[serde(default)]
+            arguments: BTreeMap<String, String>,
+        }
+        if !matches!(target.item, Item::Template(_))
+            || Sight::new(&walk.world, &walk.caller).is_open()
+        {
+            return None;
+        }
+        let template = UriTemplate::parse(&target.name).ok()?;
+        let argument: Argument = params.get("argument")?.to().ok()?;
+        let context = params.get("context").and_then(|it| it.to::<Context>().ok());
+        let given = context.map(|it| it.arguments).unwrap_or_default();
+        let mut values: BTreeMap<_, _> =
+            given.into_iter().map(|(name, it)| (name, Value::Text(it))).collect();
+        values.insert(argument.name.clone(), Value::Text(argument.value));
+        Some(Self { template, server: target.server.clone(), name: argument.name, values })
+    }
+
+    /// What has been typed so far, as the URI that it makes.
+    pub(super) fn target(&self) -> Target {
+        let name = self.template.expand(&self.values).into();
+        Target { server: self.server.clone(), name, item: Item::Unlisted }
+    }
+
+    /// The answer without what the caller may not read.
+    pub(super) fn filter(mut self, walk: &Walk, came: Came) -> Came {
+        let Came::Answer(said, from) = came else { return came };
+        let Ok(mut answer) = said.to::<serde_json::Value>() else {
+            return Came::Answer(said, from);
+        };
+        let completion = &mut answer["completion"];
+        let Some(values) = completion["values"].as_array_mut() else {
+            return Came::Answer(said, from);
+        };
+        let before = values.len();
+        values.retain(|it| {
+            let text = it.as_str().unwrap_or_default().to_owned();
+            self.values.insert(self.name.clone(), Value::Text(text));
+            walk.may(&self.target()) != Effect::Deny
+        });
+        if values.len() == before {
+            return Came::Answer(said, from);
+        }
+        // How many there are in all would count what may not be known.
+        if let Some(completion) = completion.as_object_mut() {
+            completion.remove("total");
+        }
+        Came::Answer(Json::of(&answer), from)
+    }
+}

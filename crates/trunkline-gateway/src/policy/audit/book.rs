@@ -1,0 +1,286 @@
+//! Lines → the file that they are chained in.
+//!
+//! The chain goes on from what is in the file, whoever wrote it last: several gateways can share one,
+//! as each takes a lock while it writes and looks again if the file has grown. Beside the file, in
+//! `FILE.head`, stands how far the chain has come, so that it also goes on if the file was renamed
+//! while nobody ran, and so that lines that went from its end are missed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use trunkline_auth::digest::sha256;
+
+use super::chain::{Head, Sealed};
+use super::{Line, State, stamp};
+
+/// The file, as the task that writes sees it.
+pub(super) struct Book {
+    path: PathBuf,
+    file: Option<File>,
+    head: Head,
+    /// How long the file was when we had written last.
+    length: Option<u64>,
+    state: Arc<State>,
+    /// How many of the lost were told of in the file.
+    told: u64,
+    /// What could not be written and is tried again.
+    waiting: Vec<String>,
+    is_dirty: bool,
+}
+
+impl Book {
+    pub(super) fn open(path: &Path, state: Arc<State>) -> io::Result<Self> {
+        let file = Some(open(path)?);
+        let mut book = Self {
+            path: path.to_owned(),
+            file,
+            head: Head::default(),
+            length: None,
+            state,
+            told: 0,
+            waiting: Vec::new(),
+            is_dirty: false,
+        };
+        if let Some(file) = &mut book.file {
+            let end = End::of(file)?;
+            book.head = latest(end.head, read_head(&book.path)).unwrap_or_default();
+        }
+        book.state.reached(&book.head);
+        Ok(book)
+    }
+
+    /// Writes lines, and what was lost or refused since the last time.
+    pub(super) fn write(&mut self, lines: &[Line]) {
+        let mut objects = std::mem::take(&mut self.waiting);
+        let kept = objects.len();
+        objects.extend(lines.iter().filter_map(|it| serde_json::to_string(it).ok()));
+        let lost = self.state.lost.load(Ordering::Relaxed);
+        let gap = (lost > self.told).then(|| {
+            let time = stamp::rfc3339(SystemTime::now());
+            serde_json::json!({ "time": time, "lost": lost - self.told }).to_string()
+        });
+        let had_gap = usize::from(gap.is_some());
+        objects.splice(0..0, gap);
+        if objects.is_empty() {
+            return;
+        }
+        match self.append(&objects) {
+            Ok(()) => {
+                (self.told, self.is_dirty) = (lost, true);
+                self.state.reached(&self.head);
+                if self.state.recovered() {
+                    tracing::info!(target: "trunkline::audit", "`{}` can be written again.", self.path.display());
+                }
+            }
+            Err((written, error)) => {
+                self.length = None;
+                self.is_dirty |= written > 0;
+                if had_gap == 1 && written > 0 {
+                    self.told = lost;
+                }
+                let unwritten = objects.split_off(written.max(had_gap));
+                match self.state.refuses {
+                    true => self.waiting = unwritten,
+                    false => {
+                        debug_assert_eq!(kept, 0, "only those who refuse keep any");
+                        self.state.lost.fetch_add(unwritten.len() as u64, Ordering::Relaxed);
+                    }
+                }
+                self.trouble("written", &error);
+            }
+        }
+    }
+
+    /// Has the disk keep what was written.
+    pub(super) fn sync(&mut self) {
+        if !std::mem::take(&mut self.is_dirty) {
+            return;
+        }
+        let Some(file) = &self.file else { return };
+        match file.sync_data() {
+            Ok(()) => {}
+            // Pipes and devices have nothing to keep.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {}
+            Err(error) => {
+                self.is_dirty = true;
+                self.trouble("synced", &error);
+            }
+        }
+    }
+
+    /// Whether there is something that should be tried again.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_dirty || !self.waiting.is_empty() || self.state.is_failing()
+    }
+
+    fn trouble(&self, what: &str, error: &io::Error) {
+        // Once for each time that it breaks, not for each line.
+        if self.state.failed(&error.to_string()) {
+            let path = self.path.display();
+            let then = match self.state.refuses {
+                true => "calls are refused",
+                false => "calls are not noted",
+            };
+            tracing::error!(target: "trunkline::audit", %error, "`{path}` cannot be {what}: {then} until it can.");
+        }
+    }
+
+    /// Appends lines to the chain; else says how many are there all the same.
+    fn append(&mut self, objects: &[String]) -> Result<(), (usize, io::Error)> {
+        self.reopen().map_err(|error| (0, error))?;
+        let Some(file) = &mut self.file else { unreachable!("it was opened just now") };
+        // What has no locks is shared by nobody.
+        let _ = file.lock();
+        let mut head = self.head.clone();
+        let mut text = Vec::with_capacity(objects.len() * 400);
+        let metadata = file.metadata().map_err(|error| (0, error))?;
+        let is_file = metadata.is_file();
+        let mut more = 0;
+        if is_file && self.length != Some(metadata.len()) {
+            let end = End::of(file).map_err(|error| (0, error))?;
+            // A new file goes on with the chain of the old one.
+            let own = (metadata.len() == 0).then_some(head);
+            head = latest(latest(end.head, own), read_head(&self.path)).unwrap_or_default();
+            if end.is_open {
+                text.push(b'\n');
+                more += 1;
+            }
+            if let Some(torn) = end.torn {
+                let time = stamp::rfc3339(SystemTime::now());
+                let line = serde_json::json!({ "time": time, "event": "recovered", "torn": torn });
+                head.seal(&line.to_string(), &mut text);
+                more += 1;
+            }
+        }
+        objects.iter().for_each(|it| head.seal(it, &mut text));
+        let (written, outcome) = write(file, &text);
+        let outcome = match outcome {
+            Ok(()) => {
+                self.head = head;
+                self.length = file.metadata().ok().map(|it| it.len());
+                if is_file {
+                    write_head(&self.path, &self.head);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let lines = text[..written].iter().filter(|it| **it == b'\n').count();
+                Err((lines.saturating_sub(more), error))
+            }
+        };
+        let _ = file.unlock();
+        outcome
+    }
+
+    /// The file of that name, opened anew if it is not the one we have.
+    fn reopen(&mut self) -> io::Result<()> {
+        let place = |it: std::fs::Metadata| (it.dev(), it.ino());
+        let ours = self.file.as_ref().and_then(|it| it.metadata().ok()).map(place);
+        if ours.is_none() || std::fs::metadata(&self.path).ok().map(place) != ours {
+            self.sync();
+            self.file = None;
+            self.file = Some(open(&self.path)?);
+        }
+        Ok(())
+    }
+}
+
+/// How a file ends.
+struct End {
+    /// Its last line of a chain.
+    head: Option<Head>,
+    /// Whether its last line has no end.
+    is_open: bool,
+    /// The digest of that line, if something is missing of it.
+    torn: Option<String>,
+}
+
+impl End {
+    fn of(file: &mut File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(Self { head: None, is_open: false, torn: None });
+        }
+        let length = metadata.len();
+        let mut window = WINDOW;
+        loop {
+            let begin = length.saturating_sub(window);
+            file.seek(SeekFrom::Start(begin))?;
+            let mut bytes = Vec::new();
+            file.take(length - begin).read_to_end(&mut bytes)?;
+            let last = bytes.iter().rposition(|it| *it == b'\n').map(|it| it + 1);
+            let torn = &bytes[last.unwrap_or(0)..];
+            let sealed = |line| Sealed::read(line).filter(|it| it.is_true).map(|it| it.head());
+            let head = bytes.split(|it| *it == b'\n').rev().find_map(sealed);
+            let is_all = begin == 0 || window >= LARGEST;
+            if head.is_some() && last.is_some() || is_all {
+                let is_open = !torn.is_empty();
+                let torn = (is_open && sealed(torn).is_none()).then(|| sha256(torn));
+                return Ok(Self { head, is_open, torn });
+            }
+            window *= 8;
+        }
+    }
+}
+
+fn latest(one: Option<Head>, other: Option<Head>) -> Option<Head> {
+    [one, other].into_iter().flatten().max_by_key(|it| it.seq)
+}
+
+/// Writes as much as can be written.
+fn write(file: &mut File, text: &[u8]) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < text.len() {
+        match file.write(&text[written..]) {
+            Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let options = |is_read: bool| {
+        OpenOptions::new().read(is_read).append(true).create(true).mode(0o600).open(path)
+    };
+    // Some devices can only be written.
+    options(true).or_else(|_| options(false))
+}
+
+/// The file beside an audit that says how far it has come.
+pub fn head_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".head");
+    name.into()
+}
+
+/// How far an audit has come, as the file beside it says.
+pub fn read_head(path: &Path) -> Option<Head> {
+    let text = std::fs::read_to_string(head_path(path)).ok()?;
+    serde_json::from_str(&text).ok().filter(|it: &Head| it.hash.len() == 64)
+}
+
+/// Best effort: the chain is in the file itself.
+fn write_head(path: &Path, head: &Head) {
+    let Ok(text) = serde_json::to_string(head) else { return };
+    // Padded to one length, so that writing over it leaves nothing of what was there.
+    let text = format!("{text:<120}\n");
+    let opened = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(head_path(path));
+    let _ = opened.and_then(|mut it| it.write_all(text.as_bytes()));
+}
+
+/// How much of the end of a file is looked at first, and at most.
+const WINDOW: u64 = 64 << 10;
+const LARGEST: u64 = 32 << 20;
