@@ -1,6 +1,6 @@
 //! Cargo's metadata and the table of ARCHITECTURE.md into the crate edges that the table does not allow.
 
-use crate::json::Json;
+use crate::json::{self, Lenient};
 use crate::run;
 
 /// One crate of the workspace, as cargo sees it.
@@ -30,27 +30,25 @@ pub fn crates() -> Result<Vec<Crate>, String> {
         "--no-deps",
         "--offline",
     ]))?;
-    let metadata = Json::parse(&text)?;
+    let metadata = json::parse(&text)?;
     let root = format!("{}/", run::root().display());
-    let crates = metadata.get("packages").items().iter().map(|package| Crate {
-        name: package.get("name").str().to_owned(),
-        roots: package
-            .get("targets")
+    let crates = metadata["packages"].items().iter().map(|package| Crate {
+        name: package["name"].str().to_owned(),
+        roots: package["targets"]
             .items()
             .iter()
             .filter(|target| {
-                let kinds = target.get("kind").items();
+                let kinds = target["kind"].items();
                 kinds.iter().any(|kind| matches!(kind.str(), "lib" | "bin" | "proc-macro"))
             })
-            .map(|target| target.get("src_path").str().trim_start_matches(&root).to_owned())
+            .map(|target| target["src_path"].str().trim_start_matches(&root).to_owned())
             .collect(),
-        edges: package
-            .get("dependencies")
+        edges: package["dependencies"]
             .items()
             .iter()
             .map(|edge| Edge {
-                to: edge.get("name").str().to_owned(),
-                dev: edge.get("kind").str() == "dev",
+                to: edge["name"].str().to_owned(),
+                dev: edge["kind"].str() == "dev",
             })
             .collect(),
     });

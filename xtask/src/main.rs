@@ -13,7 +13,9 @@ mod mutants;
 mod peers;
 mod readme;
 mod run;
+mod sbom;
 mod soak;
+mod supply;
 mod test;
 mod tidy;
 
@@ -65,6 +67,13 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "change the modules that decide who is let in; every change must fail a test",
         mutants::run,
     ),
+    (
+        "supply",
+        "supply",
+        "check licences, versions, sources and lock files of what others wrote; asks no database",
+        supply::run,
+    ),
+    ("sbom", "sbom [PATH]", "write what the binary is made of, as CycloneDX", sbom::run),
     (
         "mcpv",
         "mcpv",

@@ -1,6 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::{conformance, docs, peers, readme, run, tidy};
+use crate::{conformance, docs, peers, readme, run, supply, tidy};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         run::run(&mut run::cargo(args))
     });
     report.step("tidy", || tidy::run(&[]));
+    report.step("what others wrote", || supply::run(&[]));
     report.step("tests", || {
         run::run(shared(&mut run::cargo(["test", "--workspace", "--no-fail-fast"])))
     });

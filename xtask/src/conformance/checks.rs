@@ -1,6 +1,6 @@
 //! The files the suite leaves behind into scenarios, their checks, and what counts against us.
 
-use crate::json::Json;
+use crate::json::{self, Json, Lenient};
 use std::path::Path;
 
 /// One scenario that ran.
@@ -191,14 +191,14 @@ fn collect(
 
 /// Reads one `checks.json`.
 fn parse(text: &str) -> Result<Vec<Check>, String> {
-    let Json::Array(items) = Json::parse(text)? else {
+    let Json::Array(items) = json::parse(text)? else {
         return Err("The checks are not an array.".to_owned());
     };
     items.iter().map(check).collect()
 }
 
 fn check(item: &Json) -> Result<Check, String> {
-    let status = match item.get("status").str() {
+    let status = match item["status"].str() {
         "SUCCESS" => Status::Success,
         "FAILURE" => Status::Failure,
         "WARNING" => Status::Warning,
@@ -207,13 +207,13 @@ fn check(item: &Json) -> Result<Check, String> {
         other => return Err(format!("A check has the unknown status `{other}`.")),
     };
     // Some say in `details` why they were only noted, and some just say what they looked at.
-    let said = [item.get("errorMessage"), item.get("details").get("message")];
+    let said = [&item["errorMessage"], &item["details"]["message"]];
     let said = said.iter().map(|json| json.str()).find(|text| !text.is_empty());
     Ok(Check {
-        id: item.get("id").str().to_owned(),
-        name: item.get("name").str().to_owned(),
+        id: item["id"].str().to_owned(),
+        name: item["name"].str().to_owned(),
         status,
-        message: said.unwrap_or(item.get("description").str()).to_owned(),
+        message: said.unwrap_or(item["description"].str()).to_owned(),
     })
 }
 

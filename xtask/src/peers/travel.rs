@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::process::{Listening, output};
 use super::{folder, venv};
-use crate::json::Json;
+use crate::json::{self, Json, Lenient};
 use crate::run;
 
 /// The name of this run of the peers.
@@ -240,34 +240,34 @@ impl Report {
 /// The line of JSON that a script prints.
 fn report(said: &str) -> Result<Report, String> {
     let line = said.lines().rfind(|it| it.starts_with('{')).ok_or("it printed no report")?;
-    let json = Json::parse(line)?;
+    let json = json::parse(line)?;
     let steps = |key: &str| -> Option<Vec<String>> {
-        let Json::Array(items) = json.get(key) else { return None };
+        let Json::Array(items) = &json[key] else { return None };
         let step = |it: &Json| it.items().iter().map(number).collect::<Vec<_>>().join("/");
         Some(items.iter().map(step).collect())
     };
-    if *json.get("error") == Json::Bool(true) {
+    if json["error"] == true {
         return Err("the tool failed".to_owned());
     }
-    let result = json.get("result");
+    let result = &json["result"];
     Ok(Report {
-        revision: json.get("revision").str().to_owned(),
+        revision: json["revision"].str().to_owned(),
         arrived: steps("wire"),
         heard: steps("heard").unwrap_or_default(),
-        asked: Some(number(json.get("asked"))).filter(|it| !it.is_empty()),
-        schema: match json.get("schema") {
-            Json::Bool(is_there) => Some(*is_there),
-            _ => None,
-        },
-        reference: result.get("reference").str().to_owned(),
-        total: number(result.get("total")),
+        asked: Some(number(&json["asked"])).filter(|it| !it.is_empty()),
+        schema: json["schema"].as_bool(),
+        reference: result["reference"].str().to_owned(),
+        total: number(&result["total"]),
     })
 }
 
 /// A number without the `.0` that some languages write.
 fn number(json: &Json) -> String {
     match json {
-        Json::Number(text) => text.strip_suffix(".0").unwrap_or(text).to_owned(),
+        Json::Number(number) => {
+            let text = number.to_string();
+            text.strip_suffix(".0").unwrap_or(&text).to_owned()
+        }
         _ => String::new(),
     }
 }

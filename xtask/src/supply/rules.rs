@@ -1,0 +1,88 @@
+//! What dependencies may be. Every row is a decision; whoever adds one has looked.
+// tidy: table
+
+/// The licences that crates of others may be under.
+pub const LICENCES: &[&str] = &[
+    "Apache-2.0",
+    "BSD-3-Clause",
+    // The certificates of `webpki-roots`.
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Zlib",
+];
+
+/// Crates that are there in more than one version, and why.
+pub const DUPLICATES: &[(&str, &str)] = &[
+    ("bit-vec", "`fancy-regex` and `yasna` want different ones; tests alone use them"),
+    ("getrandom", "`ring` and `ahash` want different ones"),
+    ("syn", "`clap` and `serde` have not moved to 3; it runs while building, nothing ships"),
+    ("windows-sys", "two of them on Windows alone, which we do not build for"),
+];
+
+/// Crates that run a program while they are built: build scripts and macros.
+pub const AT_BUILD: &[&str] = &[
+    "ahash",
+    "anyhow",
+    "asn1-rs-derive",
+    "asn1-rs-impl",
+    "clap_derive",
+    "displaydoc",
+    "getrandom",
+    "httparse",
+    "jsonschema-value",
+    "libc",
+    "num-traits",
+    "oid-registry",
+    "parking_lot_core",
+    "proc-macro2",
+    "quote",
+    "ref-cast",
+    "ref-cast-impl",
+    "ring",
+    "rustix",
+    "rustls",
+    "rustversion",
+    "schemars_derive",
+    "serde",
+    "serde_core",
+    "serde_derive",
+    "serde_json",
+    "strum_macros",
+    "target-tuple",
+    "thiserror",
+    "thiserror-impl",
+    "time-macros",
+    "tokio-macros",
+    "unicode-general-category",
+    "wasm-bindgen",
+    "wasm-bindgen-macro",
+    "wasm-bindgen-shared",
+    "windows_aarch64_gnullvm",
+    "windows_aarch64_msvc",
+    "windows_i686_gnu",
+    "windows_i686_gnullvm",
+    "windows_i686_msvc",
+    "windows_x86_64_gnu",
+    "windows_x86_64_gnullvm",
+    "windows_x86_64_msvc",
+    "wit-bindgen",
+    "zerocopy",
+    "zerocopy-derive",
+    "zmij",
+];
+
+/// How many crates somebody gets at most who depends on one of ours, with its default features.
+pub const WEIGHTS: &[(&str, usize)] = &[
+    ("trunkline", 44),
+    ("trunkline-auth", 8),
+    ("trunkline-authority", 20),
+    ("trunkline-cli", 105),
+    ("trunkline-macros", 5),
+    ("trunkline-proto", 13),
+    ("trunkline-store", 9),
+    ("trunkline-transport", 21),
+    ("trunkline-wire", 12),
+];
