@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
+pub use trunkline_proto::client::Done;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 
@@ -25,16 +26,6 @@ pub enum Stage {
     Call,
     /// What was said cannot be told in the caller's revision.
     Bridge,
-}
-
-/// What is known of the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Done {
-    /// It was not begun.
-    No,
-    /// Nobody knows. It must not be repeated without looking.
-    Unknown,
 }
 
 /// A failure of the gateway's own, as opposed to an error that a server answered with.

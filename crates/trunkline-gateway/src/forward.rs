@@ -31,6 +31,8 @@ pub(crate) struct Forward {
     /// Where the trace is recorded; ends with the call.
     pub(crate) span: Option<Box<Open>>,
     pub(crate) lease: Lease<Upstream>,
+    /// Whether the work was begun, whatever becomes of what is asked about it.
+    is_begun: bool,
 }
 
 /// What happens next.
@@ -65,7 +67,8 @@ impl Forward {
         let instance = lease.instance();
         let open = instance.open_line(&line);
         let call = Box::pin(instance.call(request));
-        Self { call, heard, line, asked: Vec::new(), count: 0, open, span: None, lease }
+        let (asked, is_begun) = (Vec::new(), false);
+        Self { call, heard, line, asked, count: 0, open, span: None, lease, is_begun }
     }
 
     /// A call that is more than one request: whatever goes on inside, it is answered once.
@@ -76,7 +79,7 @@ impl Forward {
     ) -> Self {
         let open = lease.instance().open_line(&line);
         let (heard, span, asked) = (None, None, Vec::new());
-        Self { call, heard, line, asked, count: 0, open, span, lease }
+        Self { call, heard, line, asked, count: 0, open, span, lease, is_begun: true }
     }
 
     /// The place that it had, once it is over.
@@ -126,7 +129,10 @@ impl Forward {
                     if let Some(span) = self.span.take() {
                         span.over(&outcome);
                     }
-                    return Event::Over(outcome);
+                    return Event::Over(match self.is_begun {
+                        true => outcome.map_err(CallError::after_unknown),
+                        false => outcome,
+                    });
                 }
             }
         }
@@ -281,7 +287,7 @@ pub(crate) async fn failed(
             failure.done = Done::Unknown;
             failure
         }
-        CallError::Http(error) if leaves_open(error.status) => {
+        CallError::Http(error) if !error.is_refusal() => {
             let message = format!("`{server}` failed; the work may have been done. {error}");
             let mut failure = at_call("outcome_unknown", message);
             failure.done = Done::Unknown;
@@ -291,36 +297,8 @@ pub(crate) async fn failed(
     })
 }
 
-/// Whether a status says nothing of the work: what stands between may have given up on it.
-fn leaves_open(status: u16) -> bool {
-    status >= 500 || status == 408
-}
-
-/// Whether a failure proves that nothing was begun.
-pub(crate) fn was_not_made(error: &CallError) -> bool {
-    matches!(error, CallError::Unreachable(_))
-}
-
-/// Whether a failure leaves open what was done.
-pub(crate) fn is_unknown(error: &CallError) -> bool {
-    matches!(error, CallError::Closed | CallError::Lost(_))
-}
-
 const PROGRESS: usize = 256;
 /// How long other questions of the same moment are waited for.
 const TOGETHER: std::time::Duration = std::time::Duration::from_millis(20);
 /// Sessions whose envelope is kept.
 const KNOWN: usize = 64;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_refusal_is_proof_that_nothing_was_done() {
-        assert!([500, 502, 503, 504, 408].into_iter().all(leaves_open));
-        assert!(![400, 401, 403, 404, 409, 413, 429].into_iter().any(leaves_open));
-        assert!(was_not_made(&CallError::Unreachable(String::new())));
-        assert!(!was_not_made(&CallError::Closed) && is_unknown(&CallError::Closed));
-    }
-}

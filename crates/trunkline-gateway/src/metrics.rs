@@ -62,11 +62,12 @@ impl Outcome {
 
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {
-        match failure.stage {
-            Stage::Policy | Stage::Route => Self::Refused,
-            Stage::Acquire | Stage::Spawn | Stage::Handshake => Self::Unavailable,
-            Stage::Call if failure.done == Done::Unknown => Self::Unknown,
-            Stage::Call | Stage::Bridge => Self::Error,
+        match (failure.stage, failure.reason, failure.done) {
+            (_, "timeout", _) => Self::TimedOut,
+            (Stage::Policy | Stage::Route, ..) => Self::Refused,
+            (.., Done::Unknown) => Self::Unknown,
+            (Stage::Acquire | Stage::Spawn | Stage::Handshake, ..) => Self::Unavailable,
+            (Stage::Call | Stage::Bridge, ..) => Self::Error,
         }
     }
 }

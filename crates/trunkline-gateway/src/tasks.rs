@@ -18,9 +18,10 @@ use trunkline_transport::handler::Answer;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::RequestMeta;
 use trunkline_wire::era::{self, stateful, stateless};
+use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
-use trunkline_wire::model::{CallToolResult, TASKS_EXTENSION, Task, TaskRequest, Tool, meta};
+use trunkline_wire::model::{TASKS_EXTENSION, Task, TaskRequest, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::catalog::plan::ServerPlan;
@@ -162,7 +163,7 @@ fn show(
     drive.entry = Some(Arc::downgrade(&entry));
     drive.hold = Some(lease.hold());
     // If there is no room after all, the task is cancelled with what would have followed it.
-    walk.shared.tasks.add(&entry)?;
+    walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.follow(drive);
     Ok(Came::Told(tell_created(walk, &entry)))
 }
@@ -180,7 +181,7 @@ async fn mint(
     let own = format!("\0{}", trunkline_auth::tag::random_name());
     let id = seal(walk, trail.instance.unwrap_or_default(), &server.plan(), &own);
     let entry = Entry::local(known(walk, trail, server, tool, id), request.ttl_ms);
-    walk.shared.tasks.add(&entry)?;
+    walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.finish(End::Result(said, from)).await;
     entry.expire_later();
     Ok(Came::Told(tell_created(walk, &entry)))
@@ -261,13 +262,10 @@ fn tell_created(walk: &Walk, entry: &Entry) -> Json {
 
 /// The task that an answer to `tools/call` says the call became.
 fn created(said: &Json, from: Revision) -> Option<Task> {
-    if !said.get().contains("\"task\"") {
-        return None;
-    }
-    let object = Object::parse(said.get()).ok()?;
+    let glance = Glance::at(said.get());
     let is_task = match from.era() {
-        Era::Stateful => object.get("task").is_some() && object.get("content").is_none(),
-        Era::Stateless => object.get("resultType").is_some_and(|it| it.get() == "\"task\""),
+        Era::Stateful => glance.has_task && !glance.has_content,
+        Era::Stateless => glance.result_type == ResultType::Task,
     };
     is_task.then(|| Task::read(said).ok()).flatten()
 }
@@ -320,7 +318,13 @@ fn unrelated(mut object: Object) -> Object {
 
 /// Whether a result says that the tool failed.
 fn is_error(said: &Json) -> bool {
-    said.get().contains("isError") && said.to::<CallToolResult>().is_ok_and(|it| it.is_error())
+    Glance::at(said.get()).is_error
+}
+
+/// A failure after the server has begun the work.
+fn begun(mut failure: Failure) -> Failure {
+    failure.done = crate::failure::Done::Unknown;
+    failure
 }
 
 fn lost(server: &str) -> Failure {

@@ -5,12 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use trunkline_wire::glance::{Glance, ResultType};
+use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Object, Outcome};
+use trunkline_wire::method;
 use trunkline_wire::model::{Tool, meta};
 
 use crate::caller::Caller;
 use crate::face::what;
-use crate::failure::{Failure, Stage};
+use crate::failure::Failure;
 use crate::gate::Walk;
 use crate::merge::Target;
 use crate::metrics;
@@ -96,9 +99,11 @@ impl Trail {
     /// One word for what it came to.
     pub(crate) fn outcome(&self, told: &Outcome) -> metrics::Outcome {
         match told {
-            Ok(result) if result.get().contains(r#""isError":true"#) => metrics::Outcome::ToolError,
-            Ok(result) if result.get().starts_with(ASKED) => metrics::Outcome::Asked,
-            Ok(_) => metrics::Outcome::Ok,
+            Ok(result) => match of_result(self.method, result) {
+                (true, _) => metrics::Outcome::ToolError,
+                (_, ResultType::InputRequired) => metrics::Outcome::Asked,
+                _ => metrics::Outcome::Ok,
+            },
             Err(_) => self.failed.unwrap_or(metrics::Outcome::Error),
         }
     }
@@ -106,13 +111,7 @@ impl Trail {
     /// Notes a failure of our own.
     pub(crate) fn failed(&mut self, failure: &Failure) {
         self.reason = Some(failure.reason);
-        self.failed = Some(match (failure.stage, failure.reason) {
-            (_, "timeout") => metrics::Outcome::TimedOut,
-            (_, "outcome_unknown") => metrics::Outcome::Unknown,
-            (Stage::Policy | Stage::Route, _) => metrics::Outcome::Refused,
-            (Stage::Acquire | Stage::Spawn | Stage::Handshake, _) => metrics::Outcome::Unavailable,
-            (Stage::Call | Stage::Bridge, _) => metrics::Outcome::Error,
-        });
+        self.failed = Some(failure.into());
     }
 
     /// It is over.
@@ -200,7 +199,41 @@ fn trace_id(walk: &Walk, own: Trace) -> Trace {
     parent.and_then(|it| Trace::of(&it)).unwrap_or(own)
 }
 
+/// Whether a result is a tool's own error, and what kind of result it is. Of what else is said nobody
+/// needs to know.
+pub(crate) fn of_result(method: &str, result: &Json) -> (bool, ResultType) {
+    if !method::MAY_ASK.contains(&method) {
+        return (false, ResultType::None);
+    }
+    let glance = Glance::at(result.get());
+    (glance.is_error && method == "tools/call", glance.result_type)
+}
+
 /// More of a name is not kept for the audit, in bytes.
 const LONGEST: usize = 2_048;
-/// How a result begins that asks for answers.
-const ASKED: &str = r#"{"resultType":"input_required""#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_has_failed_if_its_result_says_so_and_not_if_its_content_does() {
+        for (method, result, is_error, kind) in [
+            ("tools/call", r#"{"content":[],"isError":true}"#, true, ResultType::None),
+            ("tools/call", r#"{"content":[],"isError" : true}"#, true, ResultType::None),
+            ("tools/call", r#"{"structuredContent":{"isError":true}}"#, false, ResultType::None),
+            ("prompts/get", r#"{"messages":[],"isError":true}"#, false, ResultType::None),
+            ("resources/read", r#"{"resultType":"complete"}"#, false, ResultType::Complete),
+            (
+                "prompts/get",
+                r#"{ "resultType": "input_required" }"#,
+                false,
+                ResultType::InputRequired,
+            ),
+            ("completion/complete", r#"{"isError":true}"#, false, ResultType::None),
+        ] {
+            let result = Json::parse(result).expect("this is JSON");
+            assert_eq!(of_result(method, &result), (is_error, kind), "{method} {}", result.get());
+        }
+    }
+}

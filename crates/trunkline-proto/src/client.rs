@@ -4,6 +4,7 @@
 //! request (stateful) or inside an `input_required` result (stateless).
 
 mod config;
+mod done;
 mod error;
 mod heard;
 #[cfg(feature = "http")]
@@ -35,6 +36,7 @@ use crate::{
 };
 
 pub use config::{Config, Opened, Start};
+pub use done::{Done, OnSessionGone, on_session_gone};
 pub use error::{HttpError, OpenError};
 
 /// The client end of one conversation.

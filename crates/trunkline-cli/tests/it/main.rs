@@ -15,6 +15,7 @@ mod faults;
 mod gateway_isolation;
 mod gateway_kit;
 mod gateway_leaks;
+mod gateway_once;
 mod gateway_tasks;
 mod http_stress;
 mod login;

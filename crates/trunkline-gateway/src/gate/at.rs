@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trunkline_proto::{Call, CallError};
 use trunkline_wire::era::stateless;
+use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
@@ -13,7 +14,7 @@ use trunkline_wire::revision::{Era, Revision};
 use super::{Came, Walk, Wrong};
 use crate::able;
 use crate::catalog::plan::{Affinity, Reach, ServerPlan, Strategy};
-use crate::failure::Failure;
+use crate::failure::{Done, Failure};
 use crate::forward::{self, Event, Forward};
 use crate::line::Line;
 use crate::pool::{Cause, Lease};
@@ -58,6 +59,8 @@ impl Walk {
         // What a session was in the midst of went with its instance.
         let is_repeatable = is_repeatable && plan.strategy != Strategy::Stateful;
         let mut tries = 0;
+        // Once nobody knows what came of a try, nothing that follows can say that nothing was done.
+        let mut may_be_done = false;
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
@@ -65,22 +68,20 @@ impl Walk {
                 // The catalog was changed meanwhile: whoever has its name now is meant.
                 Err(failure) if failure.reason == "draining" && !is_last => {
                     let now = self.shared.world().servers.get(&*server.name).cloned();
-                    server = now.filter(|it| !Arc::ptr_eq(it, &server)).ok_or(failure)?;
+                    let now = now.filter(|it| !Arc::ptr_eq(it, &server));
+                    server = now.ok_or_else(|| after(failure.into(), may_be_done))?;
                     plan = server.plan();
                     continue;
                 }
-                forward => forward?,
+                Err(failure) => return Err(after(failure.into(), may_be_done)),
+                Ok(forward) => forward,
             };
             match self.follow(trail, forward, &plan).await {
                 Ok(came) => return Ok(came),
-                Err((wrong, Some(error))) if !is_last => {
-                    let again = forward::was_not_made(&error)
-                        || (is_repeatable && forward::is_unknown(&error));
-                    if !again {
-                        return Err(wrong);
-                    }
+                Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
+                    may_be_done |= error.done() == Some(Done::Unknown);
                 }
-                Err((wrong, _)) => return Err(wrong),
+                Err((wrong, _)) => return Err(after(wrong, may_be_done)),
             }
         }
     }
@@ -206,7 +207,8 @@ impl Walk {
     /// around the server's.
     fn over(&self, said: Json, revision: Revision, plan: &ServerPlan, instance: u64) -> Came {
         let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
-        if !is_relayed || !said.get().contains("input_required") {
+        let asks = || Glance::at(said.get()).result_type == ResultType::InputRequired;
+        if !is_relayed || !asks() {
             return Came::Answer(said, revision);
         }
         match stateless::decode_result(said.clone()) {
@@ -287,6 +289,14 @@ pub(crate) fn session_key(conversation: u64) -> Box<str> {
 /// Whether the caller has a session: in the old era all have.
 fn has_session(call: &Call) -> bool {
     call.revision.era() == Era::Stateful
+}
+
+/// A failure as it is after a try of which nobody knows what came of it.
+fn after(mut wrong: Wrong, may_be_done: bool) -> Wrong {
+    if may_be_done && let Wrong::Here(failure) = &mut wrong {
+        failure.done = Done::Unknown;
+    }
+    wrong
 }
 
 fn is_about_urls(error: &ErrorObject) -> bool {

@@ -140,16 +140,20 @@ fn the_life_of_an_instance_is_told() {
 
 #[test]
 fn a_failure_is_told_by_how_far_the_call_came() {
-    for (stage, done, expected) in [
-        (Stage::Policy, Done::No, "refused"),
-        (Stage::Route, Done::No, "refused"),
-        (Stage::Acquire, Done::No, "unavailable"),
-        (Stage::Handshake, Done::No, "unavailable"),
-        (Stage::Call, Done::Unknown, "unknown"),
-        (Stage::Call, Done::No, "error"),
-        (Stage::Bridge, Done::No, "error"),
+    for (reason, stage, done, expected) in [
+        ("why", Stage::Policy, Done::No, "refused"),
+        ("why", Stage::Route, Done::No, "refused"),
+        ("why", Stage::Acquire, Done::No, "unavailable"),
+        ("why", Stage::Handshake, Done::No, "unavailable"),
+        // A second try did not start; what the first did nobody knows.
+        ("why", Stage::Spawn, Done::Unknown, "unknown"),
+        ("outcome_unknown", Stage::Call, Done::Unknown, "unknown"),
+        ("bad_answer", Stage::Call, Done::Unknown, "unknown"),
+        ("timeout", Stage::Call, Done::Unknown, "timed_out"),
+        ("unreachable", Stage::Call, Done::No, "error"),
+        ("why", Stage::Bridge, Done::No, "error"),
     ] {
-        let failure = Failure { done, ..Failure::new("why", stage, "It is so.") };
+        let failure = Failure { done, ..Failure::new(reason, stage, "It is so.") };
         assert_eq!(Outcome::from(&failure).word(), expected);
     }
 }

@@ -12,6 +12,7 @@ use trunkline_wire::revision::Revision;
 use super::{Context, Otel};
 use crate::merge::{Item, Target};
 use crate::metrics::Outcome;
+use crate::trail::of_result;
 
 /// A span that is over.
 #[derive(Clone, Debug)]
@@ -143,9 +144,7 @@ impl Open {
     /// The instance answered, or will not.
     pub(crate) fn over(mut self, said: &Result<Json, CallError>) {
         let (error, code) = match said {
-            Ok(said) if said.get().contains(r#""isError":true"#) => {
-                (Some("tool_error".into()), None)
-            }
+            Ok(said) if self.is_tool_error(said) => (Some("tool_error".into()), None),
             Ok(_) => (None, None),
             Err(CallError::Peer(error)) => {
                 let code = error.code.to_string();
@@ -154,6 +153,10 @@ impl Open {
             Err(error) => (Some(word(error)), None),
         };
         self.end(error, code, None);
+    }
+
+    fn is_tool_error(&self, said: &Json) -> bool {
+        self.noted.as_ref().is_some_and(|it| of_result(it.about.method, said).0)
     }
 
     fn end(

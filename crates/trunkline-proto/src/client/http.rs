@@ -35,19 +35,23 @@ pub struct Head<'a> {
 /// # use trunkline_proto::client::http::*;
 /// let head = Head { status: 404, ..Head::default() };
 /// // A session that is gone can be begun anew; a path that is not there cannot.
-/// let of_session = Sent { id: Some(1), in_session: true, is_opening: false };
+/// let of_session = Sent { id: Some(1), in_session: true, ..Sent::default() };
 /// assert_eq!(verdict(&head, b"", of_session), Verdict::SessionGone);
 /// let of_none = Sent { in_session: false, ..of_session };
 /// assert!(matches!(verdict(&head, b"", of_none), Verdict::Unrecognised(_)));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The request whose answer comes back the same way; `None` if nothing but a nod does.
+    /// The request whose answer is waited for; `None` if nothing but a nod is.
     pub id: Option<i64>,
+    /// Whether the answer comes another way, as in HTTP+SSE. A refusal comes back the same way.
+    pub answers_elsewhere: bool,
     /// Whether it named a session.
     pub in_session: bool,
     /// Whether it is part of the handshake.
     pub is_opening: bool,
+    /// Whether it only asks whether the session is there.
+    pub is_ping: bool,
 }
 
 /// How to read a body.
@@ -79,7 +83,7 @@ pub enum Verdict {
     Answer(Incoming),
     /// The server took the message, and more is not to be expected.
     Accepted,
-    /// The server does not know the session, and has done nothing.
+    /// The server says that it does not know the session; see [`super::on_session_gone`].
     SessionGone,
     /// Nothing that a server of the new era says.
     Unrecognised(HttpError),
@@ -102,7 +106,8 @@ impl Head<'_> {
             let why = format!("its body is encoded as `{encoding}`, which nobody asked for.");
             return Err(CallError::Invalid(why));
         }
-        match self.is_success() && sent.id.is_some() && self.is("text/event-stream") {
+        let is_answered = sent.id.is_some() && !sent.answers_elsewhere;
+        match self.is_success() && is_answered && self.is("text/event-stream") {
             true => Ok(Reading::Events),
             false => Ok(Reading::Text),
         }
@@ -136,19 +141,33 @@ impl Head<'_> {
 /// assert!(answers(&incoming, 1));
 /// ```
 pub fn verdict(head: &Head<'_>, body: &[u8], sent: Sent) -> Verdict {
-    match (head.status, sent.id) {
-        (200..300, None) => Verdict::Accepted,
-        (200..300, Some(id)) => on_success(head, body, id),
-        (404, _) if sent.in_session => Verdict::SessionGone,
+    let Some(id) = sent.id else {
+        return match head.status {
+            200..300 => Verdict::Accepted,
+            404 if sent.in_session => Verdict::SessionGone,
+            _ => failed(head, body),
+        };
+    };
+    match head.status {
+        200..300 if sent.answers_elsewhere => return Verdict::Accepted,
+        200..300 => return on_success(head, body, id),
+        // Whatever else it says: nothing can have been done.
+        404 if sent.in_session && sent.is_ping => return Verdict::SessionGone,
+        _ => {}
+    }
+    let incoming = Incoming::parse(body);
+    if answers(&incoming, id) && (is_result(&incoming) || !says_nothing(head, sent)) {
+        return Verdict::Answer(incoming);
+    }
+    match head.status {
+        404 if sent.in_session => Verdict::SessionGone,
         // About who asks, or about the server's health: nothing about its era.
-        (401 | 403 | 407 | 408 | 425 | 429 | 511, _) => failed(head, body),
-        (400..500, Some(id)) => match refusal(body, id) {
+        401 | 403 | 407 | 408 | 425 | 429 | 511 => failed(head, body),
+        500..600 if sent.is_opening => failed(head, body),
+        400..600 => match refusal(incoming, id, sent.is_opening) {
             Some(incoming) => Verdict::Answer(incoming),
+            None if head.status >= 500 => failed(head, body),
             None => Verdict::Unrecognised(http_error(head, body)),
-        },
-        (500..600, Some(id)) if !sent.is_opening => match refusal(body, id) {
-            Some(incoming) => Verdict::Answer(incoming),
-            None => failed(head, body),
         },
         _ => failed(head, body),
     }
@@ -239,10 +258,27 @@ fn claim(incoming: Incoming, id: i64) -> Option<Incoming> {
     }
 }
 
-/// A body that is a JSON-RPC error, whatever its type is said to be. Servers that could not read
-/// the id put all sorts of things in its place; the exchange says whose it is.
-fn refusal(body: &[u8], id: i64) -> Option<Incoming> {
-    match Incoming::parse(body) {
+/// Whether a status stands for itself, so that an error in its body adds nothing: it is about who
+/// asks, or, while nothing is known of the server, about its health.
+fn says_nothing(head: &Head<'_>, sent: Sent) -> bool {
+    match head.status {
+        401 | 407 => true,
+        403 if head.challenge.is_some() => true,
+        403 | 408 | 425 | 429 | 500..600 => sent.is_opening,
+        _ => false,
+    }
+}
+
+fn is_result(incoming: &Incoming) -> bool {
+    matches!(incoming, Incoming::One(Message::Response { outcome: Ok(_), .. }))
+}
+
+/// A body that is a JSON-RPC error without our id, whatever its type is said to be. Servers that could
+/// not read the id put null or a word in its place; the exchange says whose it is. A number is an id of
+/// somebody else, unless there is nobody else yet.
+fn refusal(incoming: Incoming, id: i64, is_opening: bool) -> Option<Incoming> {
+    match incoming {
+        Incoming::One(Message::Response { id: Some(Id::Number(_)), .. }) if !is_opening => None,
         Incoming::One(Message::Response { outcome: Err(error), .. }) => {
             Some(Incoming::One(Message::error(Id::Number(id), error)))
         }
@@ -280,7 +316,13 @@ const LINE: usize = 300;
 mod tests {
     use super::*;
 
-    const OURS: Sent = Sent { id: Some(7), in_session: false, is_opening: false };
+    const OURS: Sent = Sent {
+        id: Some(7),
+        answers_elsewhere: false,
+        in_session: false,
+        is_opening: false,
+        is_ping: false,
+    };
     const ERROR: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no"}}"#;
     const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
 
@@ -310,6 +352,7 @@ mod tests {
     fn an_answer_is_judged_by_status_type_and_body() {
         let json = "application/json";
         let without_id = r#"{"jsonrpc":"2.0","error":{"code":-32020,"message":"no"}}"#;
+        let not_ours = r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32000,"message":"no"}}"#;
         let other_id = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":1,"message":"no"}}"#;
         for (status, content_type, body, expected) in [
             (200, json, RESULT, "result"),
@@ -325,16 +368,25 @@ mod tests {
             (400, json, without_id, "error"),
             (400, json, other_id, "error"),
             (400, "text/plain", ERROR, "error"),
-            (400, json, RESULT, "unrecognised"),
+            (400, json, RESULT, "result"),
+            (400, json, not_ours, "unrecognised"),
             (400, json, "{}", "unrecognised"),
             (404, "text/html", "<h1>Not Found</h1>", "unrecognised"),
             (404, json, ERROR, "error"),
+            (404, json, RESULT, "result"),
+            (404, json, not_ours, "unrecognised"),
             (405, "", "", "unrecognised"),
             (401, json, ERROR, "failed"),
-            (403, json, ERROR, "failed"),
+            (401, json, RESULT, "result"),
+            (403, json, ERROR, "error"),
+            (403, json, without_id, "failed"),
             (408, "", "", "failed"),
-            (429, json, ERROR, "failed"),
+            (429, json, ERROR, "error"),
+            (429, json, without_id, "failed"),
             (500, json, ERROR, "error"),
+            (500, json, RESULT, "result"),
+            (500, json, without_id, "error"),
+            (500, json, not_ours, "failed"),
             (500, "", "", "failed"),
             (503, "text/plain", "later", "failed"),
             (302, "", "", "failed"),
@@ -348,15 +400,43 @@ mod tests {
     fn a_handshake_learns_nothing_from_a_server_in_trouble() {
         let opening = Sent { is_opening: true, ..OURS };
         assert_eq!(judged(500, "application/json", ERROR, opening), "failed");
+        assert_eq!(judged(429, "application/json", ERROR, opening), "failed");
         assert_eq!(judged(400, "application/json", ERROR, opening), "error");
     }
 
     #[test]
     fn only_a_named_session_can_be_gone() {
         let within = Sent { in_session: true, ..OURS };
-        assert_eq!(judged(404, "application/json", ERROR, within), "session gone");
+        let without_id = ERROR.replace("7", "null");
+        for body in ["", "<h1>Not Found</h1>", "{}", &without_id, &ERROR.replace("7", "8")] {
+            assert_eq!(judged(404, "application/json", body, within), "session gone", "{body}");
+        }
+        // What answers the request is its answer, and no reason to make it again.
+        assert_eq!(judged(404, "application/json", ERROR, within), "error");
+        assert_eq!(judged(404, "application/json", RESULT, within), "result");
+        // Unless the request did nothing but ask whether the session is there.
+        let ping = Sent { is_ping: true, ..within };
+        assert_eq!(judged(404, "application/json", ERROR, ping), "session gone");
+        assert_eq!(judged(200, "application/json", ERROR, ping), "error");
         assert_eq!(judged(404, "", "", Sent { id: None, ..within }), "session gone");
         assert_eq!(judged(400, "application/json", ERROR, within), "error");
+    }
+
+    #[test]
+    fn where_answers_come_another_way_a_refusal_still_comes_this_way() {
+        let elsewhere = Sent { answers_elsewhere: true, ..OURS };
+        for (status, body, expected) in [
+            (200, RESULT, "accepted"),
+            (202, "", "accepted"),
+            (400, ERROR, "error"),
+            (404, "", "unrecognised"),
+            (500, RESULT, "result"),
+            (500, "", "failed"),
+        ] {
+            assert_eq!(judged(status, "application/json", body, elsewhere), expected, "{status}");
+        }
+        let head = Head { status: 200, content_type: "text/event-stream", ..Head::default() };
+        assert_eq!(head.reading(elsewhere), Ok(Reading::Text));
     }
 
     #[test]

@@ -39,9 +39,13 @@ impl Client {
             return;
         }
         let ticket = sent.ticket;
+        // What was made before without an answer is not undone by a repetition that was not made.
+        let was_made = sent.method != LISTEN
+            && (sent.with.repeats > 0 || (sent.with.rounds > 0 && !sent.with.relays));
         if self.is_worth_repeating(id, &why) {
             return self.schedule_repeat(ticket, now);
         }
+        let why = if was_made { why.after_unknown() } else { why };
         if matches!(why, CallError::Lost(_)) {
             self.gave_up(now);
         }
@@ -112,6 +116,35 @@ impl Client {
             true => clock.hold(),
             false => clock.resume(now),
         }
+    }
+
+    /// Whether the answer to the request `id` is still waited for: it may have come another way than
+    /// the one that failed.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Instant};
+    /// # use trunkline_proto::client::*;
+    /// # use trunkline_wire::model::*;
+    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+    /// let mut client = Client::over_http(config, Start::Probe, Instant::now());
+    /// assert!(!client.is_waited_for(7), "nobody has asked for that");
+    /// ```
+    pub fn is_waited_for(&mut self, id: i64) -> bool {
+        self.asked.by_id(&Id::Number(id)).is_some()
+    }
+
+    /// An id for a request of the transport's own. No other request ever has it.
+    ///
+    /// ```
+    /// # use std::{sync::Arc, time::Instant};
+    /// # use trunkline_proto::client::*;
+    /// # use trunkline_wire::model::*;
+    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
+    /// let mut client = Client::over_http(config, Start::Probe, Instant::now());
+    /// assert_ne!(client.spare_id(), client.spare_id());
+    /// ```
+    pub fn spare_id(&mut self) -> i64 {
+        self.asked.next_id()
     }
 
     /// The server no longer knows the session: begins another one. What is asked meanwhile is
@@ -362,6 +395,20 @@ mod tests {
         play.says(&format!("settled 2: {lost}"));
         play.lost(4);
         play.says(&format!("settled 1: {lost}"));
+    }
+
+    #[test]
+    fn a_repetition_that_was_not_made_does_not_undo_what_was_made_before() {
+        let mut play = Play::stateless();
+        play.ask(1, "tools/list");
+        play.says("tools/list 2");
+        play.lost(2);
+        play.says("tools/list 3");
+        play.core.undelivered(3, CallError::Unreachable("x".to_owned()), play.now);
+        play.says(
+            "settled 1: The answer was lost, the call may have been carried out: it was made \
+             before, and now: The server cannot be reached, the call was not made: x",
+        );
     }
 
     #[test]

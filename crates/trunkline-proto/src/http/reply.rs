@@ -48,5 +48,10 @@ fn of_error(error: &ErrorObject, era: Era, dispatched: bool) -> StatusCode {
 }
 
 fn is_overload(error: &ErrorObject) -> bool {
-    error.data.as_ref().is_some_and(|it| it.get().contains(r#""overloaded""#))
+    #[derive(serde::Deserialize)]
+    struct Data {
+        reason: String,
+    }
+    let data = error.data.as_ref().and_then(|it| it.to::<Data>().ok());
+    data.is_some_and(|it| it.reason == "overloaded")
 }

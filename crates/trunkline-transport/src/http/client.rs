@@ -71,6 +71,8 @@ pub(crate) struct HttpDriver<H> {
     /// Messages that wait until the handshake is through.
     held: VecDeque<Letter>,
     handshake: Handshake,
+    /// Whether the session is there, while that is asked.
+    asking: Option<Asking>,
     /// The stream on which the server speaks of its own accord.
     stream: Option<Carried>,
     target: HttpTarget,
@@ -108,6 +110,13 @@ enum Handshake {
     /// The nod to `notifications/initialized`.
     Confirming(u64),
     Done,
+}
+
+/// A `ping` in a session that may be gone.
+struct Asking {
+    key: u64,
+    /// What waits for it: sent, and answered as if the session were gone.
+    doubtful: Vec<Letter>,
 }
 
 /// How a POST of `initialize` was answered.
@@ -161,6 +170,7 @@ impl<H: Handler> HttpDriver<H> {
             params: ParamRegistry::new(),
             held: VecDeque::new(),
             handshake: Handshake::Asking,
+            asking: None,
             stream: None,
             target,
             known,
@@ -385,6 +395,9 @@ impl<H: Handler> HttpDriver<H> {
     /// before the request itself has had the time to arrive.
     fn cancel(&mut self, id: i64, message: &Message) {
         self.held.retain(|it| it.id != Some(id));
+        if let Some(asking) = &mut self.asking {
+            asking.doubtful.retain(|it| it.id != Some(id));
+        }
         let at = self.out.iter().position(|it| it.id == Some(id));
         let since = at.map(|at| self.out.swap_remove(at).since);
         if self.route.era() == Some(Era::Stateless) || !matches!(self.handshake, Handshake::Done) {
@@ -441,7 +454,17 @@ impl<H: Handler> HttpDriver<H> {
             }
             self.on_confirmed();
         }
+        if self.asking.as_ref().is_some_and(|it| it.key == carried.key) {
+            return self.on_asked(&carried.route, &end);
+        }
         match end {
+            End::AnswerAtTheEnd(incoming) => {
+                self.receive(incoming, carried.id);
+                // What comes next should not meet the same.
+                if Arc::ptr_eq(&carried.route, &self.route) {
+                    self.ask_for_session();
+                }
+            }
             End::Answer(incoming) => {
                 if carried.method == "tools/list" && self.route.era() == Some(Era::Stateless) {
                     learn(&mut self.params, &incoming);

@@ -102,6 +102,7 @@ where
         let Retry { times, mut pause } = self.retry;
         Box::pin(async move {
             let mut outcome = first.await.map_err(|error| of_layer(error.into()));
+            let mut may_be_done = false;
             for _ in 0..times {
                 match &outcome {
                     Err(error) if may_repeat(&request, error).await => {}
@@ -109,9 +110,18 @@ where
                 }
                 sleep(pause).await;
                 pause *= 2;
+                may_be_done |= matches!(outcome, Err(CallError::Lost(_)));
                 outcome = once(&mut inner, request.clone()).await;
             }
-            outcome
+            // That nothing was done this time does not undo a try of which nobody knows.
+            match outcome {
+                Err(error @ (CallError::Unreachable(_) | CallError::Credentials(_)))
+                    if may_be_done =>
+                {
+                    Err(CallError::Lost(format!("it was made before, and now: {error}")))
+                }
+                outcome => outcome,
+            }
         })
     }
 }

@@ -5,10 +5,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use serde::Deserialize;
 use tokio::time::Instant;
 use tracing::Span;
 use trunkline_transport::handler::Answer;
+use trunkline_wire::glance::Glance;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::model::CallToolResult;
@@ -156,13 +156,7 @@ fn failure(outcome: &Outcome) -> Option<ErrorType> {
 
 /// Whether a result is one of a tool that failed. No other result has this member.
 pub(super) fn is_tool_error(result: &Json) -> bool {
-    #[derive(Deserialize)]
-    struct Glance {
-        #[serde(rename = "isError", default)]
-        is_error: bool,
-    }
-    // Most results are seen not to be one without being read.
-    result.get().contains("\"isError\"") && result.read::<Glance>().is_ok_and(|it| it.is_error)
+    Glance::at(result.get()).is_error
 }
 
 #[cfg(test)]

@@ -36,11 +36,27 @@ pub(super) struct Letter {
     pub(super) not_before: Option<Instant>,
     /// Whether it was refused once already because its session was gone.
     pub(super) is_second_try: bool,
+    /// Whether it is [`Self::ping`].
+    pub(super) is_ping: bool,
 }
 
 impl Letter {
     pub(super) fn is_opening(&self) -> bool {
         matches!(&*self.method, "initialize" | "server/discover")
+    }
+
+    /// A request of the transport's own that asks whether the session is there.
+    pub(super) fn ping(id: i64) -> Self {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        Self {
+            id: Some(id),
+            method: "ping".into(),
+            body: body.into(),
+            headers: Vec::new(),
+            not_before: None,
+            is_second_try: false,
+            is_ping: true,
+        }
     }
 }
 
@@ -69,11 +85,13 @@ pub(super) enum What {
 pub(super) enum End {
     /// With the answer.
     Answer(Incoming),
+    /// With the answer, and a status that says that the session is gone.
+    AnswerAtTheEnd(Incoming),
     /// `initialize` was answered with an error and a status that says so too.
     Refused { incoming: Incoming, status: u16, letter: Box<Letter> },
     /// With a nod, or the end of what was only listened to.
     Accepted,
-    /// The session is gone; the message was not acted upon.
+    /// The server says that it does not know the session.
     SessionGone(Box<Letter>),
     /// With something that no server of the new era says.
     Unrecognised(HttpError, Box<Letter>),
@@ -102,6 +120,12 @@ impl Post {
             sleep_until(when).await;
         }
         let end = match letter.id {
+            Some(_) if letter.is_ping => {
+                match timeout(PING, self.attempt(&route, letter, key)).await {
+                    Ok(end) => end,
+                    Err(_) => End::Failed(CallError::TimedOut),
+                }
+            }
             Some(_) => self.attempt(&route, letter, key).await,
             // A request's time is kept by the conversation; a notification's by nobody else.
             None => match timeout(self.patience, self.attempt(&route, letter, key)).await {
@@ -133,9 +157,11 @@ impl Post {
             self.report(key, What::Session(session(&exchange))).await;
         }
         let sent = Sent {
-            id: letter.id.filter(|_| route.way == Way::Post),
+            id: letter.id,
+            answers_elsewhere: route.way == Way::Stream,
             in_session: route.session.is_some(),
             is_opening: letter.is_opening(),
+            is_ping: letter.is_ping,
         };
         match (exchange.head().reading(sent), sent.id) {
             (Err(why), _) => End::Failed(why),
@@ -160,7 +186,7 @@ impl Post {
             Ok(Some(text)) => text,
             // What a refusal says at such length nobody reads; its status says enough.
             Ok(None) if status >= 300 => Bytes::new(),
-            Ok(None) => match sent.id {
+            Ok(None) => match sent.id.filter(|_| !sent.answers_elsewhere) {
                 Some(id) => return End::Answer(too_long(id)),
                 None => return End::Accepted,
             },
@@ -179,6 +205,9 @@ impl Post {
         match verdict(&head, &text, sent) {
             Verdict::Answer(incoming) if status >= 400 && letter.method == "initialize" => {
                 End::Refused { incoming, status, letter: Box::new(letter) }
+            }
+            Verdict::Answer(incoming) if status == 404 && sent.in_session => {
+                End::AnswerAtTheEnd(incoming)
             }
             Verdict::Answer(incoming) => End::Answer(incoming),
             Verdict::Accepted => End::Accepted,
@@ -457,6 +486,8 @@ const ERROR_BYTES: usize = 64 << 10;
 const RETRY: Duration = Duration::from_secs(1);
 /// The shortest such time, whatever the server says.
 const LEAST: Duration = Duration::from_millis(100);
+/// How long to wait for a word on whether the session is there.
+const PING: Duration = Duration::from_secs(10);
 /// How often in a row a stream is taken up in vain.
 const PATIENCE: u32 = 6;
 /// A stream that lasted so long was worth opening.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use trunkline_proto::client::{Client, OpenError, Opened, Start};
+use trunkline_proto::client::{Client, OnSessionGone, OpenError, Opened, Start, on_session_gone};
 use trunkline_proto::{CallError, Conversation, Input};
 use trunkline_wire::revision::Era;
 
 use super::courier::{End, Letter, What};
 use super::route::{Route, Way};
 use super::verdicts::{Key, Known};
-use super::{Before, Carried, Handshake, HttpDriver};
+use super::{Asking, Before, Carried, Handshake, HttpDriver};
 use crate::clock::now;
 use crate::handler::Handler;
 
@@ -79,36 +79,74 @@ impl<H: Handler> HttpDriver<H> {
         self.finish();
     }
 
-    /// The server does not know the session of `letter`, and has not acted upon it. It goes out
-    /// once more in a new session.
-    pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, mut letter: Letter) {
-        if letter.is_second_try {
-            let why =
-                CallError::Unreachable("the server does not know its own session.".to_owned());
-            if let Some(id) = letter.id {
-                self.core.undelivered(id, why, now());
-            }
-            return;
-        }
-        letter.is_second_try = true;
-        // Answers and notifications belonged to the session that is gone.
-        if letter.id.is_some() {
-            self.held.push_back(letter);
-        }
-        let is_current = Arc::ptr_eq(route, &self.route);
-        match self.handshake {
-            Handshake::Done if is_current => {
-                self.stream = None;
-                self.route = Arc::new(self.route.anew());
-                self.handshake = Handshake::Asking;
-                self.core.renew(now());
-            }
-            Handshake::Done => {
-                for letter in std::mem::take(&mut self.held) {
-                    self.carry(letter);
+    /// The server says that it does not know the session of `letter`. It goes out once more in a new
+    /// session, once it is certain that the old one is gone.
+    pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, letter: Letter) {
+        // The answer may have come another way.
+        let is_waited_for = letter.id.is_some_and(|it| self.core.is_waited_for(it));
+        // A session that was given up was asked for before.
+        let is_gone = (!Arc::ptr_eq(route, &self.route)).then_some(true);
+        match on_session_gone(letter.is_second_try, is_gone) {
+            OnSessionGone::GiveUp(why) => {
+                if let Some(id) = letter.id {
+                    self.core.undelivered(id, why, now());
                 }
             }
-            _ => {}
+            OnSessionGone::SendAgain if is_waited_for => self.send_again(letter),
+            OnSessionGone::SendAgain => {}
+            OnSessionGone::AskForSession => {
+                self.ask_for_session();
+                // Answers and notifications belonged to the session.
+                match (&mut self.asking, letter.id) {
+                    (Some(asking), Some(_)) if is_waited_for => asking.doubtful.push(letter),
+                    // Nobody can be asked while a handshake is under way.
+                    (None, Some(id)) => {
+                        let why = "the server answered with HTTP status 404.".to_owned();
+                        self.core.undelivered(id, CallError::Lost(why), now());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Asks whether the session is there, unless that is being asked.
+    pub(super) fn ask_for_session(&mut self) {
+        if self.asking.is_none() && matches!(self.handshake, Handshake::Done) {
+            let ping = Letter::ping(self.core.spare_id());
+            let key = self.carry(ping);
+            self.asking = Some(Asking { key, doubtful: Vec::new() });
+        }
+    }
+
+    /// It was asked whether the session is there.
+    pub(super) fn on_asked(&mut self, route: &Arc<Route>, end: &End) {
+        let Some(Asking { doubtful, .. }) = self.asking.take() else { return };
+        let is_gone = matches!(end, End::SessionGone(_));
+        for letter in doubtful {
+            match on_session_gone(letter.is_second_try, Some(is_gone)) {
+                OnSessionGone::GiveUp(why) => {
+                    if let Some(id) = letter.id {
+                        self.core.undelivered(id, why, now());
+                    }
+                }
+                _ => self.held.push_back(Letter { is_second_try: true, ..letter }),
+            }
+        }
+        let is_current = Arc::ptr_eq(route, &self.route);
+        if is_gone && is_current && matches!(self.handshake, Handshake::Done) {
+            self.stream = None;
+            self.route = Arc::new(self.route.anew());
+            self.handshake = Handshake::Asking;
+            self.core.renew(now());
+        }
+    }
+
+    fn send_again(&mut self, letter: Letter) {
+        let letter = Letter { is_second_try: true, ..letter };
+        match self.handshake {
+            Handshake::Done => drop(self.carry(letter)),
+            _ => self.held.push_back(letter),
         }
     }
 
@@ -169,6 +207,10 @@ impl<H: Handler> HttpDriver<H> {
     /// Ends in good order: the session is given back, and what is on its way without anybody
     /// waiting for it still arrives.
     pub(super) fn close(&mut self) {
+        for id in self.asking.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id) {
+            let why = "the server answered with HTTP status 404.".to_owned();
+            self.core.undelivered(id, CallError::Lost(why), now());
+        }
         // What waits for a session was not acted upon, and will not be.
         for id in std::mem::take(&mut self.held).into_iter().filter_map(|it| it.id) {
             let why = "the connection is closed.".to_owned();

@@ -30,7 +30,15 @@ pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) 
         }
         repeat(&method, params, registry, &mut headers);
     }
-    Letter { id, method, body: body.into(), headers, not_before: None, is_second_try: false }
+    Letter {
+        id,
+        method,
+        body: body.into(),
+        headers,
+        not_before: None,
+        is_second_try: false,
+        is_ping: false,
+    }
 }
 
 /// The request that a message gives up on, if it does.

@@ -77,6 +77,7 @@ async fn a_lost_session_is_replaced_and_what_it_refused_is_sent_again() {
     let script = stateful(|seen, n| match (seen.what(), seen.header("mcp-session-id")) {
         ("GET", _) => vec![],
         ("tools/call", Some("session-0")) if n > 0 => headed(404, "", ""),
+        ("ping", Some("session-0")) => headed(404, "", ""),
         _ => json(seen.result(DONE)),
     })
     .await;
@@ -116,9 +117,62 @@ async fn a_server_that_knows_no_session_is_not_asked_for_ever() {
     .await;
     let connection = open(&script).await.unwrap();
     let outcome = call_tool(&connection).await;
-    assert!(matches!(outcome, Err(CallError::Unreachable(_))), "{outcome:?}");
+    let Err(error @ CallError::Lost(_)) = outcome else { panic!("{outcome:?}") };
+    assert!(!error.may_go_again(false), "nobody knows what the second 404 means");
     assert_eq!(script.all("tools/call").len(), 2);
     assert_eq!(script.all("initialize").len(), 2);
+}
+
+#[tokio::test]
+async fn a_404_that_answers_the_call_is_the_answer() {
+    for (text, is_result) in [
+        (r#""result":{"content":[]}"#, true),
+        (r#""error":{"code":-32001,"message":"Session not found"}"#, false),
+    ] {
+        let script = stateful(move |seen, _| match seen.what() {
+            "GET" => vec![],
+            "tools/call" => {
+                let id = &seen.body["id"];
+                let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{text}}}"#);
+                status(404, "application/json", body)
+            }
+            _ => json(seen.result(DONE)),
+        })
+        .await;
+        let connection = open(&script).await.unwrap();
+        let outcome = call_tool(&connection).await;
+        match is_result {
+            true => drop(outcome.unwrap()),
+            false => assert!(matches!(outcome, Err(CallError::Peer(_))), "{outcome:?}"),
+        }
+        // The session is asked for, so that the next call does not meet the same.
+        script.nth("ping", 0).await;
+        assert_eq!(script.all("tools/call").len(), 1);
+        assert_eq!(script.all("initialize").len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_404_in_a_session_that_is_still_there_leaves_the_outcome_unknown() {
+    for body in [
+        "",
+        "<h1>Not Found</h1>",
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#,
+    ] {
+        let script = stateful(move |seen, n| match (seen.what(), n) {
+            ("GET", _) => vec![],
+            ("tools/call", 0) => status(404, "application/json", body),
+            _ => json(seen.result(DONE)),
+        })
+        .await;
+        let connection = open(&script).await.unwrap();
+        let outcome = call_tool(&connection).await;
+        assert!(matches!(outcome, Err(CallError::Lost(_))), "{outcome:?}");
+        call_tool(&connection).await.unwrap();
+        assert_eq!(script.all("tools/call").len(), 2, "it was not made again");
+        assert_eq!(script.all("initialize").len(), 1, "the session is kept");
+        assert_eq!(script.all("ping").len(), 1);
+    }
 }
 
 #[tokio::test]

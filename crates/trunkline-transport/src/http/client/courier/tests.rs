@@ -81,6 +81,7 @@ impl Office {
             headers: Vec::new(),
             not_before: None,
             is_second_try: false,
+            is_ping: false,
         };
         let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), letter, 7);
         tokio::join!(carrying, self.news.recv()).1
