@@ -105,13 +105,13 @@ const ROWS: &[(&str, &[Way], &[Told])] = &[
     ("accepted_late", &[Session], &[Result, Unknown]),
     ("accepted_late", &[Sse], &[Result]),
     // The answer came another way, and then the request fails.
-    ("said_and_404", &[Sse, Session], &[Result, Unknown]),
+    ("404_said", &[Sse, Session], &[Result, Unknown]),
     ("said_and_500", &[Sse, Session], &[Result, Unknown]),
     ("said_and_reset", &[Sse, Session], &[Result, Unknown]),
     // Sessions that are lost.
     ("lost", &[Session], &[Result]),
     ("lost_twice", &[Session], &[Unknown]),
-    ("lost_then_404", &[Session], &[Unknown]),
+    ("lost_then_no", &[Session], &[Unknown]),
 ];
 
 const REVISIONS: [Revision; 5] = [
@@ -232,6 +232,24 @@ async fn what_may_be_repeated_is_and_a_repetition_that_was_not_made_does_not_und
     }
 }
 
+#[tokio::test]
+async fn a_process_that_ends_in_a_call_was_asked_once_and_nobody_knows() {
+    let place = Place::new("once");
+    let words = place.fake("up", &[]);
+    place.catalog(&json!({ "mcpServers": { "up": { "command": words[0], "args": words[1..] } } }));
+    let gateway = Gateway::start(&place).await;
+    let mut caller = Caller::new(Guest::open(gateway.address, Revision::V2025_11_25).await).await;
+    for times in 1..=2 {
+        let heard = caller.call("up.crash", json!({ "code": 3 }), json!({})).await;
+        let message = heard.expect("it is answered").message;
+        assert_eq!(message["error"]["data"]["done"], "unknown", "{message}");
+        let calls = place.log().of("call").into_iter();
+        assert_eq!(calls.filter(|it| it["tool"] == "crash").count(), times, "{message}");
+    }
+    let heard = caller.call("up.echo", json!({ "text": "here" }), json!({})).await;
+    assert_eq!(heard.expect("it is answered").text(), Some("here"));
+}
+
 /// What many calls came to.
 #[derive(Default)]
 struct Tally {
@@ -240,15 +258,27 @@ struct Tally {
     twice: usize,
 }
 
+/// The rows of a revision that may meet each other. A server that does the work, says 404, and then forgets the session
+/// cannot be told from one that forgot the session and did nothing, so no server does both.
+fn parts_of(revision: Revision) -> Vec<(Revision, Vec<&'static str>)> {
+    let way = Way::of(revision);
+    let rows = ROWS.iter().filter(|it| it.1.contains(&way)).map(|it| it.0);
+    let all: Vec<_> = rows.collect();
+    let without = |word: &str| all.iter().copied().filter(|it| !it.contains(word)).collect();
+    match way {
+        Session => vec![(revision, without("lost")), (revision, without("404"))],
+        _ => vec![(revision, all)],
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[allow(clippy::print_stdout)] // The figures are what a soak is run for.
 async fn many_calls_at_once_run_at_most_once_each() {
-    let (clients, calls) = (8, repeats(70, 1_000));
+    let (clients, calls) = (8, repeats(140, 1_000));
     let (mut all, mut made, began) = (Tally::default(), 0, Instant::now());
-    for revision in REVISIONS {
+    for (revision, rows) in REVISIONS.into_iter().flat_map(parts_of) {
+        let calls = if Way::of(revision) == Session { calls / 2 } else { calls };
         let stage = Arc::new(Stage::new(revision).await);
-        let rows: Vec<_> =
-            ROWS.iter().filter(|it| it.1.contains(&Way::of(revision))).map(|it| it.0).collect();
         let (rows, next) = (Arc::new(rows), Arc::new(AtomicU64::new(0)));
         let mut tasks = JoinSet::new();
         for client in 0..clients {

@@ -216,6 +216,27 @@ async fn only_what_does_no_harm_is_called_again() {
 }
 
 #[tokio::test]
+async fn a_repetition_that_was_not_made_does_not_undo_what_was_made_before() {
+    let times = Arc::new(AtomicU32::new(0));
+    let tries = Arc::clone(&times);
+    let layer = layer_fn(move |_: Requests| {
+        let times = Arc::clone(&times);
+        service_fn(move |_: ClientRequest| {
+            let why = "cut.".to_owned();
+            ready(Err::<RawJson, _>(match times.fetch_add(1, SeqCst) {
+                0 => CallError::Lost(why),
+                _ => CallError::Unreachable(why),
+            }))
+        })
+    });
+    let retry = Retry::new(2).pause(Duration::from_millis(1));
+    let (client, _peer) = open(builder().layer(layer).layer(retry), ERAS[1]).await;
+    let outcome = client.list_tools().await;
+    assert!(matches!(outcome, Err(CallError::Lost(_))), "{outcome:?}");
+    assert_eq!(tries.load(SeqCst), 3);
+}
+
+#[tokio::test]
 async fn a_layer_that_answers_itself_needs_no_server() {
     let heard = Arc::new(Notify::new());
     let tell = Arc::clone(&heard);

@@ -307,7 +307,7 @@ impl Upstream {
             "redirect_307" => is_moved,
             "redirect_loop" | "redirect_away" => false,
             "lost" => arrivals > 1,
-            "lost_then_404" => arrivals == 2,
+            "lost_then_no" => arrivals == 2,
             "lost_twice" => arrivals > 2,
             _ => true,
         };
@@ -340,7 +340,7 @@ impl Upstream {
                 let (a, b) = (Step::Say(said.clone()), Step::Say(said));
                 vec![a, b, Step::Write(headed(202, "", ""))]
             }
-            "said_and_404" => vec![Step::Say(said), Step::Write(headed(404, "", ""))],
+            "404_said" => vec![Step::Say(said), Step::Write(headed(404, "", ""))],
             "said_and_500" => vec![Step::Say(said), Step::Write(headed(500, "", ""))],
             "said_and_reset" => vec![Step::Say(said), Step::Reset],
             "stream_dies" => vec![Step::Hush, Step::Write(whole)],
@@ -369,7 +369,7 @@ impl Upstream {
                 lose();
                 write(headed(404, "", ""))
             }
-            "lost_then_404" => {
+            "lost_then_no" => {
                 if arrivals == 1 {
                     lose();
                 }
