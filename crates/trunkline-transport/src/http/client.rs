@@ -458,7 +458,7 @@ impl<H: Handler> HttpDriver<H> {
             return self.on_asked(&carried.route, &end);
         }
         match end {
-            End::AnswerAtTheEnd(incoming) => {
+            End::AnswerAndGone(incoming) => {
                 self.receive(incoming, carried.id);
                 // What comes next should not meet the same.
                 if Arc::ptr_eq(&carried.route, &self.route) {

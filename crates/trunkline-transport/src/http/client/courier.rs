@@ -86,7 +86,7 @@ pub(super) enum End {
     /// With the answer.
     Answer(Incoming),
     /// With the answer, and a status that says that the session is gone.
-    AnswerAtTheEnd(Incoming),
+    AnswerAndGone(Incoming),
     /// `initialize` was answered with an error and a status that says so too.
     Refused { incoming: Incoming, status: u16, letter: Box<Letter> },
     /// With a nod, or the end of what was only listened to.
@@ -207,7 +207,7 @@ impl Post {
                 End::Refused { incoming, status, letter: Box::new(letter) }
             }
             Verdict::Answer(incoming) if status == 404 && sent.in_session => {
-                End::AnswerAtTheEnd(incoming)
+                End::AnswerAndGone(incoming)
             }
             Verdict::Answer(incoming) => End::Answer(incoming),
             Verdict::Accepted => End::Accepted,
