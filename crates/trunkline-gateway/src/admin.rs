@@ -39,6 +39,9 @@ pub trait Operate: Send + Sync + 'static {
     /// Whether calls can be answered: the catalog is read, the door is open, and it is not ending.
     fn is_ready(&self) -> bool;
 
+    /// Notes that somebody was not let in.
+    fn refused(&self, _status: u16) {}
+
     /// What Prometheus reads; see [`Metrics::render`](crate::metrics::Metrics::render).
     fn metrics(&self) -> String;
 

@@ -188,6 +188,12 @@ impl Operate for Operation {
             .is_none_or(|it| it.is_open())
     }
 
+    fn refused(&self, status: u16) {
+        if let Some(audit) = &self.gateway.0.world().audit {
+            audit.refused(status);
+        }
+    }
+
     fn metrics(&self) -> String {
         let shared = &self.gateway.0;
         shared.look();

@@ -89,7 +89,11 @@ impl<O: Operate> Admin<O> {
 
 impl<O: Operate> Answers for Admin<O> {
     async fn answer(&self, request: Request<Incoming>, _: &Mutex<Memo>) -> Response<HttpBody> {
-        self.respond(request).await.unwrap_or_else(|it| answer::refuse(&it))
+        let response = self.respond(request).await.unwrap_or_else(|it| answer::refuse(&it));
+        if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            self.operate.refused(response.status().as_u16());
+        }
+        response
     }
 
     fn hang_up(&self) {

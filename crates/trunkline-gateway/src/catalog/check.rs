@@ -103,12 +103,13 @@ fn root(reader: &Reader<'_>, document: &Document) -> Plan {
             "Add `mcpServers:` with a server, or `mcpServers: {}` for none.",
         );
     }
-    Plan { servers: servers(&at), gateway }
+    let is_shared = gateway.auth.tokens.len() > 1 || !gateway.auth.issuers.is_empty();
+    Plan { servers: servers(&at, is_shared && gateway.rules.is_empty()), gateway }
 }
 
-/// The servers of all places where they can stand.
-fn servers(root: &At<'_>) -> BTreeMap<String, Arc<ServerPlan>> {
-    let mut all = Servers::default();
+/// The servers of all places where they can stand. `is_shared`: many may call them, and no rule says who.
+fn servers(root: &At<'_>, is_shared: bool) -> BTreeMap<String, Arc<ServerPlan>> {
+    let mut all = Servers { is_shared, ..Servers::default() };
     let places = keys::ROOT.iter().find(|it| it.name == "mcpServers").expect("it is in the table");
     let names = || [places.name].into_iter().chain(places.aliases.iter().copied());
     for (_, at) in root.members().into_iter().filter(|(name, _)| names().any(|it| it == *name)) {
@@ -142,6 +143,7 @@ struct Servers {
     plans: BTreeMap<String, Arc<ServerPlan>>,
     /// The names in lower case, and where they are.
     names: BTreeMap<String, (String, usize)>,
+    is_shared: bool,
 }
 
 impl Servers {
@@ -165,6 +167,12 @@ impl Servers {
             self.check_name(name, at);
         }
         let name = name.map(|(it, _)| it).unwrap_or_default();
+        if let Some(auth) = section.get("auth").filter(|_| self.is_shared) {
+            auth.warn(
+                "All callers act with these credentials at this server, whoever they are.",
+                "Say by `gateway.rules` who may call it.",
+            );
+        }
         let plan = server::server(&section, &name);
         if is_disabled {
             // It does not run, so what is wrong with it does no harm yet.

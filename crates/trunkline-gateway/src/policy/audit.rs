@@ -320,7 +320,8 @@ async fn write(
     let (mut is_waiting, mut has_refusals) = (false, false);
     loop {
         let mut batch = Vec::new();
-        let due = synced + interval;
+        // What does not work is not tried all the time.
+        let due = synced + interval.max(AGAIN);
         let received = match is_waiting || has_refusals {
             true => timeout_at(due, entries.recv_many(&mut batch, BATCH)).await,
             false => Ok(entries.recv_many(&mut batch, BATCH).await),
@@ -338,7 +339,7 @@ async fn write(
             }
         }
         let now = Instant::now();
-        let is_sync = is_over || !flushed.is_empty() || now >= due;
+        let is_sync = is_over || !flushed.is_empty() || interval.is_zero() || now >= due;
         let may_tell = refusals_told.is_none_or(|it| now >= it + FLOOD);
         if has_refusals && (may_tell || is_over || !flushed.is_empty()) {
             let before = lines.len();
@@ -448,6 +449,8 @@ const BATCH: usize = 512;
 const LONGEST: usize = 1_024;
 /// The statuses of those who are not let in.
 const REFUSALS: [u16; 2] = [401, 403];
+/// How soon what did not work is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
 /// How often those who are not let in are told of at most.
 pub const FLOOD: Duration = Duration::from_secs(10);
 /// How long whoever closes an audit should wait for it.

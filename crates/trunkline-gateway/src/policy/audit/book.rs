@@ -31,6 +31,7 @@ pub(super) struct Book {
     /// What could not be written and is tried again.
     waiting: Vec<String>,
     is_dirty: bool,
+    is_unsynced: bool,
 }
 
 impl Book {
@@ -45,6 +46,7 @@ impl Book {
             told: 0,
             waiting: Vec::new(),
             is_dirty: false,
+            is_unsynced: false,
         };
         if let Some(file) = &mut book.file {
             let end = End::of(file)?;
@@ -103,12 +105,15 @@ impl Book {
         }
         let Some(file) = &self.file else { return };
         match file.sync_data() {
-            Ok(()) => {}
             // Pipes and devices have nothing to keep.
-            Err(error) if error.kind() == ErrorKind::InvalidInput => {}
-            Err(error) => {
-                self.is_dirty = true;
+            Err(error) if error.kind() != ErrorKind::InvalidInput => {
+                (self.is_dirty, self.is_unsynced) = (true, true);
                 self.trouble("synced", &error);
+            }
+            _ => {
+                if std::mem::take(&mut self.is_unsynced) {
+                    self.state.recovered();
+                }
             }
         }
     }
