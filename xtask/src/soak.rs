@@ -20,6 +20,7 @@ const SOAKS: &[Soak] = &[
         scope: GATEWAY,
         filters: &["gateway_leaks::", "gateway_isolation::", "--test-threads", "1"],
     },
+    Soak { name: "isolation", scope: GATEWAY, filters: &["crossings::", "--test-threads", "1"] },
     Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
 ];
 

@@ -40,7 +40,12 @@ pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, 
 }
 
 /// One round of 2026-07-28: the question, or what its answer was.
-fn round(capability: &str, method: &str, question: Value, params: &Value) -> Result<Value, Value> {
+pub(crate) fn round(
+    capability: &str,
+    method: &str,
+    question: Value,
+    params: &Value,
+) -> Result<Value, Value> {
     let answer = &params["inputResponses"]["question"];
     if answer.is_object() {
         let is_ours = params["requestState"] == STATE;
@@ -62,10 +67,15 @@ fn round(capability: &str, method: &str, question: Value, params: &Value) -> Res
 }
 
 fn form(server: &Server) -> Value {
+    form_about(server, "What is it?")
+}
+
+/// A form with one answer to a question.
+pub(crate) fn form_about(server: &Server, question: &str) -> Value {
     let answer = json!({ "type": "string" });
     let schema =
         json!({ "type": "object", "properties": { "answer": answer }, "required": ["answer"] });
-    let mut form = json!({ "message": "What is it?", "requestedSchema": schema });
+    let mut form = json!({ "message": question, "requestedSchema": schema });
     if server.options.revision.as_str() > "2025-06-18" {
         form["mode"] = "form".into();
     }

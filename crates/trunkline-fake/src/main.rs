@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod gossip;
 mod journal;
 mod options;
 mod out;

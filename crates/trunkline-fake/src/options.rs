@@ -20,6 +20,7 @@ pub(crate) struct Options {
     pub(crate) ignores_term: bool,
     pub(crate) tells_changes: bool,
     pub(crate) stderr: Vec<String>,
+    pub(crate) gossips: bool,
 }
 
 impl Options {
@@ -40,6 +41,7 @@ impl Options {
             ignores_term: false,
             tells_changes: false,
             stderr: Vec::new(),
+            gossips: false,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` lacks its value."));
@@ -62,6 +64,7 @@ impl Options {
                     "SIGUSR1" => options.tells_changes = true,
                     other => return Err(format!("`{other}` is no signal to wait for.")),
                 },
+                "--gossip" => options.gossips = true,
                 "--stderr" => options.stderr.push(value()?),
                 _ => return Err(format!("`{word}` is no option of `fake-server`.")),
             }
@@ -100,6 +103,7 @@ fake-server [OPTIONS]
   --start-delay MS            waits before it reads
   --ignore-eof, --ignore-term stays
   --list-changed-on SIGUSR1   tells that its tools have changed
+  --gossip                    has the tool `gossip`, which talks about its callers
   --stderr TEXT               a line to begin with; may be repeated";
 
 #[cfg(test)]

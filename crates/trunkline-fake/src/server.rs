@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
+use crate::gossip::Left;
 use crate::journal::Journal;
 use crate::options::Options;
 use crate::out::{self, error};
@@ -34,6 +35,8 @@ pub(crate) struct State {
     /// Our own requests that the client has not answered.
     pub(crate) asked: HashMap<u64, Sender<Value>>,
     pub(crate) next_ask: u64,
+    /// What calls of `gossip` have left to be said with the next call.
+    pub(crate) left: Vec<Left>,
 }
 
 impl Server {

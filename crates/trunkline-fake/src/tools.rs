@@ -7,19 +7,28 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::ask;
+use crate::gossip;
 use crate::options::Options;
 use crate::out::{self, error};
 use crate::server::Server;
 
 /// The tools, from the file if there is one.
 pub(crate) fn list(options: &Options) -> Result<Vec<Value>, Value> {
-    let Some(path) = &options.tools_file else { return Ok(built_in()) };
+    let Some(path) = &options.tools_file else { return Ok(built_in(options.gossips)) };
     let text = std::fs::read_to_string(path).map_err(|fault| error(-32603, &fault.to_string()))?;
     serde_json::from_str(&text).map_err(|fault| error(-32603, &fault.to_string()))
 }
 
 /// Does what the tool does; answers now, from a thread later, or never.
 pub(crate) fn call(server: &Arc<Server>, id: &Value, params: &Value) {
+    if !server.state().left.is_empty() {
+        let (server, id, params) = (Arc::clone(server), id.clone(), params.clone());
+        thread::spawn(move || {
+            gossip::haunt(&server);
+            call(&server, &id, &params);
+        });
+        return;
+    }
     let arguments = &params["arguments"];
     let number = |name: &str| arguments[name].as_u64().unwrap_or_default();
     let outcome = match params["name"].as_str().unwrap_or_default() {
@@ -42,7 +51,7 @@ pub(crate) fn call(server: &Arc<Server>, id: &Value, params: &Value) {
             out::notify("notifications/message", json!({ "level": "warning", "data": data }));
             Ok(text("logged"))
         }
-        "slow" | "progress" | "ask" | "sample" | "roots" => {
+        "slow" | "progress" | "ask" | "sample" | "roots" | "gossip" => {
             let (server, id, params) = (Arc::clone(server), id.clone(), params.clone());
             thread::spawn(move || {
                 let outcome = later(&server, &params);
@@ -63,7 +72,7 @@ pub(crate) fn call(server: &Arc<Server>, id: &Value, params: &Value) {
 }
 
 /// What takes time.
-fn later(server: &Server, params: &Value) -> Result<Value, Value> {
+fn later(server: &Arc<Server>, params: &Value) -> Result<Value, Value> {
     let arguments = &params["arguments"];
     let pause = Duration::from_millis(arguments["ms"].as_u64().unwrap_or_default());
     match params["name"].as_str() {
@@ -87,6 +96,7 @@ fn later(server: &Server, params: &Value) -> Result<Value, Value> {
             }
             Ok(text(&format!("{steps} steps")))
         }
+        Some("gossip") => gossip::call(server, params),
         Some(kind) => ask::ask(server, kind, params),
         None => Err(error(-32602, "A call has a name")),
     }
@@ -104,13 +114,13 @@ pub(crate) fn failed(sentence: &str) -> Value {
     result
 }
 
-fn built_in() -> Vec<Value> {
+fn built_in(gossips: bool) -> Vec<Value> {
     let tool = |name: &str, properties: Value| {
         let schema = json!({ "type": "object", "properties": properties });
         json!({ "name": name, "description": format!("The tool {name}."), "inputSchema": schema })
     };
     let (string, integer) = (json!({ "type": "string" }), json!({ "type": "integer" }));
-    vec![
+    let mut tools = vec![
         tool("echo", json!({ "text": string })),
         tool("slow", json!({ "ms": integer })),
         tool("pid", json!({})),
@@ -125,5 +135,9 @@ fn built_in() -> Vec<Value> {
         tool("roots", json!({})),
         tool("touch", json!({ "uri": string })),
         tool("log", json!({ "text": string })),
-    ]
+    ];
+    if gossips {
+        tools.push(tool("gossip", json!({ "text": string })));
+    }
+    tools
 }

@@ -13,7 +13,10 @@ const FORM: u8 = 1;
 const URL: u8 = 2;
 const SAMPLING: u8 = 4;
 const SAMPLING_TOOLS: u8 = 8;
-const ROOTS: u8 = 16;
+pub(crate) const ROOTS: u8 = 16;
+/// All kinds of one question.
+pub(crate) const ELICITATION: u8 = FORM | URL;
+pub(crate) const ANY_SAMPLING: u8 = SAMPLING | SAMPLING_TOOLS;
 
 /// Everything that can be asked through us.
 pub(crate) const ALL: Profile = Profile(FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS);

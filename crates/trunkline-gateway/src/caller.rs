@@ -7,6 +7,7 @@ use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, Peer};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::model::ClientCapabilities;
+use trunkline_wire::revision::Era;
 
 /// Who makes a call.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Caller {
     pub(crate) id: String,
     /// What the caller's conversation is called; over 2026-07-28 it is one request long.
     pub(crate) conversation: u64,
+    /// Whether the conversation is a session, which is longer than one request.
+    pub(crate) has_session: bool,
     pub(crate) peer: Arc<Peer>,
 }
 
@@ -27,6 +30,7 @@ impl Caller {
             name: principal.map(name),
             id: principal.map(Principal::id).unwrap_or_default(),
             conversation: voice.number(),
+            has_session: call.revision.era() == Era::Stateful,
             peer: Arc::clone(&call.peer),
         }
     }
@@ -38,6 +42,7 @@ impl Caller {
             name: principal.map(name),
             id: principal.map(Principal::id).unwrap_or_default(),
             conversation: voice.number(),
+            has_session: false,
             peer: Arc::default(),
         }
     }
@@ -46,7 +51,7 @@ impl Caller {
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         let (name, id) = (Some(name.to_owned()), name.to_owned());
-        Self { name, id, conversation: 1, peer: Arc::default() }
+        Self { name, id, conversation: 1, has_session: true, peer: Arc::default() }
     }
 
     /// What the client said that it can be asked.
@@ -57,6 +62,21 @@ impl Caller {
     /// How the client names itself.
     pub(crate) fn client(&self) -> Option<String> {
         self.peer.info.as_ref().map(|it| format!("{}/{}", it.name, it.version))
+    }
+
+    /// The session of somebody without a name, who is known by it alone.
+    pub(crate) fn session(&self) -> Option<u64> {
+        (self.name.is_none() && self.has_session).then_some(self.conversation)
+    }
+
+    /// Whether what was begun for one may be told to the other later. Those who have neither a name nor a
+    /// session cannot be told apart, so that they count as one.
+    pub(crate) fn shares_past(&self, other: &Self) -> bool {
+        match (&self.name, &other.name) {
+            (Some(_), Some(_)) => self.id == other.id,
+            (None, None) => self.session() == other.session(),
+            _ => false,
+        }
     }
 
     /// Whether both are the same, as far as that can be known.

@@ -45,7 +45,7 @@ pub struct Failure {
     pub done: Done,
     /// How the process ended: `exited with code 1`.
     pub exit: Option<String>,
-    /// Its last words, redacted.
+    /// Its last words, redacted. They are the operator's: other callers' work may be in them.
     pub stderr: Vec<String>,
     /// When it makes sense to try again; `None` if it does not.
     pub retry_after: Option<Duration>,
@@ -84,7 +84,8 @@ impl Failure {
         self
     }
 
-    /// As the caller is told; `trace` names the call in logs and in the audit.
+    /// As the caller is told; `trace` names the call in logs and in the audit. What the process wrote to
+    /// stderr is left out: it may be about anybody.
     pub fn to_error(&self, trace: &str) -> ErrorObject {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -98,8 +99,6 @@ impl Failure {
             instance: Option<u64>,
             #[serde(skip_serializing_if = "Option::is_none")]
             exit: Option<&'a str>,
-            #[serde(skip_serializing_if = "<[_]>::is_empty")]
-            stderr: &'a [String],
             #[serde(skip_serializing_if = "Option::is_none")]
             retry_after_ms: Option<u64>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +112,6 @@ impl Failure {
             server: self.server.as_deref(),
             instance: self.instance,
             exit: self.exit.as_deref(),
-            stderr: &self.stderr,
             retry_after_ms: self.retry_after.map(|it| it.as_millis() as u64),
             advice: self.advice.as_deref(),
             trace_id: trace,
@@ -122,24 +120,57 @@ impl Failure {
             Stage::Route => trunkline_wire::code::INVALID_PARAMS,
             _ => trunkline_wire::code::INTERNAL_ERROR,
         };
-        ErrorObject::new(code, self.to_string()).with_data(Json::of(&data))
+        ErrorObject::new(code, self.told()).with_data(Json::of(&data))
     }
 }
 
+impl Failure {
+    /// The sentences for a caller.
+    fn told(&self) -> String {
+        let logs = match &self.server {
+            Some(server) if !self.stderr.is_empty() => {
+                Some(format!("`trunkline logs {server}` shows what it wrote."))
+            }
+            _ => None,
+        };
+        self.sentences(logs.as_deref())
+    }
+
+    fn sentences(&self, last: Option<&str>) -> String {
+        let mut all = self.message.clone();
+        if let Some(exit) = &self.exit {
+            all.push_str(&format!(" It {exit}."));
+        }
+        for more in [last, self.advice.as_deref()].into_iter().flatten() {
+            all.push(' ');
+            all.push_str(more);
+        }
+        all
+    }
+}
+
+/// For the operator, with the last words of the process.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        if let Some(exit) = &self.exit {
-            write!(f, " It {exit}.")?;
-        }
-        if let Some(last) = self.stderr.last() {
-            write!(f, " Its last words: {last}")?;
-        }
-        if let Some(advice) = &self.advice {
-            write!(f, " {advice}")?;
-        }
-        Ok(())
+        let last = self.stderr.last().map(|it| format!("Its last words: {it}"));
+        f.write_str(&self.sentences(last.as_deref()))
     }
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_wrote_is_told_to_the_operator_alone() {
+        let mut failure = Failure::new("instance_ended", Stage::Call, "It ended.").of("time");
+        failure.exit = Some("exited with code 1".to_owned());
+        failure.stderr = vec!["alice was here".to_owned()];
+        let told = Json::of(&failure.to_error("t1"));
+        assert!(!told.get().contains("alice"), "{}", told.get());
+        assert!(told.get().contains("exited with code 1. `trunkline logs time` shows"));
+        assert!(failure.to_string().ends_with("Its last words: alice was here"), "{failure}");
+    }
+}

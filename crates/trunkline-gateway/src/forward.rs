@@ -4,12 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::mpsc;
-use trunkline_proto::{Attached, Call, CallError, Heard, Peer, Timing, Utterance};
-use trunkline_transport::voice::Request;
+use trunkline_proto::{Attached, Call, CallError, Peer, Timing, Utterance};
+use trunkline_transport::budget::Held;
+use trunkline_transport::voice::{Listener, Request};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{InputRequest, LogLevel, Progress, meta};
+use trunkline_wire::model::{InputRequest, LogLevel, meta};
 use trunkline_wire::revision::Era;
 
 use crate::failure::{Done, Failure, Stage};
@@ -22,7 +22,6 @@ use crate::upstream::{Instance, Upstream};
 /// A call under way. Dropping it cancels it at the server.
 pub(crate) struct Forward {
     call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
-    heard: Option<mpsc::Receiver<Heard>>,
     pub(crate) line: Arc<Line>,
     /// What the caller was asked and has not answered, in the new era.
     asked: Vec<(String, InputRequest, Question)>,
@@ -37,8 +36,8 @@ pub(crate) struct Forward {
 
 /// What happens next.
 pub(crate) enum Event {
-    /// The caller should hear this.
-    Said(Utterance),
+    /// The caller should hear this. It counts as waiting until it is dropped.
+    Said(Utterance, Held),
     /// The caller should be asked, and come back.
     Asked,
     /// It is over.
@@ -59,16 +58,14 @@ impl Forward {
         request.timing = Some(timing);
         request.relays = relays;
         request.attached = Attached::new(OnLine(Arc::clone(&line)));
-        let heard = line.listens.then(|| {
-            let (tell, heard) = mpsc::channel(PROGRESS);
-            request.heard = Some(tell);
-            heard
-        });
+        if line.listens {
+            request.listener = Some(Arc::clone(&line) as Arc<dyn Listener>);
+        }
         let instance = lease.instance();
         let open = instance.open_line(&line);
         let call = Box::pin(instance.call(request));
         let (asked, is_begun) = (Vec::new(), false);
-        Self { call, heard, line, asked, count: 0, open, span: None, lease, is_begun }
+        Self { call, line, asked, count: 0, open, span: None, lease, is_begun }
     }
 
     /// A call that is more than one request: whatever goes on inside, it is answered once.
@@ -78,8 +75,8 @@ impl Forward {
         call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
     ) -> Self {
         let open = lease.instance().open_line(&line);
-        let (heard, span, asked) = (None, None, Vec::new());
-        Self { call, heard, line, asked, count: 0, open, span, lease, is_begun: true }
+        let (span, asked) = (None, Vec::new());
+        Self { call, line, asked, count: 0, open, span, lease, is_begun: true }
     }
 
     /// The place that it had, once it is over.
@@ -93,8 +90,8 @@ impl Forward {
 
     pub(crate) async fn next(&mut self) -> Event {
         loop {
-            if let Some(said) = self.line.next_said() {
-                return Event::Said(said);
+            if let Some((said, held)) = self.line.next_said() {
+                return Event::Said(said, held);
             }
             for question in self.line.take_questions() {
                 self.count += 1;
@@ -110,19 +107,8 @@ impl Forward {
                 }
                 continue;
             }
-            let heard = async {
-                match &mut self.heard {
-                    Some(heard) => heard.recv().await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
-                Some(heard) = heard => {
-                    if let Some(said) = utterance(heard) {
-                        return Event::Said(said);
-                    }
-                }
                 () = self.line.news.notified() => {}
                 outcome = &mut self.call => {
                     self.open.over();
@@ -153,15 +139,6 @@ impl Forward {
                 None => self.asked.push((name, request, question)),
             }
         }
-    }
-}
-
-/// What a caller hears of a notification about its call.
-fn utterance(heard: Heard) -> Option<Utterance> {
-    match heard.method {
-        "notifications/progress" => Some(Utterance::Progress(heard.params.to::<Progress>().ok()?)),
-        "notifications/message" => Some(Utterance::Log(heard.params.to().ok()?)),
-        _ => None,
     }
 }
 
@@ -297,7 +274,6 @@ pub(crate) async fn failed(
     })
 }
 
-const PROGRESS: usize = 256;
 /// How long other questions of the same moment are waited for.
 const TOGETHER: std::time::Duration = std::time::Duration::from_millis(20);
 /// Sessions whose envelope is kept.

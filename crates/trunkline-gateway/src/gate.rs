@@ -3,6 +3,7 @@
 
 mod at;
 mod completed;
+mod plugged;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,6 +57,7 @@ pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &V
         call,
         approved: None,
         digest: None,
+        plugged: None,
     };
     Answer::later(walk.go())
 }
@@ -108,6 +110,8 @@ pub(crate) struct Walk {
     pub(crate) approved: Option<Box<Binding>>,
     /// Of the arguments, before plugins changed them.
     digest: Option<String>,
+    /// What plugins are told of the call, if there are any.
+    pub(crate) plugged: Option<Arc<CallView>>,
 }
 
 /// What a call comes to, before the caller's revision is considered.
@@ -292,55 +296,6 @@ impl Walk {
             trail.decision = Decision::Denied;
         }
         is_allowed
-    }
-
-    /// Has the plugins look at the call, and change its arguments; `None` if there are none.
-    async fn ask_plugins(
-        &mut self,
-        trail: &Trail,
-        target: &Target,
-    ) -> Result<Option<CallView>, Rejected> {
-        let world = Arc::clone(&self.world);
-        if world.plugins.is_empty() {
-            return Ok(None);
-        }
-        let caller = self.caller.name.as_deref();
-        let view =
-            CallView::about(&target.server, what(target), caller).trace(trail.id.to_string());
-        let arguments = self.call.params.take("arguments");
-        self.digest = Some(digest(arguments.as_ref()));
-        let had_any = arguments.is_some();
-        let arguments = arguments.unwrap_or_else(Json::empty_object);
-        let arguments = Box::pin(world.plugins.request(&view, arguments)).await?;
-        if had_any || arguments.get() != "{}" {
-            self.call.params.set("arguments", arguments);
-        }
-        Ok(Some(view))
-    }
-
-    /// Has the plugins look at the answer, and change it.
-    async fn tell_plugins(
-        &self,
-        trail: &mut Trail,
-        target: &Target,
-        plugins: Option<CallView>,
-        came: Result<Came, Wrong>,
-    ) -> Result<Came, Wrong> {
-        match (came, plugins) {
-            (Ok(Came::Answer(said, from)), Some(view)) => {
-                match Box::pin(self.world.plugins.response(&view, said)).await {
-                    Ok(said) => Ok(Came::Answer(said, from)),
-                    Err(rejected) => {
-                        let mut came = self.rejected(trail, target, &rejected);
-                        if let Err(Wrong::Here(failure)) = &mut came {
-                            failure.done = Done::Unknown;
-                        }
-                        came
-                    }
-                }
-            }
-            (came, _) => came,
-        }
     }
 
     async fn prompt(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {

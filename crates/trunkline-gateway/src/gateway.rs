@@ -2,6 +2,7 @@
 //! between two calls.
 
 mod lists;
+mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -12,20 +13,17 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use trunkline_auth::credentials::Credentials;
 use trunkline_auth::seal::Sealer;
+use trunkline_proto::Timing;
 use trunkline_proto::server::Config;
-use trunkline_proto::{Heard, Timing};
 use trunkline_store::Store;
 use trunkline_transport::drive::Driver;
-use trunkline_transport::handler::Answer;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{
     Implementation, ListChanged, ResourcesCapability, ServerCapabilities, ServerTasks,
     TASKS_EXTENSION,
 };
-use trunkline_wire::revision::Era;
 
 use crate::cache::Cache;
 use crate::calls::{Calls, Noted};
@@ -35,7 +33,8 @@ use crate::face::{Face, Seat, Selector, View, change_of, what};
 use crate::failure::{Failure, Stage};
 use crate::forward::Envelopes;
 use crate::gate::{Wrong, session_key};
-use crate::logs::{Logged, Logs};
+use crate::line::Notices;
+use crate::logs::Logs;
 use crate::merge::{Kind, Lists, Page, Target};
 use crate::metrics::{self, Metrics};
 use crate::named::Named;
@@ -54,7 +53,7 @@ use crate::seal::Seals;
 use crate::search::Seen;
 use crate::server::Server;
 use crate::subscriptions::Subscriptions;
-use crate::tasks::{self, Registry};
+use crate::tasks::Registry;
 use crate::trail::{Trace, Trail};
 use crate::upstream::Watcher;
 
@@ -93,6 +92,7 @@ pub(crate) struct Shared {
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
     pub(crate) lot: Arc<Lot>,
+    pub(crate) notices: Arc<Notices>,
     pub(crate) envelopes: Envelopes,
     pub(crate) tasks: Arc<Registry>,
     pub(crate) listeners: Listeners<Seat>,
@@ -157,6 +157,7 @@ impl Gateway {
             clients: Mutex::default(),
             seals: Seals::new(Sealer::random()),
             lot: Arc::default(),
+            notices: Arc::default(),
             envelopes: Envelopes::default(),
             tasks: Arc::default(),
             listeners: Listeners::default(),
@@ -503,55 +504,6 @@ impl Shared {
 
     fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<Selector, usize>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Watcher for Shared {
-    fn changed(&self, server: &str, instance: u64, heard: Heard) {
-        let world = self.world();
-        let Some(server) = world.servers.get(server) else { return };
-        match heard.method {
-            "notifications/tools/list_changed"
-            | "notifications/prompts/list_changed"
-            | "notifications/resources/list_changed" => {
-                if server.is_first_to_say_stale()
-                    && let Some(this) = self.this.upgrade()
-                {
-                    let server = Arc::clone(server);
-                    tokio::spawn(async move { this.refresh(&server, false).await });
-                }
-            }
-            "notifications/subscriptions/acknowledged" => {}
-            "notifications/resources/updated" => {
-                if let Some(uri) = heard.params.get("uri").and_then(|it| it.to::<String>().ok()) {
-                    self.subscriptions.updated(self, &server.name, &uri);
-                }
-            }
-            _ => tasks::heard(self, server, instance, heard),
-        }
-    }
-
-    fn question(
-        &self,
-        instance: u64,
-        task: String,
-        method: &'static str,
-        params: Object,
-    ) -> Answer {
-        tasks::question(self, instance, task, method, params)
-    }
-
-    fn line(&self, server: &str, instance: u64, line: &str) {
-        let line = self.world().redactor.redact(line).into_owned();
-        self.logs.add(Logged::stderr(server, instance, line));
-    }
-
-    fn known_era(&self, server: &str) -> Option<Era> {
-        self.world().servers.get(server)?.era()
-    }
-
-    fn login(&self, url: &str) -> Option<Found> {
-        Some(self.settings.logins.as_ref()?(url))
     }
 }
 

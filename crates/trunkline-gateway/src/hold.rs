@@ -2,6 +2,7 @@
 //! subscribed to follows what is wanted.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -16,14 +17,23 @@ use trunkline_wire::revision::Era;
 use crate::able;
 use crate::gateway::Shared;
 use crate::pool::Cause;
-use crate::server::Server;
+use crate::server::{Server, Who};
 use crate::upstream::{Instance, Watcher};
+
+/// Where subscriptions are held, and for whom.
+pub(crate) struct Post {
+    pub(crate) server: Weak<Server>,
+    /// The principal whose instance it is to be; `None` if anybody's.
+    pub(crate) owner: Option<Arc<str>>,
+    /// The instance it is now; 0 for none.
+    pub(crate) instance: Arc<AtomicU64>,
+}
 
 /// Holds subscriptions at a server until nobody is left who wants them. `is_back` if it takes the place
 /// of one that was subscribed to.
 pub(crate) async fn hold(
     shared: Weak<Shared>,
-    server: Weak<Server>,
+    post: Post,
     mut wanted: watch::Receiver<HashSet<Arc<str>>>,
     in_place: watch::Sender<HashSet<Arc<str>>>,
     is_back: bool,
@@ -31,13 +41,16 @@ pub(crate) async fn hold(
     let mut pause = FIRST;
     let mut is_missing = is_back;
     loop {
-        let Some(server) = server.upgrade() else { return };
-        let want = server.want(Some(Box::from(HOLDER)), able::ALL, Cause::Subscription);
+        let Some(server) = post.server.upgrade() else { return };
+        let who = post.owner.as_deref().map_or(Who::Nobody, Who::Principal);
+        let key = format!("{HOLDER}{}", post.owner.as_deref().unwrap_or_default());
+        let want = server.want(Some(key.into()), who, able::ALL, Cause::Subscription);
         let leased = server.pool.lease(want).await;
         drop(server);
         if let Ok(lease) = leased {
             let began = tokio::time::Instant::now();
             let instance = Arc::clone(lease.instance());
+            post.instance.store(instance.id, Ordering::Relaxed);
             // It is kept for as long as it is held, and others may call it meanwhile.
             let _held = lease.stay();
             // What has changed while nobody listened is told once somebody does again.
@@ -46,7 +59,8 @@ pub(crate) async fn hold(
                 if std::mem::replace(&mut is_missing, false)
                     && let Some(shared) = shared.upgrade()
                 {
-                    shared.subscriptions.all_updated(&shared, &instance.server);
+                    let at = post.owner.is_some().then_some(instance.id);
+                    shared.subscriptions.all_updated(&shared, &instance.server, at);
                 }
             };
             let ended = match instance.opened.revision.era() {
@@ -55,6 +69,7 @@ pub(crate) async fn hold(
             };
             is_missing |= !in_place.borrow().is_empty();
             in_place.send_replace(HashSet::new());
+            post.instance.store(0, Ordering::Relaxed);
             if ended.is_none() {
                 return;
             }

@@ -32,6 +32,7 @@ mod otel;
 mod park;
 pub mod policy;
 pub mod pool;
+mod question;
 mod seal;
 mod search;
 mod server;

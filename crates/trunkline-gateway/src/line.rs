@@ -1,20 +1,23 @@
 //! One call through an instance: who made it, and what the server asks or says meanwhile.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::missing_capability;
-use trunkline_proto::{CallKey, Utterance};
-use trunkline_transport::voice::{Request, Voice};
+use trunkline_proto::{CallKey, Heard, Utterance};
+use trunkline_transport::budget::{Budget, Held};
+use trunkline_transport::voice::{Listener, Request, Voice};
 use trunkline_wire::era::carry;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{ElicitParams, InputRequest};
+use trunkline_wire::model::{ElicitParams, InputRequest, Progress};
 use trunkline_wire::revision::{Era, Revision};
 
 use crate::caller::Caller;
+use crate::policy::plugins::{CallView, Pipeline, Rejected};
 
 /// A call that is open at a server. It is attached to the request, so that what the server asks
 /// while it works on it comes back here.
@@ -28,13 +31,52 @@ pub(crate) struct Line {
     pub(crate) listens: bool,
     /// What waits to be passed on.
     waiting: Mutex<Waiting>,
+    notices: Arc<Notices>,
+    guard: Option<Guard>,
     pub(crate) news: Notify,
 }
 
 #[derive(Default)]
 struct Waiting {
     questions: VecDeque<Question>,
-    said: VecDeque<Utterance>,
+    said: VecDeque<(Utterance, Held)>,
+}
+
+/// The plugins, and what they are told of the call.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) plugins: Arc<Pipeline>,
+    pub(crate) view: Arc<CallView>,
+}
+
+impl Guard {
+    /// The question as plugins leave it.
+    pub(crate) async fn question(&self, asked: InputRequest) -> Result<InputRequest, ErrorObject> {
+        Box::pin(self.plugins.question(&self.view, asked)).await.map_err(|it| rejection(&it))
+    }
+
+    /// The answer as plugins leave it.
+    async fn answer(&self, answer: Json) -> Outcome {
+        Box::pin(self.plugins.answers(&self.view, answer)).await.map_err(|it| rejection(&it))
+    }
+}
+
+/// What a server is told of a question that a plugin refused.
+fn rejection(rejected: &Rejected) -> ErrorObject {
+    ErrorObject::internal("rejected", rejected.to_string())
+}
+
+/// What waits to be said to all callers: so many bytes in all, and a share of them for each principal.
+pub(crate) struct Notices {
+    bytes: Budget,
+    /// What was not said because too much waited already.
+    pub(crate) dropped: AtomicU64,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self { bytes: Budget::new(ALL_BYTES, OWN_BYTES), dropped: AtomicU64::new(0) }
+    }
 }
 
 /// A question of a server that its caller has to answer with the next request.
@@ -50,9 +92,11 @@ impl Line {
         key: CallKey,
         revision: Revision,
         listens: bool,
+        notices: Arc<Notices>,
+        guard: Option<Guard>,
     ) -> Arc<Self> {
         let (waiting, news) = (Mutex::default(), Notify::new());
-        Arc::new(Self { caller, voice, key, revision, listens, waiting, news })
+        Arc::new(Self { caller, voice, key, revision, listens, waiting, notices, guard, news })
     }
 
     /// Has the caller asked. In the old era that is a request; in the new one the call ends with the
@@ -73,11 +117,19 @@ impl Line {
         })?;
         match self.revision.era() {
             Era::Stateful => {
+                let question = match &self.guard {
+                    Some(guard) => guard.question(question).await?,
+                    None => question,
+                };
                 let asked = question.params().and_then(|it| Object::parse(it.get()).ok());
                 let mut request = Request::new(question.method(), asked.unwrap_or_default());
                 request.during = Some(self.key);
                 request.timing = Some(crate::park::THINKING);
-                self.voice.ask(request).await.map_err(refused)
+                let answer = self.voice.ask(request).await.map_err(refused)?;
+                match &self.guard {
+                    Some(guard) => guard.answer(answer).await,
+                    None => Ok(answer),
+                }
             }
             Era::Stateless => {
                 // An instance that many share was told that everything can be asked.
@@ -103,15 +155,21 @@ impl Line {
 
     /// Has something said to the caller, unless too much waits already.
     pub(crate) fn say(&self, what: Utterance) {
+        let held = self.notices.bytes.take(&Arc::from(self.caller.id.as_str()), size(&what));
         let mut waiting = self.lock();
-        if waiting.said.len() < SAYINGS {
-            waiting.said.push_back(what);
-            drop(waiting);
-            self.news.notify_one();
+        match held {
+            Ok(held) if waiting.said.len() < SAYINGS => {
+                waiting.said.push_back((what, held));
+                drop(waiting);
+                self.news.notify_one();
+            }
+            // A notification may be lost; an answer never is.
+            _ => drop(self.notices.dropped.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
-    pub(crate) fn next_said(&self) -> Option<Utterance> {
+    /// What is to be said next. It counts as waiting until what comes with it is dropped.
+    pub(crate) fn next_said(&self) -> Option<(Utterance, Held)> {
         self.lock().said.pop_front()
     }
 
@@ -122,6 +180,33 @@ impl Line {
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Listener for Line {
+    fn hear(&self, heard: Heard) {
+        let said = match heard.method {
+            "notifications/progress" => heard.params.to::<Progress>().ok().map(Utterance::Progress),
+            "notifications/message" => heard.params.to().ok().map(Utterance::Log),
+            _ => None,
+        };
+        said.into_iter().for_each(|it| self.say(it));
+    }
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// How much of the memory what is said takes, roughly.
+fn size(what: &Utterance) -> usize {
+    let text = match what {
+        Utterance::Progress(it) => it.message.as_ref().map_or(0, String::len),
+        Utterance::Log(it) => it.data.get().len() + it.logger.as_ref().map_or(0, String::len),
+        Utterance::Pause(_) => 0,
+    };
+    text + EACH
 }
 
 /// What a server is told when its question was not answered.
@@ -148,6 +233,11 @@ pub(crate) fn no_roots() -> Json {
 
 const QUESTIONS: usize = 64;
 const SAYINGS: usize = 1024;
+/// How many bytes may wait to be said to all callers, and to one principal.
+const ALL_BYTES: usize = 32 << 20;
+const OWN_BYTES: usize = 8 << 20;
+/// What anything takes that waits.
+const EACH: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -156,9 +246,50 @@ mod tests {
     #[tokio::test]
     async fn nobody_is_asked_what_they_did_not_say_they_answer() {
         let caller = Arc::new(Caller::named("bob"));
-        let line = Line::new(caller, Voice::unheard(), CallKey(1), Revision::LATEST, false);
+        let line = Line::new(
+            caller,
+            Voice::unheard(),
+            CallKey(1),
+            Revision::LATEST,
+            false,
+            Arc::default(),
+            None,
+        );
         let told = Arc::clone(&line).ask("roots/list", Object::default()).await;
         assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
         assert!(line.take_questions().is_empty());
+    }
+
+    #[test]
+    fn what_waits_to_be_said_is_bounded_in_bytes_by_principal() {
+        let notices = Arc::new(Notices::default());
+        let line = |name: &str| {
+            let caller = Arc::new(Caller::named(name));
+            let key = CallKey(1);
+            Line::new(
+                caller,
+                Voice::unheard(),
+                key,
+                Revision::LATEST,
+                true,
+                Arc::clone(&notices),
+                None,
+            )
+        };
+        let heard = || {
+            let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(1 << 20));
+            let params = Object::parse(&params).expect("this is JSON");
+            Heard { ticket: None, method: "notifications/message", params }
+        };
+        let (one, other, bob) = (line("alice"), line("alice"), line("bob"));
+        (0..150).for_each(|_| one.hear(heard()));
+        other.hear(heard());
+        bob.hear(heard());
+        assert!(notices.bytes.used() <= OWN_BYTES + (1 << 20) + 2 * EACH);
+        assert!(other.next_said().is_none(), "all calls of a principal are bounded together");
+        assert!(bob.next_said().is_some(), "others have a share of their own");
+        assert_eq!(notices.dropped.load(Ordering::Relaxed), 150 - 7 + 1);
+        while one.next_said().is_some() {}
+        assert_eq!(notices.bytes.used(), 0, "what was said does not count any more");
     }
 }

@@ -17,7 +17,7 @@ pub struct Logged {
     /// Which instance wrote it; none for the gateway itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<u64>,
-    /// `stderr` or `gateway`.
+    /// `stderr`, `log` (a log message that could be told to nobody) or `gateway`.
     pub source: &'static str,
     /// What.
     pub line: String,
@@ -26,6 +26,10 @@ pub struct Logged {
 impl Logged {
     pub(crate) fn stderr(server: &str, instance: u64, line: String) -> Self {
         Self { instance: Some(instance), line, ..Self::gateway(server, "") }.from("stderr")
+    }
+
+    pub(crate) fn message(server: &str, instance: u64, line: String) -> Self {
+        Self::stderr(server, instance, line).from("log")
     }
 
     pub(crate) fn gateway(server: &str, line: &str) -> Self {

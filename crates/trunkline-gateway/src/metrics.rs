@@ -88,6 +88,7 @@ pub struct Metrics {
     parked: Gauge,
     audit_lost: Gauge,
     audit_failing: Gauge,
+    dropped: Gauge,
     searches: Histogram,
 }
 
@@ -106,6 +107,7 @@ impl Default for Metrics {
             parked: Gauge::default(),
             audit_lost: Gauge::default(),
             audit_failing: Gauge::default(),
+            dropped: Gauge::default(),
             searches: Histogram::default(),
         }
     }
@@ -154,10 +156,12 @@ impl Metrics {
         self.audit_failing.set(usize::from(is_failing));
     }
 
-    /// How many clients there are just now, and how many calls wait for their caller's answer.
-    pub fn now(&self, clients: usize, parked: usize) {
+    /// How many clients there are just now, how many calls wait for their caller's answer, and how many
+    /// notifications were ever dropped because a caller did not read.
+    pub fn now(&self, clients: usize, parked: usize, dropped: u64) {
         self.clients.set(clients);
         self.parked.set(parked);
+        self.dropped.set(dropped as usize);
     }
 
     /// Tools were searched for.
@@ -291,6 +295,7 @@ fn why_word(why: Why) -> &'static str {
         Why::NoClients => "no_clients",
         Why::SessionOver => "session_over",
         Why::Profile => "profile",
+        Why::Owner => "owner",
         Why::Reconfigured => "reconfigured",
         Why::Closed => "closed",
         Why::Forced => "forced",

@@ -58,7 +58,8 @@ impl Otel {
 impl Shared {
     /// Looks at what goes up and down, which nobody counts.
     pub(crate) fn look(&self) {
-        self.metrics.now(self.client_count(), self.lot.len());
+        let dropped = self.notices.dropped.load(std::sync::atomic::Ordering::Relaxed);
+        self.metrics.now(self.client_count(), self.lot.len(), dropped);
         for server in self.world().servers.values() {
             let plan = server.plan();
             let capacity = plan.max_concurrent * plan.max_instances;

@@ -67,12 +67,22 @@ impl Profile {
 pub struct Want {
     /// Whose instance; of meaning to a stateful server only, where `None` is the same as `""`.
     pub key: Option<Box<str>>,
+    /// Whose instance it becomes for the rest of its life; `None` where anybody may have any. Of a
+    /// [`Cause::List`] it is whose instance will do as well as one that is nobody's.
+    pub owner: Option<Arc<str>>,
     /// What the caller can be asked.
     pub profile: Profile,
     /// What for.
     pub cause: Cause,
     /// How long the caller waits for a place.
     pub patience: Duration,
+}
+
+impl Want {
+    /// Whether what it is lent becomes its owner's. A look at the lists leaves nothing behind.
+    pub(crate) fn owns(&self) -> bool {
+        self.cause != Cause::List
+    }
 }
 
 /// Why an instance was started.
@@ -105,6 +115,8 @@ pub enum Why {
     SessionOver,
     /// Its place was needed by one that can ask its callers other things.
     Profile,
+    /// Its place was needed by another principal.
+    Owner,
     /// The catalog has changed.
     Reconfigured,
     /// The pool was closed and nothing was in flight, or what was has finished.

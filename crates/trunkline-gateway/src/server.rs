@@ -12,13 +12,26 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::revision::Era;
 
 use crate::able;
-use crate::catalog::plan::ServerPlan;
+use crate::caller::Caller;
+use crate::catalog::plan::{Reach, ServerPlan, Sharing, Strategy};
 use crate::failure::{Failure, Stage};
 use crate::merge::{Draft, Kind, Lists};
 use crate::policy::pins;
 use crate::policy::redact::Redactor;
 use crate::pool::{Cause, Lease, Pool, Want};
+use crate::question;
 use crate::upstream::{Instance, Upstream, Watcher};
+
+/// On whose behalf a server is asked for something.
+#[derive(Clone, Copy)]
+pub(crate) enum Who<'a> {
+    /// Somebody who calls.
+    Caller(&'a Caller),
+    /// Somebody of whom only the id is known.
+    Principal(&'a str),
+    /// The gateway itself.
+    Nobody,
+}
 
 /// A server.
 pub(crate) struct Server {
@@ -39,6 +52,8 @@ pub(crate) struct Server {
     failed: Mutex<Option<Instant>>,
     /// How many clients it has been told of.
     clients: Mutex<usize>,
+    /// Whether it asked something without saying whom, and nobody could tell.
+    asks: AtomicBool,
 }
 
 impl Server {
@@ -62,6 +77,7 @@ impl Server {
             variants: Mutex::default(),
             failed: Mutex::default(),
             clients: Mutex::default(),
+            asks: AtomicBool::new(false),
         })
     }
 
@@ -124,15 +140,59 @@ impl Server {
     pub(crate) fn want(
         &self,
         key: Option<Box<str>>,
+        who: Who<'_>,
         profile: crate::pool::Profile,
         cause: Cause,
     ) -> Want {
+        let (plan, era) = (self.plan(), self.era());
         // A server of the new era learns with every request whom it serves.
-        let profile = match self.era() {
+        let profile = match era {
             Some(Era::Stateless) => able::ALL,
             _ => profile,
         };
-        Want { key, profile, cause, patience: self.plan().timeouts.acquire }
+        let profile = question::offered(profile, plan.questions);
+        let owner = self.is_isolated(&plan, era).then(|| self.owner(who));
+        Want { key, owner, profile, cause, patience: plan.timeouts.acquire }
+    }
+
+    /// Whether principals do not share its instances.
+    pub(crate) fn keeps_apart(&self) -> bool {
+        self.is_isolated(&self.plan(), self.era())
+    }
+
+    fn is_isolated(&self, plan: &ServerPlan, era: Option<Era>) -> bool {
+        match plan.sharing {
+            _ if plan.strategy == Strategy::Singleton => false,
+            Sharing::Shared => false,
+            Sharing::Isolated => true,
+            // Whatever it may be: as long as nobody knows, it may be an old one.
+            Sharing::Auto => {
+                let is_program = matches!(plan.reach, Reach::Stdio { .. });
+                is_program && era != Some(Era::Stateless) || self.asks.load(Ordering::Relaxed)
+            }
+        }
+    }
+
+    /// Whose an instance becomes that is lent. Callers without a name are one principal, and are told
+    /// apart by their sessions only if the server was seen to ask without saying whom.
+    fn owner(&self, who: Who<'_>) -> Arc<str> {
+        match who {
+            Who::Caller(caller) => match caller.session() {
+                Some(session) if self.asks.load(Ordering::Relaxed) => {
+                    Arc::from(format!("\0s{session}"))
+                }
+                _ if caller.id.is_empty() => Arc::default(),
+                _ => Arc::from(caller.id.as_str()),
+            },
+            Who::Principal(id) => Arc::from(id),
+            Who::Nobody => Arc::default(),
+        }
+    }
+
+    /// It asked something without saying whom, and nobody could tell: from now on nobody shares an
+    /// instance of it with another, where the catalog leaves that open.
+    pub(crate) fn has_asked(&self) {
+        self.asks.store(true, Ordering::Relaxed);
     }
 
     /// The process of an instance.
@@ -163,11 +223,14 @@ impl Server {
         }
         // What a server offers may depend on what its client can do: it is asked as one that can do
         // everything, so that the lists do not change with whoever happens to call.
-        let (lease, was_started) = match self.pool.running_as(able::ALL) {
+        let owner = self.keeps_apart().then_some("");
+        let all = question::offered(able::ALL, self.plan().questions);
+        let (lease, was_started) = match self.pool.running_as(all, owner) {
             Some(lease) => (lease, false),
             None if may_start || is_stale => {
                 let key = Some(Box::from(LISTER));
-                let lease = self.pool.lease(self.want(key, able::ALL, Cause::List)).await;
+                let lease =
+                    self.pool.lease(self.want(key, Who::Nobody, able::ALL, Cause::List)).await;
                 // Whoever comes next tries again.
                 let lease = lease.inspect_err(|_| self.missed.store(is_stale, Ordering::Release));
                 (lease?, true)

@@ -1,7 +1,7 @@
 //! Who wants to hear of which resource ⇄ what is subscribed to at the servers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -34,8 +34,9 @@ pub(crate) struct Subscriptions {
 struct State {
     /// Whoever listens, by conversation.
     clients: HashMap<u64, Client>,
-    /// What is subscribed to at each server, and the task that sees to it.
-    held: BTreeMap<Arc<str>, Held>,
+    /// What is subscribed to at each server, and the task that sees to it. Where principals share no
+    /// instances, each has a task of its own.
+    held: BTreeMap<Spot, Held>,
 }
 
 /// Somebody who listens, and what they want to hear of: URIs as they were shown.
@@ -63,12 +64,17 @@ struct Place {
     uri: Arc<str>,
 }
 
+/// A server, and the principal it is subscribed to for; `None` if for all.
+type Spot = (Arc<str>, Option<Arc<str>>);
+
 struct Held {
     /// A server that takes the place of this one is subscribed to anew.
     server: Weak<Server>,
     uris: watch::Sender<HashSet<Arc<str>>>,
     /// Those that the server has agreed to.
     in_place: watch::Receiver<HashSet<Arc<str>>>,
+    /// The instance it is subscribed to at; 0 while there is none.
+    instance: Arc<AtomicU64>,
     task: AbortHandle,
 }
 
@@ -158,7 +164,7 @@ impl Subscriptions {
                 match &wish.place {
                     None if client.is_seeking => return Some((wish.until, None)),
                     Some(place) if *place.server == *server => {
-                        let Some(held) = held.get(server) else { continue };
+                        let Some(held) = held_for(held, server, &client.caller) else { continue };
                         let there = held.in_place.clone();
                         if !there.borrow().contains(&place.uri) {
                             return Some((wish.until, Some((Arc::clone(&place.uri), there))));
@@ -183,10 +189,19 @@ impl Subscriptions {
         }
     }
 
-    /// A server says that a resource of its changed.
-    pub(crate) fn updated(&self, shared: &Shared, server: &str, uri: &str) {
+    /// A server says that a resource of its changed; `instance` is `None` if all of them may have. Where
+    /// principals share no instances, those hear it whose instance said so.
+    pub(crate) fn updated(&self, shared: &Shared, server: &str, instance: Option<u64>, uri: &str) {
         let mut told: HashMap<String, HashSet<u64>> = HashMap::new();
-        for (conversation, client) in &self.lock().clients {
+        let state = self.lock();
+        for (conversation, client) in &state.clients {
+            // Those without a name are one principal.
+            let named = Some(&*client.caller).filter(|it| !it.id.is_empty());
+            let own = named.and_then(|it| state.held.get(&spot(server, Some(it))));
+            let is_at = |id: u64| own.is_none_or(|it| it.instance.load(Ordering::Relaxed) == id);
+            if !instance.is_none_or(is_at) {
+                continue;
+            }
             for (shown, wish) in &client.wanted {
                 let Some(place) = wish.place.as_ref().filter(|it| *it.server == *server) else {
                     continue;
@@ -202,6 +217,7 @@ impl Subscriptions {
                 told.entry(shown).or_default().insert(*conversation);
             }
         }
+        drop(state);
         for (shown, to) in told {
             let may_hear = |seat: &crate::face::Seat| to.contains(&seat.conversation);
             shared.listeners.tell(&Change::Resource(shown), may_hear);
@@ -209,14 +225,14 @@ impl Subscriptions {
     }
 
     /// A server was away: whatever was subscribed to there may have changed.
-    pub(crate) fn all_updated(&self, shared: &Shared, server: &str) {
+    pub(crate) fn all_updated(&self, shared: &Shared, server: &str, instance: Option<u64>) {
         let uris: HashSet<Arc<str>> = {
             let state = self.lock();
-            let all = state.places();
+            let all = state.places().map(|(_, it)| it);
             all.filter(|it| *it.server == *server).map(|it| Arc::clone(&it.uri)).collect()
         };
         for uri in uris {
-            self.updated(shared, server, &uri);
+            self.updated(shared, server, instance, &uri);
         }
     }
 
@@ -313,21 +329,24 @@ impl Subscriptions {
         let world = shared.world();
         let mut state = self.lock();
         change(&mut state);
-        let mut needed: BTreeMap<Arc<str>, HashSet<Arc<str>>> = BTreeMap::new();
-        for place in state.places() {
-            needed.entry(Arc::clone(&place.server)).or_default().insert(Arc::clone(&place.uri));
+        let mut needed: BTreeMap<Spot, HashSet<Arc<str>>> = BTreeMap::new();
+        for (caller, place) in state.places() {
+            let server = world.servers.get(&*place.server);
+            let owner = server.is_some_and(|it| it.keeps_apart()).then_some(caller);
+            let uris = needed.entry(spot(&place.server, owner.map(|it| &**it))).or_default();
+            uris.insert(Arc::clone(&place.uri));
         }
         let mut replaced = HashSet::new();
-        state.held.retain(|name, held| {
+        state.held.retain(|spot, held| {
             let is_same = |it: &Arc<Server>| held.server.ptr_eq(&Arc::downgrade(it));
-            let stays = world.servers.get(&**name).is_some_and(is_same);
+            let stays = world.servers.get(&*spot.0).is_some_and(is_same);
             if !stays {
-                replaced.insert(Arc::clone(name));
+                replaced.insert(spot.clone());
             }
-            needed.contains_key(name) && stays
+            needed.contains_key(spot) && stays
         });
-        for (name, uris) in needed {
-            match state.held.get(&name) {
+        for (spot, uris) in needed {
+            match state.held.get(&spot) {
                 Some(held) => {
                     held.uris.send_if_modified(|now| {
                         let is_new = *now != uris;
@@ -336,13 +355,19 @@ impl Subscriptions {
                     });
                 }
                 None => {
-                    let Some(server) = world.servers.get(&*name) else { continue };
+                    let Some(server) = world.servers.get(&*spot.0) else { continue };
                     let (tell, told) = watch::channel(uris);
                     let (done, in_place) = watch::channel(HashSet::new());
-                    let (server, back) = (Arc::downgrade(server), replaced.contains(&name));
-                    let holding = hold::hold(shared.weak(), Weak::clone(&server), told, done, back);
+                    let (server, is_back) = (Arc::downgrade(server), replaced.contains(&spot));
+                    let instance = Arc::new(AtomicU64::new(0));
+                    let place = hold::Post {
+                        server: Weak::clone(&server),
+                        owner: spot.1.clone(),
+                        instance: Arc::clone(&instance),
+                    };
+                    let holding = hold::hold(shared.weak(), place, told, done, is_back);
                     let task = tokio::spawn(holding).abort_handle();
-                    state.held.insert(name, Held { server, uris: tell, in_place, task });
+                    state.held.insert(spot, Held { server, uris: tell, in_place, instance, task });
                 }
             }
         }
@@ -357,10 +382,12 @@ impl Subscriptions {
 }
 
 impl State {
-    /// Where everything is that somebody wants.
-    fn places(&self) -> impl Iterator<Item = &Place> {
-        let wishes = self.clients.values().flat_map(|it| it.wanted.values());
-        wishes.filter_map(|it| it.place.as_ref())
+    /// Where everything is that somebody wants, and who.
+    fn places(&self) -> impl Iterator<Item = (&Arc<Caller>, &Place)> {
+        let wishes = self.clients.values().flat_map(|client| {
+            client.wanted.values().map(|wish| (&client.caller, wish.place.as_ref()))
+        });
+        wishes.filter_map(|(caller, place)| Some((caller, place?)))
     }
 }
 
@@ -370,6 +397,15 @@ fn note(world: &World, caller: &Caller, moved: Vec<(bool, Place)>) {
     for (is_on, place) in moved {
         audit.note_subscription(is_on, caller.name.as_deref(), &place.server, &place.uri);
     }
+}
+
+/// Where a server is subscribed to for somebody.
+fn spot(server: &str, owner: Option<&Caller>) -> Spot {
+    (Arc::from(server), owner.map(|it| Arc::from(it.id.as_str())))
+}
+
+fn held_for<'a>(held: &'a BTreeMap<Spot, Held>, server: &str, caller: &Caller) -> Option<&'a Held> {
+    held.get(&spot(server, Some(caller))).or_else(|| held.get(&spot(server, None)))
 }
 
 /// Where a resource is that a caller may hear of, as far as that is known.

@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 use trunkline_proto::{Call, Change, Heard, Utterance};
 use trunkline_transport::handler::{Answer, Handler};
 use trunkline_transport::voice::Voice;
+use trunkline_wire::jsonrpc::Outcome;
 use trunkline_wire::model::LogMessage;
 
 use crate::caller::Caller;
+use crate::catalog::plan::Questions;
 use crate::line::{Line, OnLine, no_roots, nobody};
+use crate::question;
 use crate::tasks;
 use crate::upstream::Watcher;
 
@@ -18,6 +21,8 @@ use crate::upstream::Watcher;
 pub(crate) struct Switch {
     id: u64,
     server: Arc<str>,
+    /// What the server may ask.
+    questions: Questions,
     watcher: Weak<dyn Watcher>,
     lines: Mutex<Lines>,
     /// Who waits to hear that a page was visited, by its name.
@@ -30,9 +35,37 @@ struct Lines {
     open: Vec<Arc<Line>>,
     /// Callers who gave a call up, and until when the server may still be at work on it.
     left: Vec<(Arc<Caller>, Instant)>,
+    served: Served,
+}
+
+/// Whose calls an instance has ever served. One that was answered may still be talked about.
+#[derive(Default)]
+enum Served {
+    #[default]
+    Nobody,
+    One(Arc<Caller>),
+    // Invariant: it never becomes anything else again.
+    Several,
+}
+
+impl Served {
+    fn note(&mut self, caller: &Arc<Caller>) {
+        match self {
+            Self::Nobody => *self = Self::One(Arc::clone(caller)),
+            Self::One(it) if !it.shares_past(caller) => *self = Self::Several,
+            Self::One(_) | Self::Several => {}
+        }
+    }
 }
 
 impl Lines {
+    /// The line of whoever is meant by what does not say so: the last that was opened, if every call
+    /// this instance has ever served was of one caller, and nobody else's is open or was given up just now.
+    fn only(&mut self) -> Option<Arc<Line>> {
+        let last = self.open.last().filter(|_| !matches!(self.served, Served::Several)).cloned()?;
+        self.are_all_of(&last.caller).then_some(last)
+    }
+
     /// Whether nobody but this caller can be meant.
     fn are_all_of(&mut self, caller: &Caller) -> bool {
         let now = Instant::now();
@@ -49,14 +82,22 @@ impl Lines {
 }
 
 impl Switch {
-    pub(crate) fn new(id: u64, server: Arc<str>, watcher: Weak<dyn Watcher>) -> Arc<Self> {
+    pub(crate) fn new(
+        id: u64,
+        server: Arc<str>,
+        questions: Questions,
+        watcher: Weak<dyn Watcher>,
+    ) -> Arc<Self> {
         let (lines, visits) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { id, server, watcher, lines, visits })
+        Arc::new(Self { id, server, questions, watcher, lines, visits })
     }
 
     /// Opens a line for as long as the guard lives.
     pub(crate) fn open_line(self: &Arc<Self>, line: &Arc<Line>) -> OpenLine {
-        self.lock().open.push(Arc::clone(line));
+        let mut lines = self.lock();
+        lines.served.note(&line.caller);
+        lines.open.push(Arc::clone(line));
+        drop(lines);
         OpenLine { switch: Arc::clone(self), line: Arc::clone(line), is_over: false }
     }
 
@@ -71,42 +112,71 @@ impl Switch {
 
     fn completed(&self, id: &str) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = visits.iter().position(|(it, _)| it == id)
-            && let Some((id, voice)) = visits.remove(at)
-        {
-            // One whose queue is full has more to read than this.
-            let _ = voice.try_changed(Change::ElicitationComplete(id));
-        }
+        // Whoever was given this name may hear it, and nobody else.
+        visits.retain(|(it, voice)| {
+            if it == id {
+                // One whose queue is full has more to read than this.
+                let _ = voice.try_changed(Change::ElicitationComplete(it.clone()));
+            }
+            it != id
+        });
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The line that a question belongs to, if that is beyond doubt: it says so itself, or all calls
-    /// that are open are of one caller.
+    /// The line that a question belongs to, if that is beyond doubt: it says so itself (by the stream it
+    /// came on), or this instance has never served anybody else.
     fn line_of(&self, call: &Call) -> Result<Arc<Line>, &'static str> {
         if let Some(OnLine(line)) = call.attached.get() {
             return Ok(Arc::clone(line));
         }
         let mut lines = self.lock();
-        let last = lines.open.last().cloned();
-        let last = last.ok_or("No call is open that the question could belong to.")?;
-        match lines.are_all_of(&last.caller) {
-            true => Ok(last),
-            false => Err("Several callers share this instance, and the question does not say \
-                          which of them it is for. Set `maxConcurrent: 1` for this server."),
+        if lines.open.is_empty() {
+            return Err("No call is open that the question could belong to.");
+        }
+        lines.only().ok_or(SHARED)
+    }
+
+    /// Nobody knows whom a question is for.
+    fn nobody(&self, why: &'static str) -> Outcome {
+        if why == SHARED
+            && let Some(watcher) = self.watcher.upgrade()
+        {
+            watcher.asks_nobody(&self.server);
+        }
+        nobody(why)
+    }
+
+    /// A log message that belongs to no call that listens. Whoever is meant hears it, if that is clear;
+    /// it is kept for the operator otherwise.
+    fn logged(&self, message: LogMessage) {
+        let only = {
+            let mut lines = self.lock();
+            // With several open, it would be told in a call that it is not about.
+            if lines.open.len() == 1 { lines.only() } else { None }
+        };
+        match (only, self.watcher.upgrade()) {
+            (Some(line), _) => line.say(Utterance::Log(message)),
+            (None, Some(watcher)) => watcher.logged(&self.server, self.id, &message),
+            (None, None) => {}
         }
     }
 }
 
 impl Handler for Switch {
-    fn call(&self, call: Call, _: &Voice) -> Answer {
+    fn call(&self, mut call: Call, _: &Voice) -> Answer {
+        let method = call.method.name;
+        if let Err(refused) =
+            question::admit(&self.server, self.questions, method, &mut call.params)
+        {
+            return Answer::Now(Err(refused));
+        }
         let call = match tasks::route(call, self.id, &self.watcher) {
             Ok(answer) => return answer,
             Err(call) => call,
         };
-        let method = call.method.name;
         match self.line_of(&call) {
             Ok(line) => {
                 let mut params = call.params;
@@ -120,22 +190,15 @@ impl Handler for Switch {
                 Answer::later(line.ask(method, params))
             }
             Err(_) if method == "roots/list" => Answer::Now(Ok(no_roots())),
-            Err(why) => Answer::Now(nobody(why)),
+            Err(why) => Answer::Now(self.nobody(why)),
         }
     }
 
     fn heard(&self, heard: Heard, _: &Voice) {
         if heard.method == "notifications/message" {
-            let mut lines = self.lock();
-            let [line] = &lines.open[..] else { return };
-            let line = Arc::clone(line);
-            // What belongs to a call that listens was said there.
-            if (line.listens && heard.ticket.is_some()) || !lines.are_all_of(&line.caller) {
-                return;
-            }
-            drop(lines);
-            if let Ok(message) = heard.params.to::<LogMessage>() {
-                line.say(Utterance::Log(message));
+            // What is said on the stream of a request is about it, and nobody listens to that one.
+            if heard.ticket.is_none() {
+                heard.params.to().into_iter().for_each(|it| self.logged(it));
             }
             return;
         }
@@ -175,6 +238,9 @@ impl Drop for OpenLine {
     }
 }
 
+/// Why a question reaches nobody that might be for one of several.
+const SHARED: &str = "Several callers have used this instance, and the question does not say which of \
+                      them it is for. Write `sharing: isolated` for this server to have an instance for each.";
 /// How long a server may still ask on behalf of a call that was given up.
 const AFTERMATH: Duration = Duration::from_secs(10);
 /// How many visited pages one instance can tell of.
@@ -182,6 +248,9 @@ const VISITS: usize = 256;
 
 #[cfg(test)]
 mod tests {
+    use trunkline_wire::jsonrpc::Object;
+    use trunkline_wire::revision::Revision;
+
     use super::*;
 
     #[test]
@@ -197,5 +266,70 @@ mod tests {
         lines.left[0].1 = Instant::now();
         assert!(lines.are_all_of(&bob), "it is long ago");
         assert!(lines.left.is_empty());
+    }
+
+    /// Somebody without a name, in a session or not.
+    fn anonymous(conversation: u64, has_session: bool) -> Arc<Caller> {
+        let (name, id, peer) = (None, String::new(), Arc::default());
+        Arc::new(Caller { name, id, conversation, has_session, peer })
+    }
+
+    fn line(caller: &Arc<Caller>) -> Arc<Line> {
+        let key = trunkline_proto::CallKey(1);
+        let (caller, voice) = (Arc::clone(caller), Voice::unheard());
+        Line::new(caller, voice, key, Revision::LATEST, false, Arc::default(), None)
+    }
+
+    /// Whether the last of these is taken to be meant, when the others were answered before.
+    fn is_meant(callers: &[&Arc<Caller>]) -> bool {
+        let switch =
+            Switch::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
+        let last = callers.iter().map(|it| {
+            let mut open = switch.open_line(&line(it));
+            open.over();
+            open
+        });
+        let last = last.last();
+        let meant = switch.lock().only().is_some();
+        drop(last);
+        assert!(switch.lock().only().is_none(), "nobody is meant when no call is open");
+        meant
+    }
+
+    #[test]
+    fn a_call_that_was_answered_is_not_forgotten() {
+        let (alice, bob) = (Arc::new(Caller::named("alice")), Arc::new(Caller::named("bob")));
+        assert!(is_meant(&[&alice, &alice]));
+        assert!(!is_meant(&[&alice, &bob]), "it may be about the work of alice");
+        assert!(!is_meant(&[&alice, &bob, &alice]), "it stays in doubt for ever");
+        let (one, other) = (anonymous(1, true), anonymous(2, true));
+        assert!(is_meant(&[&one, &one]) && !is_meant(&[&one, &other]), "sessions are told apart");
+        let (three, four) = (anonymous(3, false), anonymous(4, false));
+        assert!(is_meant(&[&three, &four]), "requests without a session are not");
+        assert!(!is_meant(&[&one, &three]) && !is_meant(&[&alice, &three]));
+    }
+
+    struct Nothing;
+
+    impl Watcher for Nothing {
+        fn changed(&self, _: &str, _: u64, _: Heard) {}
+
+        fn question(&self, _: u64, _: String, _: &'static str, _: Object) -> Answer {
+            Answer::Now(nobody("There is nobody."))
+        }
+
+        fn asks_nobody(&self, _: &str) {}
+
+        fn logged(&self, _: &str, _: u64, _: &LogMessage) {}
+
+        fn line(&self, _: &str, _: u64, _: &str) {}
+
+        fn known_era(&self, _: &str) -> Option<trunkline_wire::revision::Era> {
+            None
+        }
+
+        fn login(&self, _: &str) -> Option<crate::gateway::Found> {
+            None
+        }
     }
 }

@@ -160,6 +160,7 @@ fn show(
     let entry = Entry::of(known, &task, instance, Arc::clone(&nudge));
     let asker = Asker::Entry(Arc::downgrade(&entry));
     let mut drive = Drive::new(&walk.shared, server, &lease, task, asker, nudge);
+    drive.owner.clone_from(&walk.caller.id);
     drive.entry = Some(Arc::downgrade(&entry));
     drive.hold = Some(lease.hold());
     // If there is no room after all, the task is cancelled with what would have followed it.
@@ -202,10 +203,13 @@ async fn see_through(
         walk.call.key,
         walk.call.revision,
         false,
+        Arc::clone(&walk.shared.notices),
+        walk.guard(),
     );
     let asker = Asker::Line(Arc::clone(&line));
     let nudge = Arc::new(Notify::new());
     let mut drive = Drive::new(&walk.shared, server, &lease, task, asker, nudge);
+    drive.owner.clone_from(&walk.caller.id);
     let within = plan.timeouts.hard;
     let call = async move {
         match tokio::time::timeout(within, drive.run()).await {

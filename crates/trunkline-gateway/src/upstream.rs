@@ -24,7 +24,9 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{Implementation, ListChanged, LogLevel, SubscriptionFilter};
+use trunkline_wire::model::{
+    Implementation, ListChanged, LogLevel, LogMessage, SubscriptionFilter,
+};
 use trunkline_wire::revision::{Era, Revisions};
 
 use crate::able;
@@ -35,6 +37,7 @@ use crate::keeper::{self, Kept};
 use crate::line::Line;
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
+use crate::question;
 use crate::switch::{OpenLine, Switch};
 
 /// What happens at a server beside its answers.
@@ -45,6 +48,12 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     /// A server asks for a task of its own.
     fn question(&self, instance: u64, task: String, method: &'static str, params: Object)
     -> Answer;
+
+    /// A server asks something and does not say whom, where several may be meant.
+    fn asks_nobody(&self, server: &str);
+
+    /// A server logged something that cannot be told to whoever it is about.
+    fn logged(&self, server: &str, instance: u64, message: &LogMessage);
 
     /// A line of a server's stderr.
     fn line(&self, server: &str, instance: u64, line: &str);
@@ -230,13 +239,17 @@ impl Opening {
     fn config(&self, revisions: Revisions) -> Arc<Config> {
         let mut config = Config::new(Implementation::new("trunkline", env!("CARGO_PKG_VERSION")));
         config.revisions = revisions;
-        config.capabilities = able::capabilities(self.profile);
+        // An instance may serve several callers, one after the other.
+        config.assumes_only_call = false;
+        let profile = question::offered(self.profile, self.plan.questions);
+        config.capabilities = able::capabilities(profile);
         config.bounds = self.limits.bounds();
         Arc::new(config)
     }
 
     fn switch(&self) -> Arc<Switch> {
-        Switch::new(self.id, Arc::clone(&self.server), Weak::clone(&self.watcher))
+        let (server, watcher) = (Arc::clone(&self.server), Weak::clone(&self.watcher));
+        Switch::new(self.id, server, self.plan.questions, watcher)
     }
 
     async fn spawn(

@@ -164,6 +164,14 @@ impl Line {
         }
     }
 
+    /// [`Self::message`] of a stream that may be silent for as long as it likes.
+    pub async fn quiet_message(&mut self) -> Option<(Event, Value)> {
+        if self.raw.is_empty() && find(&self.text, b"\n\n").is_none() {
+            let _ = self.stream.readable().await;
+        }
+        self.message().await
+    }
+
     /// Waits until the server hangs up, and returns what it said before.
     pub async fn hung_up(&mut self) -> Vec<u8> {
         while self.read().await {}
@@ -460,7 +468,8 @@ impl Guest {
             .unwrap_or_else(|why| panic!("{why}"));
     }
 
-    fn session_headers(&self) -> Vec<(String, String)> {
+    /// The headers that name its session and revision.
+    pub fn session_headers(&self) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         if self.revision >= Revision::V2025_06_18 {
             let version = self.revision.as_str().to_owned();

@@ -1,5 +1,7 @@
 //! How handlers and hosts speak into a conversation that a driver owns.
 
+mod listener;
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +15,8 @@ use trunkline_proto::{
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
+
+pub use listener::Listener;
 
 /// Speaks into one conversation. Cheap to clone; outliving the conversation is harmless.
 ///
@@ -96,6 +100,7 @@ pub(crate) enum Urgent {
 pub(crate) struct Reply {
     pub(crate) outcome: oneshot::Sender<Result<Json, CallError>>,
     pub(crate) heard: Option<mpsc::Sender<Heard>>,
+    pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
 /// Our calls that have no outcome yet, and who waits for each.
@@ -138,9 +143,12 @@ impl Asked {
     /// Tells whoever waits for the call it is about. Gives back what the handler has to hear.
     pub(crate) fn deliver(&self, heard: Heard) -> Option<Heard> {
         let owner = self.0.iter().find(|(ticket, _)| heard.ticket == Some(*ticket));
-        let Some(heard_by) = owner.and_then(|(_, reply)| reply.heard.as_ref()) else {
-            return Some(heard);
-        };
+        let Some((_, reply)) = owner else { return Some(heard) };
+        if let Some(listener) = &reply.listener {
+            listener.hear(heard);
+            return None;
+        }
+        let Some(heard_by) = &reply.heard else { return Some(heard) };
         // What is logged during a call is for those who listen to the whole conversation as well.
         let everyone = (heard.method == "notifications/message").then(|| heard.clone());
         // When it is full, what comes then is dropped.
@@ -176,6 +184,8 @@ pub struct Request {
     /// far as it can be told to belong to this call; the last is told to the handler too. When it
     /// is full, what comes then is dropped.
     pub heard: Option<mpsc::Sender<Heard>>,
+    /// Who hears the same instead, and alone: the handler is told nothing of it.
+    pub listener: Option<Arc<dyn Listener>>,
     /// What is attached to the questions of the peer that belong to it, as far as that can be told.
     pub attached: Attached,
     /// Whether an answer that asks back (`input_required`) is handed on as it is, instead of
@@ -200,6 +210,7 @@ impl Request {
             params,
             timing: None,
             heard: None,
+            listener: None,
             attached: Attached::default(),
             relays: false,
         }
@@ -295,12 +306,12 @@ impl Voice {
             during: request.during,
             method: request.method,
             params: request.params,
-            wants_progress: request.heard.is_some(),
+            wants_progress: request.heard.is_some() || request.listener.is_some(),
             timing: request.timing,
             attached: request.attached,
             relays: request.relays,
         };
-        let reply = Reply { outcome, heard: request.heard };
+        let reply = Reply { outcome, heard: request.heard, listener: request.listener };
         async move {
             if !inner.wish(Wish::Ask(ask, reply)).await {
                 return Err(over());

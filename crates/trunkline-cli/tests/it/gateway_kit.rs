@@ -33,6 +33,13 @@ impl Place {
         std::fs::write(self.config(), catalog.to_string()).expect("the folder is ours");
     }
 
+    /// Writes a file, and says where it is.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("the folder is ours");
+        path.display().to_string()
+    }
+
     /// The words that start a fake server.
     pub(crate) fn fake(&self, name: &str, more: &[&str]) -> Vec<String> {
         let path = |path: &Path| path.display().to_string();

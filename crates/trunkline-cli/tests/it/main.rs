@@ -6,6 +6,7 @@ mod bridge;
 mod catalog;
 mod clients;
 mod conversations;
+mod crossings;
 mod demo;
 mod demo_auth;
 mod dialect;

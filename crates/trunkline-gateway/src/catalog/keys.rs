@@ -122,6 +122,16 @@ pub(super) static SERVER: &[Key] = &[
         "How instances are shared: by anybody and stopped when idle (the default), one for each session, by anybody and never stopped, or only one.",
     ),
     key(
+        "sharing",
+        Choice(&["auto", "isolated", "shared"]),
+        "Whether principals share instances: not where a server may say something without saying whom it is for (the default), never, or always. What is said that way in a shared instance reaches nobody.",
+    ),
+    key(
+        "questions",
+        Texts,
+        "What it may ask callers: `elicitation`, `sampling`, `roots`. Default all; an empty list for nothing.",
+    ),
+    key(
         "affinity",
         Text,
         "By what a stateful server knows a session: `session`, `principal` or `meta:KEY`.",
@@ -132,7 +142,11 @@ pub(super) static SERVER: &[Key] = &[
         "How long an instance may be idle before it is stopped. Default 300.",
     ),
     key("maxConcurrent", Count(1), "Calls at a time in one instance. Default 16, remote 64."),
-    key("maxInstances", Count(1), "Instances at a time. Default 4, stateful 32, singleton 1."),
+    key(
+        "maxInstances",
+        Count(1),
+        "Instances at a time. Default 4, stateful 32, singleton 1. Where principals do not share instances each has 4, and all have 32.",
+    ),
     key("minReady", Count(0), "Instances that are ready whether anybody calls or not. Default 0."),
     key(
         "sessionTTLSeconds",

@@ -39,6 +39,12 @@ pub struct ServerPlan {
     pub max_concurrent: usize,
     /// Instances at a time.
     pub max_instances: usize,
+    /// Instances at a time that one principal has, where they are not shared.
+    pub max_each: usize,
+    /// Whether principals share instances.
+    pub sharing: Sharing,
+    /// What it may ask its callers.
+    pub questions: Questions,
     /// Instances that are ready whether anybody calls or not.
     pub min_ready: usize,
     /// How long a session keeps its instance after its last call; `None` for ever.
@@ -121,8 +127,18 @@ impl ServerPlan {
         digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned()
     }
 
+    /// Whether instances may belong to one principal each.
+    pub(crate) fn may_be_isolated(&self) -> bool {
+        match self.sharing {
+            _ if self.strategy == Strategy::Singleton => false,
+            Sharing::Auto => matches!(self.reach, Reach::Stdio { .. }),
+            sharing => sharing == Sharing::Isolated,
+        }
+    }
+
     fn new(name: String, reach: Reach) -> Self {
         let is_program = matches!(reach, Reach::Stdio { .. });
+        let each = Strategy::default().max_instances();
         Self {
             name,
             reach,
@@ -130,7 +146,10 @@ impl ServerPlan {
             strategy: Strategy::default(),
             idle: Duration::from_secs(300),
             max_concurrent: if is_program { 16 } else { 64 },
-            max_instances: Strategy::default().max_instances(),
+            max_instances: if is_program { ALL_INSTANCES } else { each },
+            max_each: each,
+            sharing: Sharing::default(),
+            questions: Questions::default(),
             min_ready: 0,
             session_ttl: Some(Duration::from_secs(300)),
             affinity: Affinity::default(),
@@ -202,6 +221,10 @@ pub enum Outward {
     },
 }
 
+/// How many instances all principals have together, where they do not share them and a catalog does not
+/// say.
+pub(crate) const ALL_INSTANCES: usize = 32;
+
 /// How instances are shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
@@ -224,6 +247,39 @@ impl Strategy {
             Self::Stateful => 32,
             Self::Singleton => 1,
         }
+    }
+}
+
+/// Whether one instance serves several principals. Callers without a name are one principal.
+///
+/// A server of the old era over stdio does not say whose call a question or a log message is about.
+/// In an instance that has served one caller only that is clear; in any other nobody is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Not where a server may say something without saying whom it is for: programs that speak an
+    /// old revision, and whatever was seen to ask that way.
+    #[default]
+    Auto,
+    /// Never: whoever uses an instance first is the only one.
+    Isolated,
+    /// Always.
+    Shared,
+}
+
+/// What a server may ask its callers: everything, where a catalog does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Questions {
+    /// To fill in a form or visit a page.
+    pub elicitation: bool,
+    /// To have their model write something.
+    pub sampling: bool,
+    /// Which folders they work in.
+    pub roots: bool,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self { elicitation: true, sampling: true, roots: true }
     }
 }
 

@@ -102,6 +102,8 @@ mcpServers:
     cwd: ./work
     tags: [Clock, agent, clock]
     strategy: ${STRATEGY}
+    sharing: isolated
+    questions: [elicitation, roots]
     affinity: meta:user
     idleSeconds: 0.5
     maxConcurrent: ${NUMBER}

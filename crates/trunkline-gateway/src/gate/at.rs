@@ -13,13 +13,14 @@ use trunkline_wire::revision::{Era, Revision};
 
 use super::{Came, Walk, Wrong};
 use crate::able;
-use crate::catalog::plan::{Affinity, Reach, ServerPlan, Strategy};
+use crate::catalog::plan::{Affinity, Questions, Reach, ServerPlan, Strategy};
 use crate::failure::{Done, Failure};
 use crate::forward::{self, Event, Forward};
-use crate::line::Line;
+use crate::line::{Guard, Line};
 use crate::pool::{Cause, Lease};
+use crate::question;
 use crate::seal::Sealed;
-use crate::server::Server;
+use crate::server::{Server, Who};
 use crate::trail::Trail;
 use crate::upstream::{Instance, Upstream, timing};
 
@@ -109,6 +110,10 @@ impl Walk {
         let era = instance.opened.revision.era();
         let mut params = self.call.params.clone();
         let meta = forward::meta_for(&self.call, era, &self.shared.envelopes);
+        let meta = match plan.questions == Questions::default() || era == Era::Stateful {
+            true => meta,
+            false => question::offered_in(meta, plan.questions),
+        };
         let span = trail.span.as_ref().map(|it| {
             let is_http = matches!(plan.reach, Reach::Http { .. });
             it.child(instance.id, instance.opened.revision, is_http)
@@ -129,12 +134,33 @@ impl Walk {
             self.voice.clone(),
             self.call.key,
             self.call.revision,
-            self.call.wants_progress || (self.call.log_level.is_some() && !has_session(&self.call)),
+            self.listens(plan, &instance),
+            Arc::clone(&self.shared.notices),
+            self.guard(),
         );
         let method = self.call.method.name;
         let mut forward = Forward::begin(lease, line, method, params, timing(plan), relays);
         forward.span = span;
         Ok(forward)
+    }
+
+    /// What looks at questions that are asked while the call goes on.
+    pub(crate) fn guard(&self) -> Option<Guard> {
+        let view = self.plugged.as_ref()?;
+        Some(Guard { plugins: Arc::clone(&self.world.plugins), view: Arc::clone(view) })
+    }
+
+    /// Whether the call itself is listened to. What a server says on the stream of a request over HTTP is
+    /// about that request, and would be anybody's elsewhere.
+    fn listens(&self, plan: &ServerPlan, instance: &Instance) -> bool {
+        if self.call.wants_progress {
+            return true;
+        }
+        let is_http = matches!(plan.reach, Reach::Http { .. });
+        match has_session(&self.call) {
+            true => is_http && instance.opened.capabilities.logging,
+            false => self.call.log_level.is_some(),
+        }
     }
 
     /// A place in an instance. One that has just ended may still be lent: the pool hears of it once its
@@ -148,7 +174,7 @@ impl Walk {
         let mut tries = 0;
         loop {
             tries += 1;
-            let want = server.want(self.key(plan), profile, Cause::Call);
+            let want = server.want(self.key(plan), Who::Caller(&self.caller), profile, Cause::Call);
             let lease = server.pool.lease(want).await?;
             if tries >= TRIES || !lease.instance().is_over() {
                 return Ok(lease);
@@ -169,7 +195,15 @@ impl Walk {
         trail.leased(forward.lease.id());
         loop {
             match forward.next().await {
-                Event::Said(what) => self.voice.say(self.call.key, what).await,
+                Event::Said(what, _held) => {
+                    let what = match &self.plugged {
+                        Some(view) => Box::pin(self.look_at_said(view, what)).await,
+                        None => Some(what),
+                    };
+                    if let Some(what) = what {
+                        self.voice.say(self.call.key, what).await;
+                    }
+                }
                 Event::Asked => {
                     let requests = forward.questions();
                     let parked = self.shared.lot.park(forward, &self.caller.id);
@@ -185,10 +219,15 @@ impl Walk {
                     let lease = forward.into_lease();
                     let came = self.over(said, revision, plan, lease.id());
                     trail.kept = Some(lease);
-                    return Ok(came);
+                    return came.map_err(|error| (Wrong::Plain(error), None));
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
-                    let asked = self.urls(error, forward.instance());
+                    let asked = self.urls(error, forward.instance()).and_then(|mut came| {
+                        if let Came::Ask(input) = &mut came {
+                            question::admit_all(&plan.name, plan.questions, input)?;
+                        }
+                        Ok(came)
+                    });
                     return asked.map_err(|error| (Wrong::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
@@ -205,20 +244,27 @@ impl Walk {
 
     /// What the server's answer is for the caller: an answer, or its question with a state of ours
     /// around the server's.
-    fn over(&self, said: Json, revision: Revision, plan: &ServerPlan, instance: u64) -> Came {
+    fn over(
+        &self,
+        said: Json,
+        revision: Revision,
+        plan: &ServerPlan,
+        instance: u64,
+    ) -> Result<Came, ErrorObject> {
         let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
         let asks = || Glance::at(said.get()).result_type == ResultType::InputRequired;
         if !is_relayed || !asks() {
-            return Came::Answer(said, revision);
+            return Ok(Came::Answer(said, revision));
         }
-        match stateless::decode_result(said.clone()) {
+        Ok(match stateless::decode_result(said.clone()) {
             Ok(stateless::Decoded::InputRequired(mut input)) => {
+                question::admit_all(&plan.name, plan.questions, &mut input)?;
                 let state = Sealed::Relayed(input.state.take(), instance);
                 input.state = Some(self.shared.seals.state(&state, &self.bound_to(&plan.name)));
                 Came::Ask(input)
             }
             _ => Came::Answer(said, revision),
-        }
+        })
     }
 
     /// A server of 2025-11-25 wants pages visited first. A caller of the new era is asked to; others

@@ -12,7 +12,7 @@ use trunkline_wire::revision::{Revision, Revisions};
 
 use super::{Draft, Kind, Lists};
 use crate::catalog::plan::{
-    Activation, Affinity, Probe, Reach, Retry, ServerPlan, Strategy, Timeouts,
+    Activation, Affinity, Probe, Questions, Reach, Retry, ServerPlan, Sharing, Strategy, Timeouts,
 };
 
 pub(crate) type Given = (Arc<ServerPlan>, Arc<Lists>);
@@ -65,6 +65,9 @@ pub(crate) fn plan(name: &str) -> ServerPlan {
         idle: second,
         max_concurrent: 1,
         max_instances: 1,
+        max_each: 1,
+        sharing: Sharing::Auto,
+        questions: Questions::default(),
         min_ready: 0,
         session_ttl: None,
         affinity: Affinity::Session,

@@ -52,6 +52,12 @@ pub(super) trait Page {
         self.sample("audit_lost_total", &[], metrics.audit_lost.get() as f64);
         self.family("audit_failing", "gauge", "Whether the audit cannot be written: 1 if so.");
         self.sample("audit_failing", &[], metrics.audit_failing.get() as f64);
+        self.family(
+            "notifications_dropped_total",
+            "counter",
+            "Progress and log messages dropped because their caller did not read.",
+        );
+        self.sample("notifications_dropped_total", &[], metrics.dropped.get() as f64);
         self.family("reload_success_total", "counter", "Catalogs that were taken over.");
         self.sample("reload_success_total", &[], metrics.reload_success.get() as f64);
         self.family("reload_failure_total", "counter", "Catalogs that were not taken over.");

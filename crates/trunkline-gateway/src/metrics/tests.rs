@@ -74,7 +74,7 @@ fn what_goes_up_comes_down() {
         acquire_failures: BTreeMap::new(),
     };
     git.pool_status(&status, 8);
-    metrics.now(2, 1);
+    metrics.now(2, 1, 3);
     check(
         &metrics,
         &[

@@ -13,11 +13,14 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::InputRequest;
 
 use super::audit::Called;
 use super::{What, canonical, plain};
 use crate::catalog::plan::{Category, PluginPlan};
 use crate::failure::{Failure, Stage};
+pub(crate) use message::Kind;
 use message::{Answer, Phase};
 use process::Plugin;
 
@@ -140,12 +143,45 @@ impl Pipeline {
                 message: "An object in the arguments has two members of one name.".to_owned(),
             });
         }
-        self.pass(Phase::Request, call, arguments).await
+        self.pass(Phase::Request, Kind::Result, call, arguments).await
     }
 
     /// Asks about the result of a call that was made. The result to answer with comes back.
     pub async fn response(&self, call: &CallView, result: Json) -> Result<Json, Rejected> {
-        self.pass(Phase::Response, call, result).await
+        self.pass(Phase::Response, Kind::Result, call, result).await
+    }
+
+    /// Asks about anything else that a server says on the way back. What to pass on comes back.
+    pub(crate) async fn said(
+        &self,
+        kind: Kind,
+        call: &CallView,
+        value: Json,
+    ) -> Result<Json, Rejected> {
+        self.pass(Phase::Response, kind, call, value).await
+    }
+
+    /// Asks about a question of a server: its method and its parameters.
+    pub(crate) async fn question(
+        &self,
+        call: &CallView,
+        request: InputRequest,
+    ) -> Result<InputRequest, Rejected> {
+        let (method, params) = (request.method(), request.params());
+        let asked = serde_json::json!({ "method": method, "params": params });
+        let asked = self.said(Kind::Question, call, Json::of(&asked)).await?;
+        let changed = Object::parse(asked.get()).ok();
+        let params = changed.as_ref().and_then(|it| it.get("params"));
+        InputRequest::read(method, params).map_err(|error| Rejected {
+            plugin: String::new(),
+            code: "bad_question".to_owned(),
+            message: format!("A plugin made a question of it that cannot be asked: {error}."),
+        })
+    }
+
+    /// Asks about what a caller answers to questions of a server. The answers to pass on come back.
+    pub(crate) async fn answers(&self, call: &CallView, answers: Json) -> Result<Json, Rejected> {
+        self.pass(Phase::Answer, Kind::Result, call, answers).await
     }
 
     /// Tells all of them to end, and sees to it that they do. Calls that need one fail from now on.
@@ -157,10 +193,16 @@ impl Pipeline {
         }
     }
 
-    async fn pass(&self, phase: Phase, call: &CallView, mut value: Json) -> Result<Json, Rejected> {
+    async fn pass(
+        &self,
+        phase: Phase,
+        kind: Kind,
+        call: &CallView,
+        mut value: Json,
+    ) -> Result<Json, Rejected> {
         for plugin in self.plugins.iter().filter(|it| it.wants(phase)) {
             let plan = plugin.plan();
-            let line = |id| message::ask(phase, id, call, &value);
+            let line = |id| message::ask(phase, kind, id, call, &value);
             if plan.category == Category::Observability {
                 plugin.tell(line);
                 continue;
@@ -239,7 +281,7 @@ fn judge(plan: &PluginPlan, phase: Phase, answer: Answer) -> Result<Verdict, Str
             }));
         }
         Answer::Continue { arguments, result } => match phase {
-            Phase::Request => arguments,
+            Phase::Request | Phase::Answer => arguments,
             Phase::Response => result,
         },
     };
@@ -253,7 +295,7 @@ fn judge(plan: &PluginPlan, phase: Phase, answer: Answer) -> Result<Verdict, Str
 fn failed(plan: &PluginPlan, phase: Phase, fault: &str) -> Rejected {
     let name = &plan.name;
     let message = match phase {
-        Phase::Request => {
+        Phase::Request | Phase::Answer => {
             format!("The call was not made, for the plugin `{name}` is needed: {fault}.")
         }
         Phase::Response => format!(

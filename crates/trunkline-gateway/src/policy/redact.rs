@@ -3,6 +3,7 @@
 //! Two things become `***`: the values of secrets that the catalog is known to hold, and what looks
 //! like a secret. Linear in the length of the text, whatever is in it.
 
+mod hidden;
 mod look;
 
 use std::borrow::Cow;
@@ -34,13 +35,31 @@ impl Redactor {
         Self { secrets }
     }
 
-    /// Knows whatever in the plan may be a secret: variables, headers, tokens.
+    /// Knows whatever in the plan may be a secret: variables, also those that are inherited, headers,
+    /// tokens, and what looks like one in arguments and URLs.
     pub fn of(plan: &Plan) -> Self {
-        let mut values: Vec<&str> = Vec::new();
+        Self::within(plan, |name| std::env::var(name).ok())
+    }
+
+    fn within(plan: &Plan, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let inherited: Vec<String> = {
+            let reaches = plan.servers.values().map(|it| &it.reach);
+            let names = reaches.filter_map(|it| match it {
+                Reach::Stdio { inherit, .. } => Some(inherit),
+                Reach::Http { .. } => None,
+            });
+            let names = names.flatten().filter(|it| !hidden::is_place(it));
+            names.filter_map(|it| variable(it)).collect()
+        };
+        let mut values: Vec<&str> = inherited.iter().map(String::as_str).collect();
         for server in plan.servers.values() {
             match &server.reach {
-                Reach::Stdio { env, .. } => values.extend(env.iter().map(|(_, it)| it.as_str())),
-                Reach::Http { headers, auth, .. } => {
+                Reach::Stdio { env, args, .. } => {
+                    values.extend(env.iter().map(|(_, it)| it.as_str()));
+                    values.extend(hidden::in_args(args));
+                }
+                Reach::Http { url, headers, auth, .. } => {
+                    values.extend(hidden::in_url(url));
                     values.extend(headers.iter().map(|(_, it)| it.as_str()));
                     if let Outward::ClientCredentials { client_secret, .. } = auth {
                         values.push(client_secret);

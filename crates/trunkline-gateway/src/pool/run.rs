@@ -87,9 +87,10 @@ impl<B: Backend> Pool<B> {
         Some(self.inner.lease(id, instance, true))
     }
 
-    /// The same of one that was opened for callers who can do at least as much as this.
-    pub fn running_as(&self, profile: Profile) -> Option<Lease<B>> {
-        let (id, instance) = self.inner.with(|state, _| state.running_as(profile))?;
+    /// The same of one that was opened for callers who can do at least as much as this. `owner` says whose
+    /// will do beside those that are nobody's; `None` if anybody's.
+    pub fn running_as(&self, profile: Profile, owner: Option<&str>) -> Option<Lease<B>> {
+        let (id, instance) = self.inner.with(|state, _| state.running_as(profile, owner))?;
         Some(self.inner.lease(id, instance, true))
     }
 

@@ -83,7 +83,7 @@ impl<H: Clone, W> State<H, W> {
             self.recent = want.profile;
         }
         let on = match self.place(&want, now) {
-            Place::Ready(id) => return Asked::Given(id, self.take(id, false)),
+            Place::Ready(id) => return Asked::Given(id, self.lend(id, &want)),
             Place::Refuse(failure) => return self.turn_away(failure),
             Place::Wait(on) => on,
         };
@@ -119,9 +119,13 @@ impl<H: Clone, W> State<H, W> {
         Some((bound, self.take(bound, true)))
     }
 
-    /// The same of one that was opened for callers who can do at least as much as this.
-    pub(crate) fn running_as(&mut self, profile: Profile) -> Option<(u64, H)> {
-        let fits = |slot: &Slot<H>| profile.is_within(slot.profile);
+    /// The same of one that was opened for callers who can do at least as much as this; if `owner` says
+    /// whose will do, of nobody else's.
+    pub(crate) fn running_as(&mut self, profile: Profile, owner: Option<&str>) -> Option<(u64, H)> {
+        let is_ours = |own: &Arc<str>| owner.is_none_or(|owner| **own == *owner);
+        let fits = |slot: &Slot<H>| {
+            profile.is_within(slot.profile) && slot.owner.as_ref().is_none_or(is_ours)
+        };
         let found = self.roomy(|slot| fits(slot) && slot.bound.is_none()).or(self.roomy(fits))?;
         Some((found, self.take(found, true)))
     }
@@ -368,6 +372,9 @@ impl<H: Clone, W> State<H, W> {
         slot.phase =
             Phase::Ready { handle: handle.clone(), since: now, last: now, probe, probing: false };
         let key = slot.bound.clone();
+        // Whoever it was ordered for may have gone away, and nobody has used it.
+        slot.owner.take_if(|it| !place::waits_as(&self.waiters, it));
+        slot.is_common = false;
         self.trouble.is_over();
         self.tell(Event::Started { id, cause, took });
         self.actions.push(Action::Watch { id, handle });
@@ -519,8 +526,13 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
+    fn lend(&mut self, id: u64, want: &Want) -> H {
+        self.slots.get_mut(&id).expect("only what is there is given").lent(want);
+        self.take(id, false)
+    }
+
     fn give(&mut self, waiter: Waiter<W>, id: u64, now: Duration) {
-        let handle = self.take(id, false);
+        let handle = self.lend(id, &waiter.want);
         self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: true });
         self.actions.push(Action::Give { to: waiter.to, id, handle });
     }

@@ -2,6 +2,7 @@
 
 mod fake;
 mod keeping;
+mod owners;
 mod property;
 mod runner;
 mod sharing;

@@ -20,11 +20,12 @@ use super::entry::{End, Entry};
 use super::registry::{Asker, Followed, OnTask};
 use super::{Registry, lost, unrelated};
 use crate::able;
-use crate::catalog::plan::{Reach, Strategy};
+use crate::catalog::plan::{Questions, Reach, Strategy};
 use crate::forward;
 use crate::gateway::Shared;
 use crate::pool::{Cause, Hold, Lease};
-use crate::server::Server;
+use crate::question;
+use crate::server::{Server, Who};
 use crate::upstream::{Instance, Upstream, timing};
 
 /// A task that is followed. Dropped before its end it is cancelled.
@@ -42,6 +43,8 @@ pub(super) struct Drive {
     followed: Followed,
     is_over: bool,
     trace: String,
+    /// On whose behalf.
+    pub(super) owner: String,
 }
 
 /// How it ended.
@@ -78,6 +81,7 @@ impl Drive {
             followed,
             is_over: false,
             trace: String::new(),
+            owner: String::new(),
         }
     }
 
@@ -204,7 +208,9 @@ impl Drive {
                         if asked.contains_key(&key) {
                             continue;
                         }
-                        let handle = asking.spawn(ask(self.asker.clone(), key.clone(), request));
+                        let asker = self.asker.clone();
+                        let who = (Arc::clone(&self.server.name), self.server.plan().questions);
+                        let handle = asking.spawn(ask(asker, who, key.clone(), request));
                         asked.insert(key, handle);
                     }
                 }
@@ -272,7 +278,8 @@ impl Drive {
         if !is_remote || !is_stateless || plan.strategy == Strategy::Stateful {
             return Err(());
         }
-        let want = self.server.want(None, able::ALL, Cause::Retry);
+        let who = Who::Principal(&self.owner);
+        let want = self.server.want(None, who, able::ALL, Cause::Retry);
         let lease = self.server.pool.lease(want).await.map_err(drop)?;
         if lease.instance().opened.revision != self.instance.opened.revision {
             return Err(());
@@ -339,10 +346,19 @@ pub(super) fn named(task: &str) -> Object {
     params
 }
 
-async fn ask(asker: Asker, key: String, request: InputRequest) -> (String, bool, Outcome) {
+async fn ask(
+    asker: Asker,
+    (server, allowed): (Arc<str>, Questions),
+    key: String,
+    request: InputRequest,
+) -> (String, bool, Outcome) {
     let method = request.method();
     let params = request.params().and_then(|it| Object::parse(it.get()).ok());
-    let answer = asker.ask(method, params.unwrap_or_default()).await;
+    let mut params = params.unwrap_or_default();
+    let answer = match question::admit(&server, allowed, method, &mut params) {
+        Ok(()) => asker.ask(method, params).await,
+        Err(refused) => Err(refused),
+    };
     (key, method == "elicitation/create", answer)
 }
 

@@ -19,7 +19,8 @@ use super::drive::Drive;
 use super::is_error;
 use crate::caller::Caller;
 use crate::gateway::Shared;
-use crate::policy::plugins::{CallView, Pipeline};
+use crate::line::Guard;
+use crate::policy::plugins::{CallView, Kind, Pipeline};
 use crate::policy::stamp::rfc3339;
 use crate::upstream::Instance;
 
@@ -262,9 +263,24 @@ impl Entry {
                     }
                 }
             }
+            (End::Error(error, Some(from)), Some((plugins, view))) => {
+                let said = plugins.said(Kind::Error, view, Json::of(&error)).await;
+                match said {
+                    Ok(said) => End::Error(said.to().unwrap_or(error), Some(from)),
+                    Err(rejected) => {
+                        End::Error(ErrorObject::internal("rejected", rejected.to_string()), None)
+                    }
+                }
+            }
             (end, _) => end,
         };
         self.settle(end);
+    }
+
+    /// What looks at its questions.
+    pub(super) fn guard(&self) -> Option<Guard> {
+        let (plugins, view) = self.known.plugins.clone()?;
+        Some(Guard { plugins, view: Arc::new(view) })
     }
 
     /// It is over, unless it was before.

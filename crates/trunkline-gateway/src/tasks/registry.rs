@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::model::InputRequest;
 
 use super::entry::Entry;
 use crate::caller::Caller;
 use crate::failure::{Failure, Stage};
-use crate::line::Line;
+use crate::line::{Guard, Line};
 
 /// All of them.
 #[derive(Default)]
@@ -57,6 +58,11 @@ impl Asker {
         match self {
             Self::Line(line) => line.ask(method, params).await,
             Self::Entry(entry) => {
+                let guard = entry.upgrade().and_then(|it| it.guard());
+                let params = match guard {
+                    Some(guard) => checked(&guard, method, params).await?,
+                    None => params,
+                };
                 let asked = entry.upgrade().map(|it| it.ask(method, params)).transpose()?;
                 let gone = || ErrorObject::internal("no_answer", "The task is over.");
                 match asked {
@@ -66,6 +72,15 @@ impl Asker {
             }
         }
     }
+}
+
+/// The parameters of a question as plugins leave them.
+async fn checked(guard: &Guard, method: &str, params: Object) -> Result<Object, ErrorObject> {
+    let Ok(asked) = InputRequest::read(method, Some(&params.to_json())) else {
+        return Ok(params);
+    };
+    let asked = guard.question(asked).await?;
+    Ok(asked.params().and_then(|it| Object::parse(it.get()).ok()).unwrap_or(params))
 }
 
 impl Registry {

@@ -22,6 +22,10 @@ pub struct Config {
     pub capabilities: ClientCapabilities,
     /// The least severe log message it wants from a stateless server; `None` for no log.
     pub log_level: Option<LogLevel>,
+    /// Whether what a server says without naming a call is taken to be about the only call there is.
+    /// Right for one host. Whoever calls on behalf of several must not guess: the server may be
+    /// talking about a call that it has answered.
+    pub assumes_only_call: bool,
     /// The bounds of the conversation.
     pub bounds: Bounds,
 }
@@ -39,6 +43,7 @@ impl Config {
             info,
             capabilities: ClientCapabilities::default(),
             log_level: None,
+            assumes_only_call: true,
             bounds: Bounds::default(),
         }
     }

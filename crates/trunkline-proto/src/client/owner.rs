@@ -11,7 +11,7 @@ use crate::{Ticket, Via};
 
 impl Client {
     /// The call during which something was said: the one on whose stream it came, the one that
-    /// waits for the task it names, or the only one there is.
+    /// waits for the task it names, or the only one there is if that may be assumed.
     pub(super) fn owner(&self, via: Via, params: &Object, now: Instant) -> Option<Ticket> {
         if via != Via::default() {
             let of_stream = self.asked.iter().find(|it| u64::try_from(it.id) == Ok(via.0));
@@ -23,7 +23,7 @@ impl Client {
             return self.waits_for_task(&task);
         }
         // A call that was given up may be the one that speaks.
-        if self.aftermath.is_some_and(|it| now < it) {
+        if !self.config.assumes_only_call || self.aftermath.is_some_and(|it| now < it) {
             return None;
         }
         // Of a subscription only tagged messages speak, and a round has no request on the wire.

@@ -9,7 +9,8 @@ use super::section::{At, Section};
 use crate::catalog::fault::nearest;
 use crate::catalog::file::Data;
 use crate::catalog::plan::{
-    Activation, Affinity, Outward, Probe, Reach, Retry, ServerPlan, Strategy, Timeouts,
+    ALL_INSTANCES, Activation, Affinity, Outward, Probe, Questions, Reach, Retry, ServerPlan,
+    Sharing, Strategy, Timeouts,
 };
 
 /// Reads one server. What is wrong has been told; what comes back is only good if nothing was.
@@ -261,6 +262,25 @@ fn instances(section: &Section<'_>, plan: &mut ServerPlan) {
         Strategy::Singleton => 1,
         other => other.max_instances().max(plan.min_ready),
     });
+    plan.max_each = plan.max_instances;
+    plan.sharing = match section.choice("sharing") {
+        Some("isolated") => Sharing::Isolated,
+        Some("shared") => Sharing::Shared,
+        _ => Sharing::Auto,
+    };
+    plan.questions = questions(section);
+    let is_one = matches!(plan.strategy, Strategy::Singleton);
+    if is_one && plan.sharing == Sharing::Isolated {
+        if let Some(at) = section.get("sharing") {
+            at.fault(
+                "A singleton is one process for everybody.",
+                "Remove it, or choose another `strategy`.",
+            );
+        }
+    } else if most.is_none() && plan.may_be_isolated() {
+        // Each principal has as many as all had together.
+        plan.max_instances = plan.max_instances.max(ALL_INSTANCES);
+    }
     if plan.strategy == Strategy::Singleton && most.is_some_and(|it| it > 1) {
         if let Some(at) = section.get("maxInstances") {
             at.fault("A singleton has one instance.", "Remove it, or choose another `strategy`.");
@@ -287,6 +307,29 @@ fn instances(section: &Section<'_>, plan: &mut ServerPlan) {
     if section.choice("activation") == Some("always-on") {
         plan.activation = Activation::AlwaysOn;
     }
+}
+
+fn questions(section: &Section<'_>) -> Questions {
+    if section.get("questions").is_none() {
+        return Questions::default();
+    }
+    let mut questions = Questions { elicitation: false, sampling: false, roots: false };
+    for at in section.list("questions") {
+        match at.word().as_deref() {
+            None => {}
+            Some("elicitation") => questions.elicitation = true,
+            Some("sampling") => questions.sampling = true,
+            Some("roots") => questions.roots = true,
+            Some(text) => at.fault(
+                format!("`{text}` is none of `elicitation`, `sampling`, `roots`."),
+                match nearest(text, ["elicitation", "sampling", "roots"]) {
+                    Some(near) => format!("Did you mean `{near}`?"),
+                    None => "Choose one of them.".to_owned(),
+                },
+            ),
+        }
+    }
+    questions
 }
 
 fn affinity(at: &At<'_>) -> Affinity {

@@ -106,6 +106,14 @@ fn what_is_wrong_with_a_server_is_told_with_place_and_advice() {
             "maxInstances: A singleton has one instance. | Remove it, or choose another `strategy`.",
         ),
         (
+            "{ command: b, strategy: singleton, sharing: isolated }",
+            "sharing: A singleton is one process for everybody. | Remove it, or choose another `strategy`.",
+        ),
+        (
+            "{ command: b, questions: [samplin] }",
+            "questions[0]: `samplin` is none of `elicitation`, `sampling`, `roots`. | Did you mean `sampling`?",
+        ),
+        (
             "{ command: b, retry: { baseSeconds: 9, maxSeconds: 1 } }",
             "retry: `maxSeconds` is less than `baseSeconds`. | Make `maxSeconds` at least `baseSeconds`.",
         ),

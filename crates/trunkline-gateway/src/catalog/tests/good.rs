@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -44,6 +45,9 @@ fn every_key_of_a_program_has_its_effect() {
         idle: Duration::from_millis(500),
         max_concurrent: 7,
         max_instances: 7,
+        max_each: 7,
+        sharing: Sharing::Isolated,
+        questions: Questions { sampling: false, ..Questions::default() },
         min_ready: 2,
         session_ttl: None,
         affinity: Affinity::Meta("user".to_owned()),
@@ -138,12 +142,20 @@ fn what_is_not_said_is_usual() {
     let plan = loaded(PROGRAM).unwrap().plan;
     assert!(plan.gateway == GatewayPlan::default(), "{plan:?}");
     assert!(*plan.servers["a"] == ServerPlan::stdio("a", "b"), "{plan:?}");
-    for (strategy, most) in [("stateful", 32), ("singleton", 1), ("persistent", 4)] {
-        let text = format!("mcpServers: {{ a: {{ command: b, strategy: {strategy} }} }}");
-        assert_eq!(loaded(&text).unwrap().plan.servers["a"].max_instances, most, "{strategy}");
+    for (keys, each, most) in [
+        ("command: b, strategy: stateful", 32, 32),
+        ("command: b, strategy: singleton", 1, 1),
+        ("command: b, strategy: persistent", 4, 32),
+        ("command: b, sharing: shared", 4, 4),
+        ("command: b, minReady: 9", 9, 32),
+        ("command: b, maxInstances: 3", 3, 3),
+        ("url: 'http://b'", 4, 4),
+        ("url: 'http://b', sharing: isolated", 4, 32),
+    ] {
+        let text = format!("mcpServers: {{ a: {{ {keys} }} }}");
+        let plan = Arc::clone(&loaded(&text).unwrap().plan.servers["a"]);
+        assert_eq!((plan.max_each, plan.max_instances), (each, most), "{keys}");
     }
-    let many = "mcpServers: { a: { command: b, minReady: 9 } }";
-    assert_eq!(loaded(many).unwrap().plan.servers["a"].max_instances, 9);
     let one = built_in(texts(&["trunkline", "demo"]));
     let expected = loaded("mcpServers: { demo: { command: [trunkline, demo] } }").unwrap().plan;
     assert!(one == expected, "{one:?}");

@@ -14,6 +14,31 @@ use crate::policy::audit::Called;
 pub(super) enum Phase {
     Request,
     Response,
+    /// What the caller answers to questions of the server; only for those who say that they want it.
+    Answer,
+}
+
+/// What comes from a server on the way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Result,
+    Error,
+    Question,
+    Log,
+    Progress,
+}
+
+impl Kind {
+    /// As plugins read it. A result needs no word.
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Result => None,
+            Self::Error => Some("error"),
+            Self::Question => Some("question"),
+            Self::Log => Some("log"),
+            Self::Progress => Some("progress"),
+        }
+    }
 }
 
 /// How a plugin introduces itself.
@@ -24,7 +49,7 @@ pub(super) struct Hello {
     /// Its own, for logs.
     #[serde(default)]
     pub(super) version: Option<String>,
-    /// What it wants to be asked about; both unless it says.
+    /// What it wants to be asked about; requests and responses unless it says.
     #[serde(default)]
     pub(super) flows: Option<Vec<Phase>>,
 }
@@ -36,11 +61,13 @@ pub(super) enum Answer {
     Reject { code: Option<String>, message: Option<String> },
 }
 
-/// Asks about a call: `value` is its arguments or its result.
-pub(super) fn ask(phase: Phase, id: u64, call: &CallView, value: &Json) -> Vec<u8> {
+/// Asks about a call: `value` is its arguments, or what came of it.
+pub(super) fn ask(phase: Phase, kind: Kind, id: u64, call: &CallView, value: &Json) -> Vec<u8> {
     #[derive(Serialize)]
     struct Line<'a> {
         r#type: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<&'static str>,
         id: u64,
         call: Call<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,9 +94,11 @@ pub(super) fn ask(phase: Phase, id: u64, call: &CallView, value: &Json) -> Vec<u
         Called::Uri(uri) => (None, Some(uri.as_str()), None),
         Called::Prompt(name) => (None, None, Some(name.as_str())),
     };
-    let is_request = phase == Phase::Request;
+    let is_request = phase != Phase::Response;
+    let kind = if phase == Phase::Answer { Some("answer") } else { kind.word() };
     line(&Line {
         r#type: if is_request { "request" } else { "response" },
+        kind,
         id,
         call: Call {
             server: &call.server,
@@ -154,7 +183,7 @@ impl Phase {
     /// What a plugin may change then.
     pub(super) fn subject(self) -> &'static str {
         match self {
-            Self::Request => "arguments",
+            Self::Request | Self::Answer => "arguments",
             Self::Response => "result",
         }
     }
@@ -189,16 +218,21 @@ mod tests {
     fn a_question_is_a_line() {
         let arguments = Json::parse("{\n\"a\" : 1.50\r\n}").unwrap();
         assert_eq!(
-            text(ask(Phase::Request, 7, &call(What::Tool("push")), &arguments)),
+            text(ask(Phase::Request, Kind::Result, 7, &call(What::Tool("push")), &arguments)),
             "{\"type\":\"request\",\"id\":7,\"call\":{\"server\":\"git\",\"tool\":\"push\",\
              \"principal\":\"alice\",\"traceId\":\"t1\",\"arguments\":{ \"a\" : 1.50  }}}\n"
         );
         let result = Json::parse(r#"{"content":[]}"#).unwrap();
         assert_eq!(
-            text(ask(Phase::Response, 8, &call(What::Resource("a:b")), &result)),
+            text(ask(Phase::Response, Kind::Result, 8, &call(What::Resource("a:b")), &result)),
             "{\"type\":\"response\",\"id\":8,\"call\":{\"server\":\"git\",\"uri\":\"a:b\",\
              \"principal\":\"alice\",\"traceId\":\"t1\"},\"result\":{\"content\":[]}}\n"
         );
+        let error = Json::parse(r#"{"code":1}"#).unwrap();
+        let asked = ask(Phase::Response, Kind::Error, 9, &call(What::Resource("a:b")), &error);
+        assert!(text(asked).starts_with("{\"type\":\"response\",\"kind\":\"error\",\"id\":9"));
+        let asked = ask(Phase::Answer, Kind::Result, 9, &call(What::Resource("a:b")), &error);
+        assert!(text(asked).starts_with("{\"type\":\"request\",\"kind\":\"answer\",\"id\":9"));
         assert_eq!(text(shutdown()), "{\"type\":\"shutdown\"}\n");
         let config = serde_json::json!({ "a": 1 });
         assert_eq!(text(configure(&config)), "{\"config\":{\"a\":1},\"type\":\"configure\"}\n");
@@ -207,7 +241,8 @@ mod tests {
     #[test]
     fn a_plugin_sees_what_is_called_and_not_what_is_shown() {
         let name = "pu\u{202e}sh".repeat(1_000);
-        let line = ask(Phase::Request, 1, &call(What::Tool(&name)), &Json::empty_object());
+        let line =
+            ask(Phase::Request, Kind::Result, 1, &call(What::Tool(&name)), &Json::empty_object());
         let told: serde_json::Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(told["call"]["tool"], name);
     }

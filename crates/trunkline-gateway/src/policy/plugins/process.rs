@@ -55,7 +55,7 @@ struct Shared {
     missed: AtomicU64,
     next: AtomicU64,
     /// What it said that it does not want to be asked about.
-    skips: [AtomicBool; 2],
+    skips: [AtomicBool; 3],
 }
 
 /// What the task is to do.
@@ -78,7 +78,8 @@ impl Plugin {
             starts: AtomicU64::new(0),
             missed: AtomicU64::new(0),
             next: AtomicU64::new(1),
-            skips: Default::default(),
+            // Answers are for those alone who say so.
+            skips: [false, false, true].map(AtomicBool::new),
         });
         let (orders, queue) = mpsc::channel(QUEUE);
         let (end, ending) = watch::channel(false);
@@ -183,8 +184,12 @@ impl Keeper {
             };
             let why = match opened {
                 Ok((session, hello)) => {
-                    for phase in [Phase::Request, Phase::Response] {
-                        let skips = hello.flows.as_ref().is_some_and(|it| !it.contains(&phase));
+                    for phase in [Phase::Request, Phase::Response, Phase::Answer] {
+                        let wants = match &hello.flows {
+                            Some(flows) => flows.contains(&phase),
+                            None => phase != Phase::Answer,
+                        };
+                        let skips = !wants;
                         self.shared.skips[phase as usize].store(skips, Ordering::Relaxed);
                     }
                     tracing::debug!(target: "trunkline::plugin", plugin = self.shared.plan.name,

@@ -56,6 +56,26 @@ fn the_secrets_of_a_plan_are_known() {
     assert_eq!(format!("{redactor:?}"), "Redactor(2 secrets)", "none is shown");
 }
 
+#[test]
+fn inherited_variables_arguments_and_urls_are_known() {
+    use crate::catalog::plan::ServerPlan;
+    use std::sync::Arc;
+    let mut program = ServerPlan::stdio("a", "run");
+    if let Reach::Stdio { inherit, args, .. } = &mut program.reach {
+        *inherit = vec!["DATABASE".to_owned(), "HOME".to_owned()];
+        *args = vec!["--api-key".to_owned(), "hunter2!".to_owned()];
+    }
+    let remote = ServerPlan::http("b", "https://mcp.example/v1?key=opensesame");
+    let mut plan = Plan::default();
+    for server in [program, remote] {
+        plan.servers.insert(server.name.clone(), Arc::new(server));
+    }
+    let value = |name: &str| Some(format!("/the/value/of/{name}"));
+    let redactor = Redactor::within(&plan, value);
+    let text = "/the/value/of/DATABASE hunter2! opensesame /the/value/of/HOME";
+    assert_eq!(redactor.redact(text), "*** *** *** /the/value/of/HOME");
+}
+
 fn gateway() -> crate::catalog::plan::GatewayPlan {
     crate::catalog::plan::GatewayPlan::default()
 }

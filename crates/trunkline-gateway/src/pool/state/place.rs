@@ -1,5 +1,6 @@
 //! A want → the instance that serves it, the start it waits for, or a refusal.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,28 +27,38 @@ impl<H: Clone, W> State<H, W> {
             return self.place_bound(want, now);
         }
         let profile = self.profile(want);
-        if let Some(id) = self.roomy(|slot| slot.profile == profile) {
+        if let Some(id) = self.roomy_for(want, |it| it == profile) {
             return Place::Ready(id);
         }
-        if let Some(on) = self.join(|it| it == profile) {
+        if let Some(on) = self.join(want, |it| it == profile) {
             return Place::Wait(on);
         }
-        let may_start = self.may_start(now);
-        if may_start && self.live() < self.max_instances() {
-            return Place::Wait(self.order(profile, None, want.cause, 1, now));
+        let (may_start, may_grow) = (self.may_start(now), self.may_have_more(want));
+        if may_start && may_grow && self.live() < self.max_instances() {
+            return Place::Wait(self.order(profile, None, want, now));
         }
-        if let Some(id) = self.roomy(|slot| slot.profile.is_within(profile)) {
+        if let Some(id) = self.roomy_for(want, |it| it.is_within(profile)) {
             return Place::Ready(id);
         }
-        if let Some(on) = self.join(|it| it.is_within(profile)) {
+        if let Some(on) = self.join(want, |it| it.is_within(profile)) {
             return Place::Wait(on);
         }
         if may_start
-            && self.live() == self.max_instances()
-            && let Some(id) = self.longest_idle(|_| true)
+            && (self.live() == self.max_instances()
+                || !may_grow && self.live() < self.max_instances())
+            && let Some(id) =
+                self.longest_idle(|it| !it.is_reserved() && (may_grow || it.owner == want.owner))
         {
-            self.stop(id, Why::Profile, None, now);
-            return Place::Wait(self.order(profile, None, want.cause, 1, now));
+            let why = if self.slots[&id].serves(want) { Why::Profile } else { Why::Owner };
+            self.stop(id, why, None, now);
+            return Place::Wait(self.order(profile, None, want, now));
+        }
+        if may_start
+            && may_grow
+            && let Some(id) = self.most_owned(want)
+        {
+            self.retire(id, Why::Owner, YIELD, now);
+            return Place::Wait(self.order(profile, None, want, now));
         }
         if self.trouble.holds(now) && !self.may_hope(want, Slot::is_live) {
             return Place::Refuse(self.trouble.refusal(&self.plan.name, now));
@@ -70,7 +81,7 @@ impl<H: Clone, W> State<H, W> {
         }
         let may_start = self.may_start(now);
         if may_start && self.live() < self.max_instances() {
-            return Place::Wait(self.order(want.profile, Some(key.into()), want.cause, 1, now));
+            return Place::Wait(self.order(want.profile, Some(key.into()), want, now));
         }
         if let Some(place) = self.bind(key, |profile| profile.is_within(want.profile)) {
             return place;
@@ -80,7 +91,7 @@ impl<H: Clone, W> State<H, W> {
             && let Some(id) = self.longest_idle(|_| true)
         {
             self.stop(id, Why::Profile, None, now);
-            return Place::Wait(self.order(want.profile, Some(key.into()), want.cause, 1, now));
+            return Place::Wait(self.order(want.profile, Some(key.into()), want, now));
         }
         if self.trouble.holds(now) {
             return Place::Refuse(self.trouble.refusal(&self.plan.name, now));
@@ -125,11 +136,9 @@ impl<H: Clone, W> State<H, W> {
     /// Finds a place for everybody who waits, and for what must be warm. After anything but a lease
     /// or a release.
     pub(super) fn settle(&mut self, now: Duration) {
-        self.planned.clear();
+        let planned = std::mem::take(&mut self.planned);
         if !self.closing {
-            for expected in self.slots.values_mut().filter_map(Slot::expected) {
-                *expected = 0;
-            }
+            self.expect_anew(planned, now);
             for mut waiter in std::mem::take(&mut self.waiters) {
                 match self.place(&waiter.want, now) {
                     Place::Ready(id) => self.give(waiter, id, now),
@@ -140,9 +149,38 @@ impl<H: Clone, W> State<H, W> {
                     }
                 }
             }
+            // Whoever has found a place elsewhere keeps none for themselves.
+            let (waiters, mut is_freed) = (&self.waiters, false);
+            for slot in self.slots.values_mut().filter(|it| it.is_reserved()) {
+                is_freed |= slot.owner.take_if(|it| !waits_as(waiters, it)).is_some();
+            }
+            if is_freed && !self.waiters.is_empty() {
+                // Each time there is one less that is kept for somebody.
+                return self.settle(now);
+            }
             self.warm(now);
         }
         self.rearm();
+    }
+
+    /// Nobody is placed yet. What was ordered for a principal stays for it as long as it waits: others
+    /// who came before it have had their turn.
+    fn expect_anew(&mut self, planned: Vec<Planned>, now: Duration) {
+        let waiters = &self.waiters;
+        let is_waited_for = |owner: &Arc<str>| waits_as(waiters, owner);
+        for slot in self.slots.values_mut().filter(|it| it.is_starting()) {
+            slot.expected().into_iter().for_each(|it| *it = 0);
+            slot.owner.take_if(|it| !is_waited_for(it));
+            slot.is_common = false;
+        }
+        let planned = planned.into_iter();
+        let kept = planned.filter(|it| it.owner.as_ref().is_some_and(is_waited_for));
+        let kept: Vec<_> = kept.collect();
+        for planned in kept {
+            if self.live() < self.max_instances() && self.may_start(now) {
+                self.start(Planned { expected: 0, ..planned }, now);
+            }
+        }
     }
 
     /// Gives the room that has come about to whoever waits longest and fits.
@@ -157,7 +195,9 @@ impl<H: Clone, W> State<H, W> {
                     == Some(waiter.want.key.as_deref().unwrap_or_default());
             }
             let profile = self.profile(&waiter.want);
-            slot.profile == profile || waiter.on.is_none() && slot.profile.is_within(profile)
+            slot.serves(&waiter.want)
+                && (slot.profile == profile
+                    || waiter.on.is_none() && slot.profile.is_within(profile))
         };
         let Some(at) = self.waiters.iter().position(fits) else { return false };
         let waiter = self.waiters.remove(at).expect("it was found there");
@@ -178,7 +218,7 @@ impl<H: Clone, W> State<H, W> {
             let always = self.plan.activation == Activation::AlwaysOn;
             let cause = if always { Cause::AlwaysOn } else { Cause::Warm };
             let profile = self.opened_with(self.recent);
-            self.order(profile, None, cause, 0, now);
+            self.start(Planned { profile, key: None, owner: None, cause, expected: 0 }, now);
         }
     }
 
@@ -222,23 +262,30 @@ impl<H: Clone, W> State<H, W> {
         (warm, usize::from(always))
     }
 
-    /// Orders a start; its id, if its process does not have to wait for another to go.
+    /// Orders a start for somebody; its id, if its process does not have to wait for another to go.
     fn order(
         &mut self,
         profile: Profile,
         key: Option<Arc<str>>,
-        cause: Cause,
-        expected: usize,
+        want: &Want,
         now: Duration,
     ) -> Option<u64> {
+        // A key has an instance of its own anyway.
+        let owner = want.owner.clone().filter(|_| want.owns() && key.is_none());
+        self.start(Planned { profile, key, owner, cause: want.cause, expected: 1 }, now)
+    }
+
+    fn start(&mut self, planned: Planned, now: Duration) -> Option<u64> {
         if self.slots.len() >= self.max_instances() {
-            self.planned.push(Planned { profile, key, expected });
+            self.planned.push(planned);
             return None;
         }
+        let Planned { profile, key, owner, cause, expected } = planned;
         let id = self.number();
         let deadline = now.saturating_add(self.plan.timeouts.start).saturating_add(START_GRACE);
         let mut slot = Slot::new(profile, cause, self.trouble.round, now);
         slot.phase = Phase::Starting { deadline, expected };
+        slot.owner = owner;
         if let Some(key) = key {
             self.bindings.insert(key.clone(), id);
             slot.bound = Some(key);
@@ -252,20 +299,78 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// A start under way, or to come, that still has places: `Some(None)` for one to come.
-    fn join(&mut self, fits: impl Fn(Profile) -> bool) -> Option<Option<u64>> {
+    fn join(&mut self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<Option<u64>> {
         let max = self.max_concurrent();
         for (id, slot) in &mut self.slots {
             if fits(slot.profile)
+                && slot.serves(want)
                 && let Some(expected) = slot.expected()
                 && *expected < max
             {
                 *expected += 1;
+                slot.lent(want);
                 return Some(Some(*id));
             }
         }
-        let planned = self.planned.iter_mut().find(|it| fits(it.profile) && it.expected < max)?;
+        let owner = want.owner.as_ref().filter(|_| want.owns());
+        let is_ours = |own: &Option<Arc<str>>| match (own, &want.owner) {
+            (Some(own), Some(owner)) => own == owner,
+            _ => true,
+        };
+        let planned = self
+            .planned
+            .iter_mut()
+            .find(|it| fits(it.profile) && it.expected < max && is_ours(&it.owner))?;
         planned.expected += 1;
+        if planned.owner.is_none() {
+            planned.owner = owner.cloned();
+        }
         Some(None)
+    }
+
+    /// One with room for this: somebody's own before what is nobody's yet.
+    fn roomy_for(&self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<u64> {
+        let fits = |slot: &Slot<H>| fits(slot.profile) && slot.serves(want);
+        if want.owner.is_some()
+            && let Some(own) = self.roomy(|slot| slot.owner.is_some() && fits(slot))
+        {
+            return Some(own);
+        }
+        self.roomy(fits)
+    }
+
+    /// Whether one principal may have one more, as far as its own go.
+    fn may_have_more(&self, want: &Want) -> bool {
+        let is_own = |own: &Option<Arc<str>>| *own == want.owner;
+        let live = self.slots.values().filter(|it| it.is_live() && is_own(&it.owner)).count();
+        live + self.planned.iter().filter(|it| is_own(&it.owner)).count()
+            < self.plan.max_each.max(1)
+    }
+
+    /// Where every place is taken by others and none of them is idle: an instance of whoever has most,
+    /// to be replaced as soon as its calls are done, so that nobody is kept out by others. Work that
+    /// outlives its calls is let alone.
+    fn most_owned(&self, want: &Want) -> Option<u64> {
+        if want.owner.is_none() || self.live() < self.max_instances() {
+            return None;
+        }
+        let profile = self.profile(want);
+        let has_one = |slot: &Slot<H>| {
+            slot.owner == want.owner && slot.is_live() && slot.profile.is_within(profile)
+        };
+        if self.slots.values().any(has_one) {
+            return None;
+        }
+        let owned = |slot: &Slot<H>| {
+            let all = self.slots.values();
+            all.filter(|it| it.is_live() && it.owner == slot.owner).count()
+        };
+        self.slots
+            .iter()
+            .filter(|(_, it)| it.is_ready() && it.at_work == 0)
+            .filter(|(_, it)| !it.is_reserved() && !it.serves(want))
+            .min_by_key(|(_, it)| (std::cmp::Reverse(owned(it)), it.in_flight, it.given))
+            .map(|(id, _)| *id)
     }
 
     /// The least loaded that has room; of several, the one whose turn it is.
@@ -292,7 +397,8 @@ impl<H: Clone, W> State<H, W> {
             return false;
         }
         let profile = self.profile(want);
-        self.slots.values().any(|slot| of(slot) && slot.profile.is_within(profile))
+        let fits = |slot: &Slot<H>| slot.profile.is_within(profile) && slot.serves(want);
+        self.slots.values().any(|slot| of(slot) && fits(slot))
     }
 
     fn may_start(&self, now: Duration) -> bool {
@@ -323,6 +429,14 @@ impl<H: Clone, W> State<H, W> {
         self.plan.max_concurrent.max(1)
     }
 }
+
+/// Whether somebody waits for an instance that will be this principal's.
+pub(super) fn waits_as<W>(waiters: &VecDeque<super::Waiter<W>>, owner: &Arc<str>) -> bool {
+    waiters.iter().any(|it| it.want.owner.as_ref() == Some(owner) && it.want.owns())
+}
+
+/// How long whoever has to make room for another principal may take: longer than any call.
+const YIELD: Duration = Duration::from_secs(24 * 3600);
 
 /// The backend watches over `timeouts.start` itself and knows better what was wrong; this much
 /// later nobody believes it any more.

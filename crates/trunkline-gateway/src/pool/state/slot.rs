@@ -19,6 +19,12 @@ pub(crate) struct Slot<H> {
     /// Whose it is, on a stateful server.
     // Invariant: `Some(key)` exactly while `bindings[key]` is this slot.
     pub(crate) bound: Option<Arc<str>>,
+    /// Whose it is where instances are not shared: whoever used it first; while it is being started,
+    /// whoever waits for it.
+    // Invariant: once somebody has used it as their own, this does not change.
+    pub(crate) owner: Option<Arc<str>>,
+    /// Whether somebody has used it as anybody's.
+    pub(crate) is_common: bool,
     pub(crate) cause: Cause,
     /// When its start was ordered.
     pub(crate) since: Duration,
@@ -71,6 +77,8 @@ impl<H> Slot<H> {
             held: 0,
             at_work: 0,
             bound: None,
+            owner: None,
+            is_common: false,
             cause,
             since: now,
             round,
@@ -78,6 +86,31 @@ impl<H> Slot<H> {
             uses: 0,
             parting: false,
         }
+    }
+
+    /// Whether it may be lent to this: nobody else's work is in it, or whose it is makes no difference.
+    pub(crate) fn serves(&self, want: &Want) -> bool {
+        match (&self.owner, &want.owner) {
+            (_, None) => true,
+            (Some(own), Some(owner)) => own == owner && !self.is_common,
+            (None, Some(_)) => !self.is_common || !want.owns(),
+        }
+    }
+
+    /// It is lent, and is somebody's from now on.
+    pub(crate) fn lent(&mut self, want: &Want) {
+        match &want.owner {
+            // A look at the lists leaves nothing behind.
+            _ if !want.owns() => {}
+            Some(owner) if self.owner.is_none() => self.owner = Some(Arc::clone(owner)),
+            Some(_) => {}
+            None => self.is_common = true,
+        }
+    }
+
+    /// Whether it is kept for a principal that waits for it, and has not used it yet.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.is_ready() && self.uses == 0 && self.owner.is_some()
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -122,6 +155,9 @@ impl<H> Slot<H> {
 pub(crate) struct Planned {
     pub(crate) profile: Profile,
     pub(crate) key: Option<Arc<str>>,
+    /// Whose it will be.
+    pub(crate) owner: Option<Arc<str>>,
+    pub(crate) cause: Cause,
     pub(crate) expected: usize,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::sim::{failed, numbers, plan};
-use crate::catalog::plan::{ServerPlan, Strategy};
+use crate::catalog::plan::{ServerPlan, Sharing, Strategy};
 use crate::failure::{Failure, Stage};
 use crate::pool::state::{Action, Asked, MAX_WAITERS, Phase, State};
 use crate::pool::{Cause, Event, Profile, Want};
@@ -40,6 +40,8 @@ struct World {
     leases: Vec<(u64, bool)>,
     /// Whose an instance was, on a stateful server.
     owners: BTreeMap<u64, String>,
+    /// Every principal that an instance was ever lent to; none where anybody may have it.
+    users: BTreeMap<u64, BTreeSet<Option<Arc<str>>>>,
     names: u64,
     clients: usize,
     told_gone: bool,
@@ -63,6 +65,7 @@ impl World {
             waiting: BTreeMap::new(),
             leases: vec![],
             owners: BTreeMap::new(),
+            users: BTreeMap::new(),
             names: 0,
             clients: 0,
             told_gone: false,
@@ -158,10 +161,15 @@ impl World {
     }
 
     fn want(&mut self) {
-        let key = Some(self.dice.below(4).to_string().into_boxed_str());
+        let number = self.dice.below(4);
+        let key = Some(number.to_string().into_boxed_str());
+        let plan = &self.state.plan;
+        let is_isolated = plan.sharing == Sharing::Isolated && plan.strategy != Strategy::Singleton;
+        let owner = is_isolated.then(|| format!("o{}", number % 3).into());
         let profile = Profile([0, 1, 3, 4][self.dice.below(4) as usize]);
         let patience = Duration::from_secs(self.dice.below(40));
-        let want = Want { key, profile, cause: Cause::Call, patience };
+        let cause = if self.dice.below(10) == 0 { Cause::List } else { Cause::Call };
+        let want = Want { key, owner, profile, cause, patience };
         self.names += 1;
         let name = self.names;
         match self.state.want(want.clone(), self.now, || name) {
@@ -255,6 +263,12 @@ impl World {
                 Strategy::Singleton => assert_eq!(*profile, Profile::ALL, "{seed}"),
                 _ => assert!(profile.is_within(want.profile), "{seed}: i{id} asks too much"),
             }
+            // A key has an instance of its own, and is one principal's.
+            if want.cause != Cause::List && plan.strategy != Strategy::Stateful {
+                let users = self.users.entry(id).or_default();
+                users.insert(want.owner.clone());
+                assert!(want.owner.is_none() || users.len() == 1, "{seed}: i{id} had {users:?}");
+            }
         }
         self.leases.push((id, want.is_none()));
     }
@@ -297,7 +311,7 @@ impl World {
                 let same = match state.plan.strategy {
                     Strategy::Stateful => slot.bound.as_deref() == waiter.want.key.as_deref(),
                     Strategy::Singleton => true,
-                    _ => slot.profile == waiter.want.profile,
+                    _ => slot.profile == waiter.want.profile && slot.serves(&waiter.want),
                 };
                 assert!(!same, "{seed}: i{id} has room for {}", waiter.to);
             }
@@ -343,6 +357,8 @@ fn random_plan(dice: &mut Dice) -> Arc<ServerPlan> {
             one_of(&["base=0s", "base=1s"]),
             one_of(&["tries=1", "tries=3", "tries=50"]),
             one_of(&["drain=0s", "drain=10s"]),
+            one_of(&["", "isolated", "isolated"]),
+            one_of(&["", "max_each=1", "max_each=2"]),
         ]
         .join(" "),
     )

@@ -8,7 +8,7 @@ use std::time::Duration;
 use trunkline_wire::revision::Revisions;
 
 use crate::catalog::plan::{
-    Activation, Affinity, Probe, Reach, Retry, ServerPlan, Strategy, Timeouts,
+    Activation, Affinity, Probe, Questions, Reach, Retry, ServerPlan, Sharing, Strategy, Timeouts,
 };
 use crate::failure::{Failure, Stage};
 use crate::pool::state::{Action, Asked, State};
@@ -54,6 +54,9 @@ pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
         idle: seconds("300s"),
         max_concurrent: 16,
         max_instances: 4,
+        max_each: 0,
+        sharing: Sharing::Auto,
+        questions: Questions::default(),
         min_ready: 0,
         session_ttl: Some(seconds("300s")),
         affinity: Affinity::Session,
@@ -81,9 +84,11 @@ pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
             "stateful" => plan.strategy = Strategy::Stateful,
             "persistent" => plan.strategy = Strategy::Persistent,
             "singleton" => plan.strategy = Strategy::Singleton,
+            "isolated" => plan.sharing = Sharing::Isolated,
             "always" => plan.activation = Activation::AlwaysOn,
             "max_concurrent" => plan.max_concurrent = number(),
             "max_instances" => plan.max_instances = number(),
+            "max_each" => plan.max_each = number(),
             "min_ready" => plan.min_ready = number(),
             "idle" => plan.idle = seconds(value),
             "drain" => plan.drain = seconds(value),
@@ -97,6 +102,9 @@ pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
             }
             _ => panic!("`{word}` is no setting"),
         }
+    }
+    if plan.max_each == 0 {
+        plan.max_each = plan.max_instances;
     }
     Arc::new(plan)
 }
@@ -188,11 +196,17 @@ impl Sim {
     }
 
     fn call(&mut self, name: &str, words: &[&str]) {
-        let mut want =
-            Want { key: None, profile: Profile(0), cause: Cause::Call, patience: seconds("30s") };
+        let mut want = Want {
+            key: None,
+            owner: None,
+            profile: Profile(0),
+            cause: Cause::Call,
+            patience: seconds("30s"),
+        };
         for word in words {
             match word.split_once('=').expect("name=value") {
                 ("key", key) => want.key = Some(key.into()),
+                ("owner", owner) => want.owner = Some(owner.into()),
                 ("profile", bits) => want.profile = Profile(bits.parse().expect("bits")),
                 ("patience", time) => want.patience = seconds(time),
                 ("cause", "list") => want.cause = Cause::List,

@@ -1,0 +1,132 @@
+//! A call and whatever comes of it → the same as plugins leave it: arguments and answers on the way there;
+//! results, errors, questions, progress and logs on the way back.
+
+use std::sync::Arc;
+
+use trunkline_proto::Utterance;
+use trunkline_wire::json::Json;
+
+use super::{Came, Walk, Wrong, digest, what};
+use crate::failure::Done;
+use crate::merge::Target;
+use crate::policy::plugins::{CallView, Kind, Rejected};
+use crate::trail::Trail;
+
+impl Walk {
+    /// Has the plugins look at the call, and change its arguments; `None` if there are none.
+    pub(super) async fn ask_plugins(
+        &mut self,
+        trail: &Trail,
+        target: &Target,
+    ) -> Result<Option<CallView>, Rejected> {
+        let world = Arc::clone(&self.world);
+        if world.plugins.is_empty() {
+            return Ok(None);
+        }
+        let caller = self.caller.name.as_deref();
+        let view =
+            CallView::about(&target.server, what(target), caller).trace(trail.id.to_string());
+        let arguments = self.call.params.take("arguments");
+        self.digest = Some(digest(arguments.as_ref()));
+        let had_any = arguments.is_some();
+        let arguments = arguments.unwrap_or_else(Json::empty_object);
+        let arguments = Box::pin(world.plugins.request(&view, arguments)).await?;
+        if let Some(answers) = self.call.params.take("inputResponses") {
+            let answers = Box::pin(world.plugins.answers(&view, answers)).await?;
+            self.call.params.set("inputResponses", answers);
+        }
+        self.plugged = Some(Arc::new(view.clone()));
+        if had_any || arguments.get() != "{}" {
+            self.call.params.set("arguments", arguments);
+        }
+        Ok(Some(view))
+    }
+
+    /// Has the plugins look at the answer, and change it.
+    pub(super) async fn tell_plugins(
+        &self,
+        trail: &mut Trail,
+        target: &Target,
+        plugins: Option<CallView>,
+        came: Result<Came, Wrong>,
+    ) -> Result<Came, Wrong> {
+        match (came, plugins) {
+            (Ok(Came::Answer(said, from)), Some(view)) => {
+                match Box::pin(self.world.plugins.response(&view, said)).await {
+                    Ok(said) => Ok(Came::Answer(said, from)),
+                    Err(rejected) => {
+                        let mut came = self.rejected(trail, target, &rejected);
+                        if let Err(Wrong::Here(failure)) = &mut came {
+                            failure.done = Done::Unknown;
+                        }
+                        came
+                    }
+                }
+            }
+            (came, Some(view)) => Box::pin(self.tell_more(trail, target, view, came)).await,
+            (came, None) => came,
+        }
+    }
+
+    /// Has the plugins look at what is no answer: an error of the server's, or its questions.
+    async fn tell_more(
+        &self,
+        trail: &mut Trail,
+        target: &Target,
+        view: CallView,
+        came: Result<Came, Wrong>,
+    ) -> Result<Came, Wrong> {
+        let plugins = &self.world.plugins;
+        let rejected: Rejected = match came {
+            Err(Wrong::Server(error, from)) => {
+                match plugins.said(Kind::Error, &view, Json::of(&error)).await {
+                    Ok(said) => return Err(Wrong::Server(said.to().unwrap_or(error), from)),
+                    Err(rejected) => rejected,
+                }
+            }
+            Ok(Came::Ask(mut input)) => {
+                let mut requests = Vec::new();
+                let mut refused = None;
+                for (name, request) in std::mem::take(&mut input.requests) {
+                    match plugins.question(&view, request).await {
+                        Ok(request) => requests.push((name, request)),
+                        Err(rejected) => refused = refused.or(Some(rejected)),
+                    }
+                }
+                match refused {
+                    None => {
+                        input.requests = requests;
+                        return Ok(Came::Ask(input));
+                    }
+                    Some(rejected) => rejected,
+                }
+            }
+            came => return came,
+        };
+        let mut came = self.rejected(trail, target, &rejected);
+        if let Err(Wrong::Here(failure)) = &mut came {
+            failure.done = Done::Unknown;
+        }
+        came
+    }
+
+    /// Has the plugins look at progress or a log message; `None` if it is not to be passed on.
+    pub(super) async fn look_at_said(
+        &self,
+        view: &Arc<CallView>,
+        what: Utterance,
+    ) -> Option<Utterance> {
+        let plugins = &self.world.plugins;
+        match what {
+            Utterance::Progress(it) => {
+                let said = plugins.said(Kind::Progress, view, Json::of(&it)).await.ok()?;
+                Some(Utterance::Progress(said.to().ok()?))
+            }
+            Utterance::Log(it) => {
+                let said = plugins.said(Kind::Log, view, Json::of(&it)).await.ok()?;
+                Some(Utterance::Log(said.to().ok()?))
+            }
+            what => Some(what),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What happens at servers beside their answers → whoever it concerns.
+
+use std::sync::Arc;
+
+use trunkline_proto::Heard;
+use trunkline_transport::handler::Answer;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::LogMessage;
+use trunkline_wire::revision::Era;
+
+use super::{Found, Shared};
+use crate::logs::Logged;
+use crate::tasks;
+use crate::upstream::Watcher;
+
+impl Watcher for Shared {
+    fn changed(&self, server: &str, instance: u64, heard: Heard) {
+        let world = self.world();
+        let Some(server) = world.servers.get(server) else { return };
+        match heard.method {
+            "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed" => {
+                if server.is_first_to_say_stale()
+                    && let Some(this) = self.this.upgrade()
+                {
+                    let server = Arc::clone(server);
+                    tokio::spawn(async move { this.refresh(&server, false).await });
+                }
+            }
+            "notifications/subscriptions/acknowledged" => {}
+            "notifications/resources/updated" => {
+                if let Some(uri) = heard.params.get("uri").and_then(|it| it.to::<String>().ok()) {
+                    self.subscriptions.updated(self, &server.name, Some(instance), &uri);
+                }
+            }
+            _ => tasks::heard(self, server, instance, heard),
+        }
+    }
+
+    fn question(
+        &self,
+        instance: u64,
+        task: String,
+        method: &'static str,
+        params: Object,
+    ) -> Answer {
+        tasks::question(self, instance, task, method, params)
+    }
+
+    fn asks_nobody(&self, server: &str) {
+        if let Some(server) = self.world().servers.get(server) {
+            server.has_asked();
+        }
+    }
+
+    fn logged(&self, server: &str, instance: u64, message: &LogMessage) {
+        let line = Json::of(message);
+        let line = self.world().redactor.redact(line.get()).into_owned();
+        self.logs.add(Logged::message(server, instance, line));
+    }
+
+    fn line(&self, server: &str, instance: u64, line: &str) {
+        let line = self.world().redactor.redact(line).into_owned();
+        self.logs.add(Logged::stderr(server, instance, line));
+    }
+
+    fn known_era(&self, server: &str) -> Option<Era> {
+        self.world().servers.get(server)?.era()
+    }
+
+    fn login(&self, url: &str) -> Option<Found> {
+        Some(self.settings.logins.as_ref()?(url))
+    }
+}

@@ -1,0 +1,72 @@
+//! Arguments and URLs → the parts of them that are likely secrets. Most parts are not, and logs without
+//! them would say little.
+
+/// What may be a secret in the arguments of a program: the value of a name that says so, and whatever looks
+/// made up by a machine.
+pub(super) fn in_args(args: &[String]) -> impl Iterator<Item = &str> {
+    args.iter().enumerate().filter_map(|(at, arg)| {
+        let (name, value) = match arg.split_once('=') {
+            Some((name, value)) => (name, value),
+            None => (if at == 0 { "" } else { args[at - 1].as_str() }, arg.as_str()),
+        };
+        let is_option = arg.starts_with('-') && !arg.contains('=');
+        let is_named = !is_option && is_telling(name);
+        (is_named || is_made_up(value)).then_some(value)
+    })
+}
+
+/// What may be a secret in a URL: what comes before the host, the values of its query, and segments that
+/// look made up by a machine.
+pub(super) fn in_url(url: &str) -> impl Iterator<Item = &str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = place.split_once('/').unwrap_or((place, ""));
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    let user = user.into_iter().flat_map(|it| it.split(':').chain([it]));
+    let values = query.split('#').next().unwrap_or_default().split('&');
+    let values = values.filter_map(|it| it.split_once('=')).map(|(_, value)| value);
+    user.chain(values).chain(path.split('/').filter(|it| is_made_up(it)))
+}
+
+/// Whether a variable says where things are, which is in every other line of a log.
+pub(super) fn is_place(variable: &str) -> bool {
+    PLACES.contains(&variable) || variable.starts_with("LC_") || variable.starts_with("XDG_")
+}
+
+/// Whether a name says that its value is a secret.
+fn is_telling(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with('-') && TELLING.iter().any(|it| name.contains(it))
+}
+
+/// Whether nobody would have chosen this: long, of letters and digits, without words between.
+fn is_made_up(text: &str) -> bool {
+    let is_part = |it: char| it.is_ascii_alphanumeric() || "-_.~+".contains(it);
+    text.len() >= MADE_UP
+        && text.chars().all(is_part)
+        && text.chars().any(|it| it.is_ascii_digit())
+        && text.chars().any(|it| it.is_ascii_alphabetic())
+}
+
+const TELLING: [&str; 7] = ["token", "key", "secret", "pass", "auth", "cred", "dsn"];
+const PLACES: [&str; 11] =
+    ["HOME", "PATH", "LANG", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "PWD", "TZ", "DISPLAY"];
+const MADE_UP: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_secret_is_found_and_little_else() {
+        let args = ["-y", "server@1.2.3", "--api-key", "hunter2!", "--token=abc def", "--root"];
+        let more = ["/home/ann/projects/a1", "sk-proj-4f9aa02b71cc04d2e8"];
+        let args: Vec<_> = args.iter().chain(&more).map(|it| (*it).to_owned()).collect();
+        let found: Vec<_> = in_args(&args).collect();
+        assert_eq!(found, ["hunter2!", "abc def", "sk-proj-4f9aa02b71cc04d2e8"]);
+        let url = "https://ann:s3cret@mcp.example/v1/9f2c4e6a8b0d1f3a5c7e/sse?key=hunter2!&x=1#y";
+        let found: Vec<_> = in_url(url).collect();
+        assert_eq!(found, ["ann", "s3cret", "ann:s3cret", "hunter2!", "1", "9f2c4e6a8b0d1f3a5c7e"]);
+        assert_eq!(in_url("http://localhost:7000/mcp").count(), 0);
+    }
+}

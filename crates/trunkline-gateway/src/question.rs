@@ -1,0 +1,131 @@
+//! A question of a server → the same with its name in it, or a refusal where the catalog does not let it ask.
+
+use trunkline_wire::code;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::model::{InputRequest, InputRequired, meta};
+
+use crate::able;
+use crate::catalog::plan::Questions;
+use crate::pool::Profile;
+
+/// Lets a question through with the name of whoever asks, or says why not. People see one server, the
+/// gateway, and could not tell whom they answer.
+pub(crate) fn admit(
+    server: &str,
+    allowed: Questions,
+    method: &str,
+    params: &mut Object,
+) -> Result<(), ErrorObject> {
+    if !is_allowed(allowed, method) {
+        return Err(refusal(server, method));
+    }
+    let message = params.get("message").and_then(|it| it.to::<String>().ok());
+    if let (Some(message), "elicitation/create") = (message, method) {
+        params.set("message", Json::string(&named(server, &message)));
+    }
+    Ok(())
+}
+
+/// The same of what an answer asks for.
+pub(crate) fn admit_all(
+    server: &str,
+    allowed: Questions,
+    input: &mut InputRequired,
+) -> Result<(), ErrorObject> {
+    for (_, request) in &mut input.requests {
+        let method = request.method();
+        if !is_allowed(allowed, method) {
+            return Err(refusal(server, method));
+        }
+        let params = request.params().and_then(|it| Object::parse(it.get()).ok());
+        if let Some(mut params) = params {
+            admit(server, allowed, method, &mut params)?;
+            if let Ok(named) = InputRequest::read(method, Some(&params.to_json())) {
+                *request = named;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is told to a server that its callers can be asked, without what it may not ask.
+pub(crate) fn offered(profile: Profile, allowed: Questions) -> Profile {
+    let mut bits = profile.0;
+    for (is_allowed, kind) in [
+        (allowed.elicitation, able::ELICITATION),
+        (allowed.sampling, able::ANY_SAMPLING),
+        (allowed.roots, able::ROOTS),
+    ] {
+        bits &= if is_allowed { u8::MAX } else { !kind };
+    }
+    Profile(bits)
+}
+
+/// The same of the envelope of a request of the new era.
+pub(crate) fn offered_in(envelope: Option<Json>, allowed: Questions) -> Option<Json> {
+    let mut object = Object::parse(envelope.as_ref()?.get()).ok()?;
+    let Some(able) = object.get(meta::CLIENT_CAPABILITIES) else { return envelope };
+    let mut able = Object::parse(able.get()).ok()?;
+    for (is_allowed, name) in [
+        (allowed.elicitation, "elicitation"),
+        (allowed.sampling, "sampling"),
+        (allowed.roots, "roots"),
+    ] {
+        if !is_allowed {
+            able.take(name);
+        }
+    }
+    object.set(meta::CLIENT_CAPABILITIES, able.to_json());
+    Some(object.to_json())
+}
+
+fn is_allowed(allowed: Questions, method: &str) -> bool {
+    match method {
+        "elicitation/create" => allowed.elicitation,
+        "sampling/createMessage" => allowed.sampling,
+        "roots/list" => allowed.roots,
+        _ => true,
+    }
+}
+
+fn named(server: &str, message: &str) -> String {
+    format!("[{server}] {message}")
+}
+
+fn refusal(server: &str, method: &str) -> ErrorObject {
+    let message = format!(
+        "`{server}` may not ask this (`{method}`) here. Add it to `questions` of that server to allow it."
+    );
+    let data = Json::of(&serde_json::json!({ "reason": "question_refused", "server": server }));
+    ErrorObject::new(code::INVALID_REQUEST, message).with_data(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_says_who_asks_and_one_that_is_not_allowed_reaches_nobody() {
+        let mut params = Object::parse(r#"{"message":"Your name?"}"#).unwrap();
+        let all = Questions::default();
+        admit("talk", all, "elicitation/create", &mut params).unwrap();
+        assert_eq!(params.get("message").unwrap().get(), r#""[talk] Your name?""#);
+        let few = Questions { sampling: false, ..all };
+        let told = admit("talk", few, "sampling/createMessage", &mut params).unwrap_err();
+        assert!(told.message.contains("`questions`"), "{told}");
+        assert!(admit("talk", few, "roots/list", &mut params).is_ok());
+    }
+
+    #[test]
+    fn a_server_is_not_told_of_what_it_may_not_ask() {
+        let none = Questions { elicitation: false, sampling: false, roots: false };
+        assert_eq!(offered(able::ALL, none), Profile(0));
+        assert_eq!(offered(able::ALL, Questions::default()), able::ALL);
+        let envelope = r#"{"io.modelcontextprotocol/clientCapabilities":{"sampling":{},"roots":{},"x":1},"a":2}"#;
+        let few = Questions { sampling: false, ..Questions::default() };
+        let told = offered_in(Some(Json::parse(envelope).unwrap()), few).unwrap();
+        assert!(!told.get().contains("sampling") && told.get().contains("roots"), "{}", told.get());
+        assert!(told.get().contains(r#""a":2"#) && told.get().contains(r#""x":1"#));
+    }
+}
