@@ -120,6 +120,7 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         call: made("completion/complete", completion("e"), None, who),
         approved: None,
         digest: None,
+        plugged: None,
     };
     let said = r#"{"completion":{"values":["etc/passwd","srv/a","/etc"],"total":9}}"#;
     let told = |who: &str| {
