@@ -7,6 +7,7 @@ mod bench;
 mod conformance;
 mod docs;
 mod edges;
+mod fuzz;
 mod json;
 mod mcpv;
 mod mutants;
@@ -66,6 +67,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "mutants [--list]",
         "change the modules that decide who is let in; every change must fail a test",
         mutants::run,
+    ),
+    (
+        "fuzz",
+        "fuzz [TARGET…] [--seconds N]",
+        "give every reader of strangers' bytes what coverage suggests; 60 s each unless said",
+        fuzz::run,
     ),
     (
         "supply",

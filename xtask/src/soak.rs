@@ -1,6 +1,6 @@
 //! The stress tests, with far larger counts.
 
-use crate::{run, test};
+use crate::{fuzz, run, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -24,6 +24,8 @@ const SOAKS: &[Soak] = &[
     Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
 ];
 
+/// The one soak that is no test: the fuzz targets, ten minutes each.
+const FUZZ: &str = "fuzz";
 /// The gateway's integration tests.
 const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
 
@@ -31,6 +33,7 @@ const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
 /// those tests read it for their counts.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (scope, names): (&[&str], &[&str]) = match args {
+        [name] if name == FUZZ => return fuzz::soak(),
         [] => (&["--workspace", "--tests"], &["stress"]),
         [name] => match SOAKS.iter().find(|soak| soak.name == name) {
             Some(soak) => (soak.scope, soak.filters),
@@ -65,6 +68,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 fn unknown() -> String {
-    let names: Vec<String> = SOAKS.iter().map(|soak| format!("`{}`", soak.name)).collect();
+    let names = SOAKS.iter().map(|soak| soak.name).chain([FUZZ]);
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     format!("`soak` takes one of {}, or nothing.", names.join(", "))
 }

@@ -1,6 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::{conformance, docs, peers, readme, run, supply, tidy};
+use crate::{conformance, docs, fuzz, peers, readme, run, supply, tidy};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     report.step("tests", || {
         run::run(shared(&mut run::cargo(["test", "--workspace", "--no-fail-fast"])))
     });
+    report.step("a few seconds of every fuzz target", fuzz::short);
     report.step("documentation", docs::build);
     report.step("an example on everything public", docs::examples);
     report.step("build of the binary the peers meet", || run::run(&mut readme::build([])));

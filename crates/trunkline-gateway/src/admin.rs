@@ -166,6 +166,11 @@ pub async fn serve(
     served
 }
 
+/// The API without a place: for fuzzing.
+pub(crate) fn in_memory<O: Operate>(operate: Arc<O>, token: Option<&str>) -> routes::Admin<O> {
+    routes::Admin::new(operate, open::Entry::in_memory(token))
+}
+
 /// Few people operate a gateway, and they ask short questions.
 fn limits() -> Limits {
     Limits::default()

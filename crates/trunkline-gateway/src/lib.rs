@@ -18,6 +18,8 @@ mod face;
 pub mod failure;
 mod forward;
 mod front;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod gateway;
 mod hold;

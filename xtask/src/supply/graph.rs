@@ -41,7 +41,8 @@ impl Package {
 impl Graph {
     /// Asks cargo.
     pub fn read() -> Result<Self, String> {
-        let text = run::read(&mut run::cargo(["metadata", "--format-version", "1", "--locked"]))?;
+        let args = ["metadata", "--format-version", "1", "--locked", "--all-features"];
+        let text = run::read(&mut run::cargo(args))?;
         let metadata: Value = serde_json::from_str(&text)
             .map_err(|error| format!("`cargo metadata` wrote no JSON: {error}."))?;
         Ok(Self::of(&metadata, &checksums(&run::file("Cargo.lock")?)))

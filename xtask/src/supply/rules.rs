@@ -10,6 +10,8 @@ pub const LICENCES: &[&str] = &[
     "ISC",
     "MIT",
     "MIT-0",
+    // libFuzzer, which is linked into nothing that is shipped.
+    "NCSA",
     "Unicode-3.0",
     "Zlib",
 ];
@@ -17,7 +19,8 @@ pub const LICENCES: &[&str] = &[
 /// Crates that are there in more than one version, and why.
 pub const DUPLICATES: &[(&str, &str)] = &[
     ("bit-vec", "`fancy-regex` and `yasna` want different ones; tests alone use them"),
-    ("getrandom", "`ring` and `ahash` want different ones"),
+    ("getrandom", "`ring`, `ahash` and `libfuzzer-sys` want different ones"),
+    ("r-efi", "two of `getrandom`; used on no platform that we build for"),
     ("syn", "`clap` and `serde` have not moved to 3; it runs while building, nothing ships"),
     ("windows-sys", "two of them on Windows alone, which we do not build for"),
 ];
@@ -34,6 +37,8 @@ pub const AT_BUILD: &[&str] = &[
     "httparse",
     "jsonschema-value",
     "libc",
+    // It compiles libFuzzer, for `cargo xtask fuzz` alone.
+    "libfuzzer-sys",
     "num-traits",
     "oid-registry",
     "parking_lot_core",

@@ -171,6 +171,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// As at a local TCP port if there is a token, as at the Unix socket if not.
+    pub(super) fn in_memory(token: Option<&str>) -> Self {
+        let digest = token.map(|it| sha256(it.as_bytes()));
+        Self { token: digest, door: token.map(|_| Door::default()) }
+    }
+
     /// Whether a page in a browser is kept from asking through a name that resolves to us.
     pub(super) fn admits(&self, head: &Parts) -> Result<(), Complaint> {
         match &self.door {

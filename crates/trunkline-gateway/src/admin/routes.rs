@@ -22,7 +22,7 @@ use super::open::Entry;
 use super::{Approve, Complaint, Operate, answer, limits};
 
 /// The admin API of a gateway.
-pub(super) struct Admin<O> {
+pub(crate) struct Admin<O> {
     operate: Arc<O>,
     entry: Entry,
     /// Those who follow the log.

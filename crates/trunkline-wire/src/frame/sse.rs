@@ -276,7 +276,11 @@ impl Decoder {
             return;
         }
         let is_data = self.long_line.unwrap_or_else(|| rest.starts_with(b"data:"));
-        let part = if self.long_line.is_none() && is_data { &rest[NAME - 1..] } else { rest };
+        let part = match self.long_line {
+            // The space after the colon is no part of the value.
+            None if is_data => rest.strip_prefix(b"data: ").unwrap_or(&rest[NAME - 1..]),
+            _ => rest,
+        };
         if let Some(scanner) = self.dropping.as_mut().filter(|_| is_data) {
             scanner.feed(part);
         }
@@ -450,6 +454,14 @@ mod tests {
             &format!("data: {}\n\n", "y".repeat(20)),
             &[&format!("- - - \"{}\"", "y".repeat(20))],
         );
+    }
+
+    #[test]
+    fn the_id_of_an_event_over_the_limit_does_not_depend_on_the_cuts() {
+        let rest = "x".repeat(30);
+        let input = format!("data: {{\"id\":\"a\ndata: {rest}\ndata: b\"}}\n\n");
+        let id = format!("too long Some(Text(\"a{rest}b\")) false");
+        check(4, &input, &[&id]);
     }
 
     #[test]
