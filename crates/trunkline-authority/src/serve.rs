@@ -1,23 +1,21 @@
 //! A listener → an authorization server there, until it is dropped.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use http_body::Body;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trunkline_auth::fetch::{Ask, Fetch};
+use trunkline_proto::server::Memo;
+use trunkline_transport::Limits;
+use trunkline_transport::http::{Answers, HttpBody, RequestBody, serve};
 
 use crate::authority::Authority;
 use crate::message::{Request, Response};
@@ -79,7 +77,11 @@ impl Serving {
         fetch: Option<Arc<dyn Fetch>>,
     ) -> io::Result<Self> {
         let (authority, address) = (Arc::new(authority), listener.local_addr()?);
-        let accepting = tokio::spawn(accept(listener, authority.clone(), fetch));
+        let door = Arc::new(Entrance { authority: authority.clone(), fetch });
+        // It owns every connection: when it is stopped, so are they.
+        let accepting = tokio::spawn(async move {
+            drop(serve(listener, door, limits(), pending()).await);
+        });
         Ok(Self { authority, address, accepting })
     }
 
@@ -118,38 +120,35 @@ impl std::fmt::Debug for Serving {
     }
 }
 
-/// Owns every connection: when it is stopped, so are they.
-async fn accept(listener: TcpListener, authority: Arc<Authority>, fetch: Option<Arc<dyn Fetch>>) {
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        if connections.len() >= CONNECTIONS {
-            connections.join_next().await;
-        }
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, for the most part: some come back when connections end.
-            tokio::time::sleep(PAUSE).await;
-            continue;
-        };
-        let (authority, fetch) = (authority.clone(), fetch.clone());
-        connections.spawn(async move {
-            let service = service_fn(|request| {
-                let (authority, fetch) = (authority.clone(), fetch.clone());
-                async move { Ok::<_, Infallible>(answer(&authority, fetch.as_deref(), request).await) }
-            });
-            let mut connection = http1::Builder::new();
-            connection.timer(TokioTimer::new()).header_read_timeout(DEADLINE).max_buf_size(32 * 1024);
-            // Whoever hangs up in the middle has no use for an answer.
-            drop(connection.serve_connection(TokioIo::new(stream), service).await);
-        });
+/// Where requests come in.
+struct Entrance {
+    authority: Arc<Authority>,
+    fetch: Option<Arc<dyn Fetch>>,
+}
+
+impl Answers for Entrance {
+    async fn answer(
+        &self,
+        request: http::Request<RequestBody>,
+        _: &Mutex<Memo>,
+    ) -> http::Response<HttpBody> {
+        answer(&self.authority, self.fetch.as_deref(), request).await
     }
+
+    fn hang_up(&self) {}
+
+    fn end(&self) {}
+}
+
+fn limits() -> Limits {
+    Limits::default().connections(CONNECTIONS).header_read(DEADLINE).header_bytes(LONGEST_HEAD)
 }
 
 async fn answer(
     authority: &Authority,
     fetch: Option<&dyn Fetch>,
-    request: hyper::Request<Incoming>,
-) -> hyper::Response<String> {
+    request: http::Request<RequestBody>,
+) -> http::Response<HttpBody> {
     let response = match timeout(DEADLINE, read(request)).await {
         Ok(Some(request)) => {
             if let Some(url) = authority.wants(&request) {
@@ -169,7 +168,7 @@ async fn answer(
 }
 
 /// Reads a request whole, if it is not too long.
-async fn read(request: hyper::Request<Incoming>) -> Option<Request> {
+async fn read(request: http::Request<RequestBody>) -> Option<Request> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |it| it.as_str());
     let mut request = Request::new(head.method.as_str(), target, SystemTime::now());
@@ -188,19 +187,19 @@ async fn read(request: hyper::Request<Incoming>) -> Option<Request> {
     Some(request)
 }
 
-fn written(response: Response) -> hyper::Response<String> {
-    let mut written = hyper::Response::builder().status(response.status);
+fn written(response: Response) -> http::Response<HttpBody> {
+    let mut written = http::Response::builder().status(response.status);
     for (name, value) in response.headers {
         written = written.header(name, value);
     }
-    written.body(response.body).unwrap_or_else(|_| {
-        let mut broken = hyper::Response::new(String::new());
-        *broken.status_mut() = hyper::StatusCode::INTERNAL_SERVER_ERROR;
+    written.body(HttpBody::from(response.body.into_bytes())).unwrap_or_else(|_| {
+        let mut broken = http::Response::new(HttpBody::default());
+        *broken.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
         broken
     })
 }
 
 const CONNECTIONS: usize = 512;
 const LARGEST: usize = 64 * 1024;
+const LONGEST_HEAD: usize = 32 * 1024;
 const DEADLINE: Duration = Duration::from_secs(15);
-const PAUSE: Duration = Duration::from_millis(50);

@@ -6,14 +6,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderMap, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::door::Door;
 use trunkline_proto::server::Memo;
 use trunkline_transport::auth::HttpFetch;
-use trunkline_transport::http::{Answers, Endpoint, HttpBody, Settings, plain, refuse};
+use trunkline_transport::http::{
+    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, plain, refuse,
+};
 
 use crate::catalog::may_listen;
 use crate::catalog::plan::{GatewayPlan, Inward};
@@ -25,6 +26,8 @@ use crate::gateway::Gateway;
 pub struct Front {
     gateway: Gateway,
     doors: Mutex<Doors>,
+    /// What all requests may hold together, whichever servers they choose.
+    budgets: Budgets,
     /// Our own address, as clients see it.
     origin: String,
     address: SocketAddr,
@@ -51,7 +54,9 @@ impl Front {
         let origin = format!("{scheme}://{address}");
         let gate = gate(&plan.auth, &origin)?;
         let doors = Doors { plan, gate, endpoints: HashMap::new(), all: None, is_closing: false };
-        Ok(Arc::new(Self { gateway: gateway.clone(), doors: Mutex::new(doors), origin, address }))
+        let (gateway, doors) = (gateway.clone(), Mutex::new(doors));
+        let budgets = Budgets::new(&gateway.0.settings.limits, true);
+        Ok(Arc::new(Self { gateway, doors, budgets, origin, address }))
     }
 
     /// Whether a plan can be followed here. One that is good by itself may leave a door open that was
@@ -165,6 +170,7 @@ impl Front {
         settings.sse_paths = Some(pair);
         settings.door = door(&doors.plan);
         settings.gate = doors.gate.clone();
+        settings.budgets = Some(self.budgets.clone());
         let face = self.gateway.face(selector.clone());
         let mut core = trunkline_proto::server::Config::clone(&shared.core);
         core.instructions = shared.instructions(selector);
@@ -263,7 +269,7 @@ fn list(tags: &str) -> Vec<String> {
 impl Answers for Front {
     fn answer(
         &self,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         memo: &Mutex<Memo>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
         let endpoint = match request.uri().path() {

@@ -61,20 +61,31 @@ impl Ledger {
         if amount == 0 {
             return Ok(());
         }
-        let held = self.held.get(who).copied().unwrap_or_default();
-        let wanted = held.saturating_add(amount);
-        if wanted > self.share {
-            return Err(Over::Share);
-        }
-        if self.used.saturating_add(amount) > self.total {
-            return Err(Over::Total);
-        }
+        self.fits(who, amount)?;
+        let wanted = self.held_by(who) + amount;
         self.used += amount;
         match self.held.get_mut(who) {
             Some(held) => *held = wanted,
             None => drop(self.held.insert(Arc::clone(who), wanted)),
         }
         Ok(())
+    }
+
+    /// Whether a piece could be taken now. Nothing is.
+    ///
+    /// ```
+    /// # use trunkline_proto::budget::{Ledger, Over};
+    /// let ledger = Ledger::new(10, 6);
+    /// assert_eq!((ledger.fits("alice", 6), ledger.fits("alice", 7)), (Ok(()), Err(Over::Share)));
+    /// ```
+    pub fn fits(&self, who: &str, amount: usize) -> Result<(), Over> {
+        if self.held_by(who).saturating_add(amount) > self.share {
+            return Err(Over::Share);
+        }
+        match self.used.saturating_add(amount) > self.total {
+            true => Err(Over::Total),
+            false => Ok(()),
+        }
     }
 
     /// Gives back what was taken.

@@ -42,6 +42,17 @@ impl Budget {
         Ok(Held { budget: self.clone(), who: Arc::clone(who), amount })
     }
 
+    /// Whether a piece could be taken now. Nothing is.
+    ///
+    /// ```
+    /// # use trunkline_transport::budget::Budget;
+    /// let budget = Budget::new(100, 60);
+    /// assert!(budget.fits("alice", 60).is_ok() && budget.fits("alice", 61).is_err());
+    /// ```
+    pub fn fits(&self, who: &str, amount: usize) -> Result<(), Over> {
+        self.lock().fits(who, amount)
+    }
+
     /// What all hold together.
     ///
     /// ```

@@ -5,6 +5,7 @@
 //! does what it says. [`serve`] accepts connections and closes those that do not move.
 
 mod body;
+mod budgets;
 pub mod client;
 mod cors;
 mod endpoint;
@@ -12,6 +13,7 @@ mod exchange;
 mod expiry;
 #[cfg(feature = "auth")]
 mod gate;
+mod linger;
 mod listener;
 mod post;
 mod pulse;
@@ -23,8 +25,10 @@ mod sse;
 #[cfg(feature = "tls")]
 mod tls;
 
-pub use body::HttpBody;
+pub use body::{HttpBody, RequestBody};
+pub use budgets::Budgets;
 pub use endpoint::{Endpoint, Page, Settings};
+pub use linger::linger;
 pub use listener::Listener;
 pub use response::{plain, refuse};
 pub use serve::{Answers, bind, serve};

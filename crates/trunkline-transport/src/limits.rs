@@ -52,7 +52,8 @@ limits! {
     message_bytes: usize = trunkline_wire::frame::DEFAULT_LIMIT;
     /// Answers that the peer has not read yet: 1 MiB. Past that no more is read from it.
     unsent_bytes: usize = 1 << 20;
-    /// Messages that wait to be sent; past that the sender waits: 1024.
+    /// Messages that wait to be sent; past that the sender waits: 1024. Each KiB counts as a message
+    /// more, so what waits has at most as many KiB.
     queue: usize = 1024;
     /// Calls of a peer that run at once: 64. One more is answered with `overloaded`.
     in_flight: usize = 64;
@@ -90,6 +91,11 @@ limits! {
     cache_bytes: usize = 8 << 20;
     /// HTTP: the longest body of a request, counted as it comes: 4 MiB. A longer one gets 413.
     body_bytes: usize = 4 << 20;
+    /// HTTP: the bodies of all requests together, as far as they have come, until their calls are
+    /// answered: 32 MiB. More get 503.
+    bodies_bytes: usize = 32 << 20;
+    /// HTTP: how much of that one caller may take, where callers have names: 16 MiB. More get 429.
+    bodies_share: usize = 16 << 20;
     /// HTTP: all headers of a request together: 64 KiB. More get 431.
     header_bytes: usize = 64 << 10;
     /// HTTP: how long the head of a request may take: 10 s. Then 408, and the connection ends.
@@ -98,12 +104,20 @@ limits! {
     body_read: Duration = Duration::from_secs(30);
     /// HTTP: how long a connection may do nothing: 60 s.
     keep_alive: Duration = Duration::from_secs(60);
+    /// HTTP: how long a connection is read from after its last answer, if the peer is still sending
+    /// a body that nobody wants (lingering close): 5 s. It counts as a connection until then.
+    linger: Duration = Duration::from_secs(5);
+    /// HTTP: how much of such a body is read and dropped: 16 MiB.
+    linger_bytes: usize = 16 << 20;
     /// HTTP: connections at once: 16,384. More wait to be accepted.
     connections: usize = 16_384;
     /// HTTP: calls of all clients that run at once: 10,000. One more gets 429.
     calls: usize = 10_000;
     /// HTTP: sessions at once: 10,000. One more gets 503.
     sessions: usize = 10_000;
+    /// HTTP: how many of them one caller may have, where callers have names: 2,500. One more gets
+    /// 429.
+    sessions_share: usize = 2_500;
     /// HTTP: how long a session may do nothing: 30 min. Then it is gone, and its id gets 404.
     session_idle: Duration = Duration::from_secs(30 * 60);
     /// HTTP: how often sessions that did nothing are looked for: 30 s.

@@ -1,6 +1,7 @@
 //! How handlers and hosts speak into a conversation that a driver owns.
 
 mod listener;
+mod wish;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,12 +12,14 @@ use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
 use trunkline_proto::{
-    Ask, Attached, CallError, CallKey, Change, Heard, Input, Ticket, Timing, Utterance,
+    Ask, Attached, CallError, CallKey, Change, Heard, Ticket, Timing, Utterance,
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
 
 pub use listener::Listener;
+pub(crate) use wish::{Asked, Urgent, Wish};
+use wish::{Reply, over};
 
 /// Speaks into one conversation. Cheap to clone; outliving the conversation is harmless.
 ///
@@ -47,8 +50,10 @@ pub struct Voice(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     unsaid: Mutex<Unsaid>,
-    /// Room for wishes. Closed with the conversation.
+    /// Room for wishes: each takes one, and one more for each KiB. Closed with the conversation.
     room: Semaphore,
+    /// All the room there is.
+    queue: u32,
     tickets: AtomicU64,
     /// Given out when somebody asks for it, so that most conversations cost none.
     number: OnceLock<u64>,
@@ -58,7 +63,8 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Unsaid {
-    wishes: VecDeque<Wish>,
+    /// Each with the room that it takes.
+    wishes: VecDeque<(Wish, u32)>,
     /// At most one for each call made and one more, so its length is bounded by theirs.
     urgent: VecDeque<Urgent>,
     /// Whoever listens, once everything is said.
@@ -69,93 +75,6 @@ struct Unsaid {
 /// The driver's end of a [`Voice`]. Dropping it ends the conversation for those who speak.
 #[derive(Debug)]
 pub(crate) struct Ears(Arc<Inner>);
-
-/// Something that somebody on this side wants said.
-#[derive(Debug)]
-pub(crate) enum Wish {
-    Say(CallKey, Utterance),
-    Ask(Ask, Reply),
-    Change(Change),
-    Notify(&'static str, Object),
-}
-
-impl Wish {
-    /// Nobody will grant it: whoever asks learns that the call was not made.
-    pub(crate) fn refuse(self) {
-        if let Self::Ask(_, reply) = self {
-            let _ = reply.outcome.send(Err(over()));
-        }
-    }
-}
-
-/// What does not wait until the peer reads again.
-#[derive(Debug)]
-pub(crate) enum Urgent {
-    Cancel(Ticket),
-    Close,
-}
-
-/// Where the outcome of a call of ours goes, and what is heard about it until then.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) outcome: oneshot::Sender<Result<Json, CallError>>,
-    pub(crate) heard: Option<mpsc::Sender<Heard>>,
-    pub(crate) listener: Option<Arc<dyn Listener>>,
-}
-
-/// Our calls that have no outcome yet, and who waits for each.
-#[derive(Debug, Default)]
-pub(crate) struct Asked(Vec<(Ticket, Reply)>);
-
-impl Asked {
-    /// What to tell the conversation; nothing if whoever asked has given up before the question was
-    /// out.
-    pub(crate) fn grant(&mut self, wish: Wish) -> Option<Input> {
-        Some(match wish {
-            Wish::Ask(_, reply) if reply.outcome.is_closed() => return None,
-            Wish::Say(call, what) => Input::Said { call, what },
-            Wish::Change(change) => Input::Changed(change),
-            Wish::Notify(method, params) => Input::Notify { method, params },
-            Wish::Ask(ask, reply) => {
-                self.0.push((ask.ticket, reply));
-                Input::Ask(ask)
-            }
-        })
-    }
-
-    /// How many answers are awaited.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(crate) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
-        if let Some(reply) = self.forget(ticket) {
-            // Whoever asked may have given up meanwhile.
-            let _ = reply.outcome.send(outcome);
-        }
-    }
-
-    pub(crate) fn forget(&mut self, ticket: Ticket) -> Option<Reply> {
-        let at = self.0.iter().position(|(it, _)| *it == ticket)?;
-        Some(self.0.swap_remove(at).1)
-    }
-
-    /// Tells whoever waits for the call it is about. Gives back what the handler has to hear.
-    pub(crate) fn deliver(&self, heard: Heard) -> Option<Heard> {
-        let owner = self.0.iter().find(|(ticket, _)| heard.ticket == Some(*ticket));
-        let Some((_, reply)) = owner else { return Some(heard) };
-        if let Some(listener) = &reply.listener {
-            listener.hear(heard);
-            return None;
-        }
-        let Some(heard_by) = &reply.heard else { return Some(heard) };
-        // What is logged during a call is for those who listen to the whole conversation as well.
-        let everyone = (heard.method == "notifications/message").then(|| heard.clone());
-        // When it is full, what comes then is dropped.
-        let _ = heard_by.try_send(heard);
-        everyone
-    }
-}
 
 /// A call of ours to the peer.
 ///
@@ -232,6 +151,7 @@ impl Voice {
         let inner = Arc::new(Inner {
             unsaid: Mutex::default(),
             room: Semaphore::new(queue),
+            queue: u32::try_from(queue).unwrap_or(u32::MAX),
             tickets: AtomicU64::new(0),
             number: OnceLock::new(),
             is_of_one_request,
@@ -367,10 +287,12 @@ impl Voice {
     /// ```
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
-        match self.0.room.try_acquire() {
+        let wish = Wish::Change(change);
+        let takes = self.0.takes(&wish);
+        match self.0.room.try_acquire_many(takes) {
             Ok(room) => {
                 room.forget();
-                self.0.put(|unsaid| unsaid.wishes.push_back(Wish::Change(change)));
+                self.0.put(|unsaid| unsaid.wishes.push_back((wish, takes)));
                 true
             }
             // A conversation that is over has nobody left to tell.
@@ -493,9 +415,16 @@ impl Voice {
 impl Inner {
     /// Waits for room, and says whether there is still somebody to hear it.
     async fn wish(&self, wish: Wish) -> bool {
-        let Ok(room) = self.room.acquire().await else { return false };
+        let takes = self.takes(&wish);
+        let Ok(room) = self.room.acquire_many(takes).await else { return false };
         room.forget();
-        self.put(|unsaid| unsaid.wishes.push_back(wish))
+        self.put(|unsaid| unsaid.wishes.push_back((wish, takes)))
+    }
+
+    /// The room that a wish takes: for one that is larger than all of it, all.
+    fn takes(&self, wish: &Wish) -> u32 {
+        let takes = u32::try_from(wish.size() / UNIT).unwrap_or(u32::MAX).saturating_add(1);
+        takes.min(self.queue.max(1))
     }
 
     fn urge(&self, urgent: Urgent) {
@@ -529,15 +458,15 @@ impl Ears {
     }
 
     pub(crate) fn poll_wish(&self, cx: &mut Context<'_>) -> Poll<Wish> {
-        let wish = ready!(self.poll(cx, |unsaid| unsaid.wishes.pop_front()));
-        self.0.room.add_permits(1);
+        let (wish, takes) = ready!(self.poll(cx, |unsaid| unsaid.wishes.pop_front()));
+        self.0.room.add_permits(takes as usize);
         Poll::Ready(wish)
     }
 
     /// The next wish that is there already.
     pub(crate) fn try_wish(&self) -> Option<Wish> {
-        let wish = self.0.lock().wishes.pop_front()?;
-        self.0.room.add_permits(1);
+        let (wish, takes) = self.0.lock().wishes.pop_front()?;
+        self.0.room.add_permits(takes as usize);
         Some(wish)
     }
 
@@ -567,14 +496,12 @@ impl Drop for Ears {
             (std::mem::take(&mut unsaid.wishes), unsaid.listener.take())
         };
         // Those who asked may speak up again at once.
-        unsaid.0.into_iter().for_each(Wish::refuse);
+        unsaid.0.into_iter().for_each(|(wish, _)| wish.refuse());
     }
 }
 
-/// Why a call was not made.
-fn over() -> CallError {
-    CallError::Unreachable("the connection is closed.".to_owned())
-}
+/// How many bytes take the room of one more message.
+const UNIT: usize = 1 << 10;
 
 /// A call of ours that waits for its outcome; dropped before that, it is cancelled.
 struct Pending {
@@ -601,3 +528,6 @@ impl Drop for Pending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,13 +54,11 @@ async fn a_form_is_read_whole_and_not_too_long() {
     assert!(answer.contains("\"error\":\"unsupported_grant_type\""), "{answer}");
     let answer = say(address, &post(&format!("grant_type={}", "x".repeat(65_000)))).await;
     assert!(answer.contains("\"error\":\"unsupported_grant_type\""), "{answer}");
-    // The rest may never be read, so the answer is all that can be relied on.
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let long = post(&"x".repeat(70_000));
-    stream.write_all(long.as_bytes()).await.unwrap();
-    let mut start = [0; 12];
-    stream.read_exact(&mut start).await.unwrap();
-    assert_eq!(&start, b"HTTP/1.1 413");
+    // Whoever sends more than is read gets the answer all the same, and no reset.
+    for _ in 0..10 {
+        let answer = say(address, &post(&"x".repeat(3 << 20))).await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    }
 }
 
 /// Finds one document, and remembers who asked for it.

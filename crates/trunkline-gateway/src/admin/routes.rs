@@ -9,14 +9,13 @@ use bytes::Buf;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
-use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_proto::server::Memo;
-use trunkline_transport::http::{Answers, HttpBody};
+use trunkline_transport::http::{Answers, HttpBody, RequestBody};
 
 use super::open::Entry;
 use super::{Approve, Complaint, Operate, answer, limits};
@@ -34,7 +33,10 @@ impl<O: Operate> Admin<O> {
         Self { operate, entry, followers: Mutex::default() }
     }
 
-    async fn respond(&self, request: Request<Incoming>) -> Result<Response<HttpBody>, Complaint> {
+    async fn respond(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<HttpBody>, Complaint> {
         let (head, body) = request.into_parts();
         self.entry.admits(&head)?;
         let path = head.uri.path();
@@ -88,7 +90,7 @@ impl<O: Operate> Admin<O> {
 }
 
 impl<O: Operate> Answers for Admin<O> {
-    async fn answer(&self, request: Request<Incoming>, _: &Mutex<Memo>) -> Response<HttpBody> {
+    async fn answer(&self, request: Request<RequestBody>, _: &Mutex<Memo>) -> Response<HttpBody> {
         let response = self.respond(request).await.unwrap_or_else(|it| answer::refuse(&it));
         if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             self.operate.refused(response.status().as_u16());
@@ -260,7 +262,7 @@ fn not_taken(faults: Value) -> Complaint {
 }
 
 /// A body, if it is short and comes soon.
-async fn read(body: Incoming) -> Result<Vec<u8>, Complaint> {
+async fn read(body: RequestBody) -> Result<Vec<u8>, Complaint> {
     let limits = limits();
     let reading = async {
         let (mut text, mut body) = (Vec::new(), pin!(body));

@@ -159,7 +159,12 @@ pub fn check_body(headers: &HeaderMap, limit: usize) -> Result<(), Refusal> {
         let message = "The Content-Type must be `application/json`.";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let length = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let length = lengths.next().and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+    if lengths.next().is_some() {
+        let message = "There is more than one Content-Length.";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    }
     if length.is_some_and(|it| it > limit as u64) {
         return Err(too_long(limit));
     }

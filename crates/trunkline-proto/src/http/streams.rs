@@ -28,7 +28,7 @@ pub struct Bounds {
     pub bytes: usize,
     /// How long a stream that is over can be asked for.
     pub keep: Duration,
-    /// Bytes that a reader may leave unread before those who speak are made to wait.
+    /// Bytes that readers may leave unread, all together, before those who speak are made to wait.
     pub unread: usize,
 }
 
@@ -497,9 +497,10 @@ impl Streams {
     /// assert!(streams.is_stuffed());
     /// ```
     pub fn is_stuffed(&self) -> bool {
-        self.open.iter().chain([&self.general]).any(|it| {
-            it.reader.is_some() && it.unread().map(Vec::len).sum::<usize>() > self.bounds.unread
-        })
+        // All of them together: a session with many streams may leave no more than one with one.
+        let read = self.open.iter().chain([&self.general]).filter(|it| it.reader.is_some());
+        let unread = read.flat_map(Stream::unread).map(Vec::len).sum::<usize>();
+        unread > self.bounds.unread
     }
 
     /// Whether somebody reads, or waits for an answer.

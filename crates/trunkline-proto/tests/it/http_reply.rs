@@ -47,6 +47,23 @@ fn too_much_is_said_so_if_nothing_was_done() {
 }
 
 #[test]
+fn no_text_is_taken_for_too_much() {
+    for data in [
+        serde_json::json!({ "reason": "broken", "said": "overloaded" }),
+        serde_json::json!({ "stderr": "\"overloaded\"", "causes": ["overloaded"] }),
+        serde_json::json!("overloaded"),
+    ] {
+        let error = ErrorObject::new(-32603, "overloaded").with_data(Json::of(&data));
+        for era in [Era::Stateful, Era::Stateless] {
+            for dispatched in [false, true] {
+                let answer = response(Err(error.clone()));
+                assert_eq!(status(&answer, era, dispatched), 200, "{data} in {era:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_went_well_is_200() {
     let result = response(Ok(Json::of(&serde_json::json!({}))));
     let batch = Outgoing::Batch(vec![Message::Response {

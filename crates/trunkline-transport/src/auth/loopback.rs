@@ -17,6 +17,8 @@ use trunkline_auth::fetch::Pending;
 use trunkline_auth::url::fields;
 
 use super::open::{Opener, check};
+use crate::http::linger;
+use crate::limits::Limits;
 
 /// Has people log in with the browser of this machine.
 ///
@@ -292,7 +294,8 @@ async fn meet(mut stream: TcpStream, wanted: &Wanted, answered: &AtomicBool) -> 
     };
     // Whether the page is seen or not, the redirect was.
     let _ = stream.write_all(answer.as_bytes()).await;
-    let _ = stream.shutdown().await;
+    // Others may send a body too, and the person does not wait for that.
+    linger(&mut stream, query.is_none(), &Limits::default()).await;
     query
 }
 

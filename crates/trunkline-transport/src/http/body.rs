@@ -1,18 +1,22 @@
 //! What goes out as the body of a response, and what comes in as that of a request.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 use trunkline_proto::http::{Refusal, door};
 
-use super::pulse::Beat;
+use super::budgets::Meter;
+use super::pulse::{Beat, Pulse};
 
 /// The body of a response: nothing, a text, or events as they come.
 ///
@@ -119,50 +123,153 @@ impl Body for HttpBody {
     }
 }
 
+/// The body of a request as it arrives. What is left of one that is dropped before its end is read
+/// and dropped by the connection, which then closes unless that was little.
+///
+/// ```
+/// # use std::sync::Mutex;
+/// # use http::{Request, Response};
+/// # use trunkline_proto::server::Memo;
+/// # use trunkline_transport::http::{Answers, HttpBody, RequestBody, plain};
+/// /// Lets nobody in, and reads nothing of what they bring.
+/// struct Closed;
+///
+/// impl Answers for Closed {
+///     async fn answer(&self, _: Request<RequestBody>, _: &Mutex<Memo>) -> Response<HttpBody> {
+///         plain(http::StatusCode::FORBIDDEN, "Nobody is let in.")
+///     }
+///     fn hang_up(&self) {}
+///     fn end(&self) {}
+/// }
+/// ```
+pub struct RequestBody {
+    // Invariant: it is there until this is dropped.
+    body: Option<Incoming>,
+    ended: bool,
+    broken: bool,
+    pulse: Arc<Pulse>,
+}
+
+impl RequestBody {
+    pub(super) fn new(body: Incoming, pulse: Arc<Pulse>) -> Self {
+        Self { body: Some(body), ended: false, broken: false, pulse }
+    }
+
+    fn body(&self) -> &Incoming {
+        self.body.as_ref().expect("it is taken when this is dropped")
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let body = self.body.as_mut().expect("it is taken when this is dropped");
+        let polled = Pin::new(body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(None) => self.ended = true,
+            Poll::Ready(Some(Err(_))) => self.broken = true,
+            _ => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body().is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body().size_hint()
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take()
+            && !self.ended
+            && !body.is_end_stream()
+        {
+            // What comes after a chunk that is none cannot be told from it.
+            self.pulse.leave_unread((!self.broken).then_some(body));
+        }
+    }
+}
+
+impl std::fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RequestBody").field("ended", &self.ended).finish_non_exhaustive()
+    }
+}
+
 /// The whole body of a request: usually the very bytes that were read.
 pub(super) async fn read<B: Body>(
     body: B,
     limit: usize,
     within: Duration,
+    meter: &mut Meter<'_>,
 ) -> Result<Text<B::Data>, Refusal> {
     let mut body = pin!(body);
+    let hint = body.size_hint();
+    meter.expect(usize::try_from(hint.lower()).unwrap_or(usize::MAX))?;
+    let most =
+        hint.upper().and_then(|it| usize::try_from(it).ok()).map_or(limit, |it| it.min(limit));
     let mut timer = None;
     let mut text = Text::Nothing;
-    let next = |body: Pin<&mut B>, cx: &mut Context<'_>, timer: &mut Option<Pin<Box<_>>>| {
-        if let Poll::Ready(frame) = body.poll_frame(cx) {
-            return Poll::Ready(Ok(frame));
-        }
-        // A body is mostly there already, and then there is no need for a timer.
-        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
-        timer.as_mut().poll(cx).map(|()| {
-            let message = "The body did not come in time.";
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, message))
-        })
-    };
-    while let Some(frame) = poll_fn(|cx| next(body.as_mut(), cx, &mut timer)).await? {
+    loop {
+        let kept = text.size();
+        let next = poll_fn(|cx| {
+            if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
+                return Poll::Ready(Ok(frame));
+            }
+            // A body is mostly there already, and then there is no need for a timer.
+            if timer.is_none() {
+                meter.count(kept, false)?;
+            }
+            let timer = timer.get_or_insert_with(|| Box::pin(sleep(within)));
+            timer.as_mut().poll(cx).map(|()| {
+                let message = "The body did not come in time.";
+                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, message))
+            })
+        });
+        let Some(frame) = next.await? else { return Ok(text) };
         let frame = frame.map_err(|_| {
             Refusal::new(StatusCode::BAD_REQUEST, "The body ended before it was complete.")
         })?;
-        if let Ok(data) = frame.into_data() {
-            text = text.and(data, limit)?;
+        let Ok(data) = frame.into_data() else { continue };
+        let is_whole = body.is_end_stream();
+        let size = text.size_with(&data, limit, most)?;
+        meter.count(size, is_whole)?;
+        text = text.and(data, size);
+        if is_whole {
+            return Ok(text);
         }
     }
-    Ok(text)
 }
 
-/// Lets a short body arrive that nobody will look at: a connection that is closed while it is on
-/// its way takes the answer with it.
-#[cfg(feature = "auth")]
-pub(super) async fn let_arrive<B: Body>(body: B) {
-    if body.size_hint().lower() <= UNREAD as u64 {
-        drop(read(body, UNREAD, UNREAD_TIME).await);
-    }
+/// Lets a short body arrive that nobody will look at, so that its connection can go on. Says whether
+/// it did.
+pub(super) async fn let_arrive<B: Body>(body: B) -> bool {
+    let mut left = UNREAD;
+    let is_long = body.size_hint().lower() > left as u64;
+    let mut body = pin!(body);
+    let arriving = async {
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let Ok(frame) = frame else { return false };
+            let came = frame.into_data().map_or(0, |it| it.remaining());
+            let Some(rest) = left.checked_sub(came) else { return false };
+            left = rest;
+        }
+        true
+    };
+    !is_long && timeout(UNREAD_TIME, arriving).await.unwrap_or(false)
 }
 
-#[cfg(feature = "auth")]
 const UNREAD: usize = 64 << 10;
-#[cfg(feature = "auth")]
-const UNREAD_TIME: Duration = Duration::from_secs(1);
+const UNREAD_TIME: Duration = Duration::from_millis(250);
 
 /// The text of a request: not copied if it came in one piece.
 pub(super) enum Text<D> {
@@ -172,23 +279,43 @@ pub(super) enum Text<D> {
 }
 
 impl<D: Buf> Text<D> {
-    fn and(self, mut data: D, limit: usize) -> Result<Self, Refusal> {
-        let had = self.bytes().len();
-        if had + data.remaining() > limit {
+    /// What is kept for it, in bytes.
+    fn size(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Piece(piece) => piece.remaining(),
+            Self::Pieces(pieces) => pieces.capacity(),
+        }
+    }
+
+    /// What would be kept for it with one more piece, if `most` is all that can come.
+    fn size_with(&self, data: &D, limit: usize, most: usize) -> Result<usize, Refusal> {
+        let needed = self.bytes().len() + data.remaining();
+        if needed > limit {
             return Err(door::too_long(limit));
         }
+        Ok(match self {
+            Self::Nothing => needed,
+            _ if needed <= self.size() => self.size(),
+            // More is to come: room for as much again saves copying it twice.
+            _ => (2 * needed).min(most).max(needed),
+        })
+    }
+
+    /// The same with one more piece, which takes this much.
+    fn and(self, mut data: D, size: usize) -> Self {
         let mut pieces = match self {
-            Self::Nothing if data.chunk().len() == data.remaining() => {
-                return Ok(Self::Piece(data));
-            }
-            Self::Nothing => Vec::with_capacity(data.remaining()),
+            Self::Nothing if data.chunk().len() == data.remaining() => return Self::Piece(data),
+            Self::Nothing => Vec::with_capacity(size),
             Self::Piece(piece) => {
-                // More is to come: room for as much again saves copying it twice.
-                let mut pieces = Vec::with_capacity((2 * (had + data.remaining())).min(limit));
+                let mut pieces = Vec::with_capacity(size);
                 pieces.extend_from_slice(piece.chunk());
                 pieces
             }
-            Self::Pieces(pieces) => pieces,
+            Self::Pieces(mut pieces) => {
+                pieces.reserve_exact(size - pieces.len());
+                pieces
+            }
         };
         while data.has_remaining() {
             let chunk = data.chunk();
@@ -196,7 +323,7 @@ impl<D: Buf> Text<D> {
             pieces.extend_from_slice(chunk);
             data.advance(length);
         }
-        Ok(Self::Pieces(pieces))
+        Self::Pieces(pieces)
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

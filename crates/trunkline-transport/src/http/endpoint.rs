@@ -20,13 +20,16 @@ use trunkline_proto::server::{Config, Memo};
 use trunkline_wire::frame::sse::Event;
 use trunkline_wire::revision::Era;
 
-use super::body::{Events, HttpBody};
+use super::body::{Events, HttpBody, RequestBody};
+use super::budgets::Budgets;
 use super::expiry::Expiry;
-use super::response::{accepted, empty, events, full, no_session, refuse};
+use super::post::overloaded;
+use super::response::{accepted, empty, events, no_session, refuse};
 use super::serve::Answers;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::sse::KeepAlive;
+use crate::budget::Held;
 use crate::handler::Handler;
 use crate::limits::Limits;
 use crate::voice::Voice;
@@ -56,6 +59,8 @@ pub struct Settings {
     pub gate: Option<Arc<trunkline_auth::resource::Gate>>,
     /// Plain texts beside the server: a path, and what it says at the time. They are for everybody.
     pub pages: Vec<(String, Page)>,
+    /// What all may hold together, if that is shared with other endpoints.
+    pub budgets: Option<Budgets>,
     /// The bounds.
     pub limits: Limits,
 }
@@ -80,6 +85,7 @@ impl Settings {
             #[cfg(feature = "auth")]
             gate: None,
             pages: Vec::new(),
+            budgets: None,
             limits,
         }
     }
@@ -129,6 +135,7 @@ pub struct Endpoint<H: Handler> {
     old_core: Arc<Config>,
     pub(super) handler: Arc<H>,
     pub(super) sessions: Arc<Sessions<H>>,
+    pub(super) budgets: Budgets,
     pub(super) tagger: Tagger,
     /// Requests that are being answered.
     pub(super) busy: Arc<AtomicUsize>,
@@ -153,7 +160,9 @@ impl<H: Handler> Endpoint<H> {
     /// ```
     pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
         let limits = &settings.limits;
-        let sessions = Sessions::new(limits.sessions, limits.session_idle, limits.session_sweep);
+        let sessions = Sessions::new(limits.session_idle, limits.session_sweep);
+        let budgets = settings.budgets.clone();
+        let budgets = budgets.unwrap_or_else(|| Budgets::new(limits, settings.knows_callers()));
         let mut core = Config::clone(&core);
         // Whoever is not known by name must not be told what others have begun.
         if let Some(tasks) = &mut core.capabilities.tasks {
@@ -168,6 +177,7 @@ impl<H: Handler> Endpoint<H> {
             old_core: Arc::new(old),
             handler,
             sessions: Arc::new(sessions),
+            budgets,
             tagger: Tagger::random(),
             busy: Arc::default(),
             listening: Arc::default(),
@@ -270,10 +280,7 @@ impl<H: Handler> Endpoint<H> {
             return self.preflight(&head.headers, place.methods());
         }
         #[cfg(feature = "auth")]
-        if let Err(refusal) = self.enter(head).await {
-            super::body::let_arrive(body).await;
-            return Err(refusal);
-        }
+        self.enter(head).await?;
         match (place, &head.method) {
             (Place::Streamable, &Method::POST) => self.post(head, body, memo).await,
             (Place::Streamable, &Method::GET) => self.get(head),
@@ -400,7 +407,7 @@ impl<H: Handler> Endpoint<H> {
             let message = "The Accept header must allow `text/event-stream`.";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let place = self.sessions.reserve().map_err(full)?;
+        let place = self.budgets.session(&head.extensions)?;
         let session = self.new_session(Style::Single, attached(&head.extensions));
         let reader = session.attach();
         self.sessions.add(place, &session);
@@ -453,13 +460,17 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Counts a request that is being answered, unless there are too many.
-    pub(super) fn admit(&self) -> Option<Admitted> {
-        Admitted::new(&self.busy, self.settings.limits.calls)
+    pub(super) fn admit(&self) -> Result<Admitted, Refusal> {
+        let (admitted, before) = Admitted::new(&self.busy, None);
+        match before < self.settings.limits.calls {
+            true => Ok(admitted),
+            false => Err(overloaded()),
+        }
     }
 
     /// The same for a subscription: there may be as many as sessions.
-    pub(super) fn admit_listener(&self) -> Option<Admitted> {
-        Admitted::new(&self.listening, self.settings.limits.sessions)
+    pub(super) fn admit_listener(&self, caller: &Extensions) -> Result<Admitted, Refusal> {
+        Ok(Admitted::new(&self.listening, Some(self.budgets.listener(caller)?)).0)
     }
 
     fn speaks_old(&self) -> bool {
@@ -470,7 +481,7 @@ impl<H: Handler> Endpoint<H> {
 impl<H: Handler> Answers for Endpoint<H> {
     fn answer(
         &self,
-        request: Request<hyper::body::Incoming>,
+        request: Request<RequestBody>,
         memo: &Mutex<Memo>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
         self.answer(request, memo)
@@ -490,17 +501,22 @@ pub(super) struct Admitted {
     counter: Arc<AtomicUsize>,
     /// What those in front of us know of the request.
     pub(super) attached: Attached,
+    /// The place of a subscription, and the bytes of the request.
+    _held: [Option<Held>; 2],
 }
 
 impl Admitted {
-    pub(super) fn new(counter: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
-        let admitted = Self { counter: Arc::clone(counter), attached: Attached::default() };
-        (counter.fetch_add(1, Ordering::Relaxed) < limit).then_some(admitted)
+    /// One more, and how many there were before.
+    pub(super) fn new(counter: &Arc<AtomicUsize>, place: Option<Held>) -> (Self, usize) {
+        let before = counter.fetch_add(1, Ordering::Relaxed);
+        let attached = Attached::default();
+        (Self { counter: Arc::clone(counter), attached, _held: [place, None] }, before)
     }
 
-    /// The same with what was found out about the request, for the handler.
-    pub(super) fn with(mut self, extensions: &Extensions) -> Self {
+    /// The same with what was found out about the request, for the handler, and what it takes.
+    pub(super) fn with(mut self, extensions: &Extensions, body: Option<Held>) -> Self {
         self.attached = attached(extensions);
+        self._held[1] = body;
         self
     }
 }

@@ -108,12 +108,16 @@ impl<H: Handler> Exchange<H> {
             self.core.handle(input, now());
             busy = true;
         }
-        while let Poll::Ready(wish) = self.ears.poll_wish(cx) {
-            self.grant(wish);
-            busy = true;
-        }
         if busy {
             self.act(cx);
+        }
+        // What cannot be sent yet stays where those who speak wait for room.
+        while self.next.is_none()
+            && let Poll::Ready(wish) = self.ears.poll_wish(cx)
+        {
+            self.grant(wish);
+            self.act(cx);
+            busy = true;
         }
         busy
     }
@@ -276,8 +280,12 @@ impl<H: Handler> Events for Rest<H> {
         if let Some(first) = this.first.take() {
             write_event(&first, &mut out);
         }
-        // All that is ready goes out at once.
+        // All that is ready goes out at once, but for what the client has to read first.
         loop {
+            if out.len() >= PIECE {
+                this.keep_alive.put_off();
+                return Poll::Ready(Some(out));
+            }
             match this.exchange.get().poll_next(cx) {
                 Poll::Ready(Some(message)) => write_event(&message, &mut out),
                 Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
@@ -290,3 +298,6 @@ impl<H: Handler> Events for Rest<H> {
         }
     }
 }
+
+/// How much is written before the client has to read.
+const PIECE: usize = 64 << 10;

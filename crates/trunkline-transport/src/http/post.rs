@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use http::header::{ACCEPT, HeaderName, HeaderValue};
-use http::{HeaderMap, Response, StatusCode, request};
+use http::{Extensions, HeaderMap, Response, StatusCode, request};
 use http_body::Body;
 use trunkline_proto::http::classify::{Route, classify};
 use trunkline_proto::http::streams::Style;
@@ -17,10 +17,11 @@ use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message};
 use trunkline_wire::revision::Era;
 
 use super::body::{HttpBody, read};
+use super::budgets::Meter;
 use super::endpoint::{Admitted, Endpoint};
 use super::exchange::{Exchange, Owned, Rest};
 use super::expiry::Expiry;
-use super::response::{accepted, events, full, json, no_session};
+use super::response::{accepted, events, json, no_session};
 use super::session::{Posted, Session};
 use super::sse::{KeepAlive, write_event};
 use crate::handler::Handler;
@@ -37,17 +38,19 @@ impl<H: Handler> Endpoint<H> {
         if !accepts && headers.contains_key(ACCEPT) {
             return Err(unacceptable());
         }
-        let incoming = self.read(headers, body).await?;
+        let mut meter = self.budgets.body(&head.extensions);
+        let incoming = self.read(headers, body, &mut meter).await?;
         let route = { classify(headers, &incoming, self.rules(), &mut lock(memo))? };
         // Clients of the dialect were never told to name what they read.
         if !accepts && !is_dialect(&incoming) {
             return Err(unacceptable());
         }
         let admitted = match is_listen(&incoming) {
-            true => self.admit_listener(),
+            true => self.admit_listener(&head.extensions),
             false => self.admit(),
         };
-        let admitted = admitted.ok_or_else(|| overloaded(id_of(&incoming)))?.with(&head.extensions);
+        let admitted = admitted.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
+        let admitted = admitted.with(&head.extensions, meter.into_held());
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match route {
@@ -66,7 +69,7 @@ impl<H: Handler> Endpoint<H> {
                 let core = Server::new(Arc::clone(&self.core));
                 self.exchange(core, incoming, Era::Stateful, admitted, memo).await
             }
-            Route::Open => self.open(incoming, admitted).await,
+            Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
                 let session = self.session(&id, &admitted.attached).map_err(|refusal| {
                     // Which request it was that found no session is told where it can be.
@@ -91,15 +94,16 @@ impl<H: Handler> Endpoint<H> {
         head: &request::Parts,
         body: B,
     ) -> Result<(), Refusal> {
-        let incoming = self.read(&head.headers, body).await?;
+        let mut meter = self.budgets.body(&head.extensions);
+        let incoming = self.read(&head.headers, body, &mut meter).await?;
         if let Incoming::Bad(malformed) = &incoming {
             return Err(Refusal::bad_request(malformed.to_error(), malformed.id.clone()));
         }
         if session.is_stuffed() {
-            return Err(overloaded(id_of(&incoming)));
+            return Err(Refusal { id: id_of(&incoming), ..overloaded() });
         }
-        let admitted =
-            self.admit().ok_or_else(|| overloaded(id_of(&incoming)))?.with(&head.extensions);
+        let admitted = self.admit().map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
+        let admitted = admitted.with(&head.extensions, meter.into_held());
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match session.post(incoming, false, Arc::new(admitted)).await {
@@ -108,10 +112,15 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    async fn read<B: Body>(&self, headers: &HeaderMap, body: B) -> Result<Incoming, Refusal> {
+    async fn read<B: Body>(
+        &self,
+        headers: &HeaderMap,
+        body: B,
+        meter: &mut Meter<'_>,
+    ) -> Result<Incoming, Refusal> {
         let limits = &self.settings.limits;
         door::check_body(headers, limits.body_bytes)?;
-        let text = read(body, limits.body_bytes, limits.body_read).await?;
+        let text = read(body, limits.body_bytes, limits.body_read, meter).await?;
         Ok(Incoming::parse(text.bytes()))
     }
 
@@ -120,8 +129,10 @@ impl<H: Handler> Endpoint<H> {
         &self,
         incoming: Incoming,
         admitted: Admitted,
+        caller: &Extensions,
     ) -> Result<Response<HttpBody>, Refusal> {
-        let place = self.sessions.reserve().map_err(full)?;
+        let place = self.budgets.session(caller);
+        let place = place.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
         let style = Style::Resumable { primed: false };
         let session = self.new_session(style, admitted.attached.clone());
         let posted = session.post(incoming, true, Arc::new(admitted)).await;
@@ -265,14 +276,9 @@ fn unacceptable() -> Refusal {
     Refusal::new(StatusCode::NOT_ACCEPTABLE, message)
 }
 
-pub(super) fn overloaded(id: Option<Id>) -> Refusal {
-    Refusal {
-        status: StatusCode::TOO_MANY_REQUESTS,
-        error: ErrorObject::internal("overloaded", "Too many calls are open; try later."),
-        id,
-        allow: None,
-        challenge: None,
-    }
+pub(super) fn overloaded() -> Refusal {
+    let error = ErrorObject::internal("overloaded", "Too many calls are open; try later.");
+    Refusal { error, ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, "") }
 }
 
 const SESSION: HeaderName = HeaderName::from_static(SESSION_ID);

@@ -3,11 +3,12 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::clock::now;
@@ -26,10 +27,14 @@ pub(super) struct Pulse {
     /// Since when the peer has not read what is there for it, likewise.
     stalled_since: AtomicU64,
     expired: AtomicBool,
+    /// Whether a body was dropped before its end, so that more of it may be on its way.
+    is_unread: AtomicBool,
+    unread: Mutex<Option<Incoming>>,
+    pub(super) is_h2: bool,
 }
 
 impl Pulse {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(is_h2: bool) -> Arc<Self> {
         Arc::new(Self {
             start: now(),
             busy: AtomicU32::new(0),
@@ -37,7 +42,34 @@ impl Pulse {
             head_since: AtomicU64::new(0),
             stalled_since: AtomicU64::new(0),
             expired: AtomicBool::new(false),
+            is_unread: AtomicBool::new(false),
+            unread: Mutex::new(None),
+            is_h2,
         })
+    }
+
+    /// A body is dropped before its end. What is left of it is kept if the next request comes after
+    /// it; one of HTTP/2 has a stream of its own, which ends with it.
+    pub(super) fn leave_unread(&self, rest: Option<Incoming>) {
+        self.is_unread.store(true, Ordering::Relaxed);
+        if !self.is_h2 {
+            *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = rest;
+        }
+    }
+
+    /// What is left of the body of the request that was just answered, if it can be read.
+    pub(super) fn take_unread(&self) -> Option<Incoming> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// It has arrived after all.
+    pub(super) fn arrived(&self) {
+        self.is_unread.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a body that nobody wants may be on its way.
+    pub(super) fn is_unread(&self) -> bool {
+        self.is_unread.load(Ordering::Relaxed)
     }
 
     /// A request has come in; it is over when what is returned is dropped.
@@ -116,8 +148,8 @@ impl Drop for Beat {
 pub(super) struct Felt<S> {
     pub(super) stream: S,
     pub(super) pulse: Arc<Pulse>,
-    /// HTTP/2 looks after its own heads.
-    pub(super) is_h2: bool,
+    /// Whether the peer has said that nothing more comes, or is gone.
+    pub(super) is_over: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
@@ -134,11 +166,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
         }
         let before = buf.filled().len();
         let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
-        if let Poll::Ready(Ok(())) = polled
-            && buf.filled().len() > before
-            && !this.is_h2
-        {
-            this.pulse.heard();
+        match &polled {
+            // HTTP/2 looks after its own heads.
+            Poll::Ready(Ok(())) if buf.filled().len() > before => {
+                if !this.pulse.is_h2 {
+                    this.pulse.heard();
+                }
+            }
+            Poll::Ready(_) => this.is_over = true,
+            Poll::Pending => {}
         }
         polled
     }

@@ -5,7 +5,6 @@ use http::{Response, StatusCode};
 use trunkline_proto::http::Refusal;
 
 use super::body::HttpBody;
-use super::sessions::Full;
 
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<HttpBody> {
     let mut response = Response::new(HttpBody::whole(text));
@@ -82,10 +81,6 @@ pub fn refuse(refusal: Refusal) -> Response<HttpBody> {
 pub(super) fn no_session() -> Refusal {
     let message = "There is no such session; open one with `initialize`.";
     Refusal::new(StatusCode::NOT_FOUND, message)
-}
-
-pub(super) fn full(_: Full) -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try later.")
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -20,7 +21,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_proto::server::Memo;
 
-use super::body::HttpBody;
+use super::body::{HttpBody, RequestBody, let_arrive};
+use super::linger::linger;
 use super::listener::{Accepted, Listener};
 use super::pulse::{Felt, Pulse};
 use crate::limits::Limits;
@@ -31,7 +33,7 @@ use crate::limits::Limits;
 /// # use std::{future::ready, sync::{Arc, Mutex}};
 /// # use http::{Request, Response};
 /// # use trunkline_proto::server::Memo;
-/// # use trunkline_transport::{http::{bind, serve, Answers, HttpBody}, Limits};
+/// # use trunkline_transport::{http::{bind, serve, Answers, HttpBody, RequestBody}, Limits};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// struct Silence;
@@ -39,7 +41,7 @@ use crate::limits::Limits;
 /// impl Answers for Silence {
 ///     async fn answer(
 ///         &self,
-///         _: Request<hyper::body::Incoming>,
+///         _: Request<RequestBody>,
 ///         _: &Mutex<Memo>,
 ///     ) -> Response<HttpBody> {
 ///         Response::new(HttpBody::default())
@@ -67,7 +69,7 @@ pub trait Answers: Send + Sync + 'static {
     /// impl Answers for Fresh {
     ///     async fn answer(
     ///         &self,
-    ///         request: Request<hyper::body::Incoming>,
+    ///         request: Request<RequestBody>,
     ///         memo: &Mutex<Memo>,
     ///     ) -> Response<HttpBody> {
     ///         let mut response = self.0.answer(request, memo).await;
@@ -87,7 +89,7 @@ pub trait Answers: Send + Sync + 'static {
     /// ```
     fn answer(
         &self,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         memo: &Mutex<Memo>,
     ) -> impl Future<Output = Response<HttpBody>> + Send;
 
@@ -266,7 +268,7 @@ async fn spoken<A: Answers>(
     closing: watch::Receiver<()>,
 ) {
     let (builders, limits) = (&serving.builders, &serving.limits);
-    let pulse = Pulse::new();
+    let pulse = Pulse::new(is_h2);
     if is_h2 {
         // Until its first request is there, it is on its way.
         pulse.heard();
@@ -277,18 +279,27 @@ async fn spoken<A: Answers>(
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(shared.answer(request).await) }
     });
-    let stream = TokioIo::new(Felt { stream, pulse: Arc::clone(&pulse), is_h2 });
-    if is_h2 {
+    // Lent to hyper: how it ends is not hyper's to say.
+    let mut felt = Felt { stream, pulse: Arc::clone(&pulse), is_over: false };
+    let stream = TokioIo::new(&mut felt);
+    let ended = if is_h2 {
         // In a box: it is large, and few connections are of this kind.
         let served = builders.h2.serve_connection(stream, service);
         let end = http2::Connection::graceful_shutdown;
         let mut served = Box::pin(served);
-        return watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await;
+        watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await
+    } else {
+        // Pinned here and lent: a future that is handed over is there twice.
+        let mut served = pin!(builders.h1.serve_connection(stream, service));
+        let end = http1::Connection::graceful_shutdown;
+        watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await
+    };
+    // One that was cut off was idle, or did not read: nobody there waits for an answer.
+    let Some(served) = ended else { return };
+    if !felt.is_over {
+        let is_owed = served.is_err() || pulse.is_unread();
+        Box::pin(linger(&mut felt.stream, is_owed, limits)).await;
     }
-    // Pinned here and lent: a future that is handed over is there twice.
-    let mut served = pin!(builders.h1.serve_connection(stream, service));
-    let end = http1::Connection::graceful_shutdown;
-    watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await;
 }
 
 /// Has answers go out when they are there, not when the peer has acknowledged the last one.
@@ -318,7 +329,7 @@ async fn unless_closing<T>(
     timeout(within, waiting).await.ok().flatten()
 }
 
-/// Drives a connection, and ends one that does nothing for too long.
+/// Drives a connection, and ends one that does nothing for too long: then there is no outcome.
 async fn watched<C: Future>(
     mut served: Pin<&mut C>,
     end: fn(Pin<&mut C>),
@@ -326,14 +337,14 @@ async fn watched<C: Future>(
     limits: &Limits,
     mut closing: watch::Receiver<()>,
     is_h2: bool,
-) {
+) -> Option<C::Output> {
     let mut look = pin!(sleep_until(Instant::now() + limits.header_read.min(limits.keep_alive)));
     let mut ended = pin!(closing.changed());
     let mut ending = false;
     poll_fn(|cx| {
         loop {
-            if served.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
+            if let Poll::Ready(served) = served.as_mut().poll(cx) {
+                return Poll::Ready(Some(served));
             }
             if !ending && ended.as_mut().poll(cx).is_ready() {
                 ending = true;
@@ -349,11 +360,11 @@ async fn watched<C: Future>(
                 None if !is_h2 && pulse.expire() => {
                     look.as_mut().reset(Instant::now() + limits.header_read);
                 }
-                None => return Poll::Ready(()),
+                None => return Poll::Ready(None),
             }
         }
     })
-    .await;
+    .await
 }
 
 /// What the requests of one connection share.
@@ -366,9 +377,25 @@ struct Shared<A> {
 impl<A: Answers> Shared<A> {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<HttpBody> {
         let beat = self.pulse.request();
+        let request = request.map(|body| RequestBody::new(body, Arc::clone(&self.pulse)));
         let mut response = self.answers.answer(request, &self.memo).await;
+        if self.pulse.is_unread() && !self.pulse.is_h2 {
+            self.end_body(&mut response).await;
+        }
         response.body_mut().on_end = Some(beat);
         response
+    }
+
+    /// A body was not read to its end: if that is not near, nothing can follow this response.
+    async fn end_body(&self, response: &mut Response<HttpBody>) {
+        let arrived = match self.pulse.take_unread() {
+            Some(rest) => Box::pin(let_arrive(rest)).await,
+            None => false,
+        };
+        match arrived {
+            true => self.pulse.arrived(),
+            false => drop(response.headers_mut().insert(CONNECTION, CLOSE)),
+        }
     }
 }
 
@@ -401,6 +428,7 @@ fn is_about_one_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// How HTTP/2 begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 /// Connections that may wait to be accepted, if the system allows as many.

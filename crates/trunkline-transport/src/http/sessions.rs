@@ -1,61 +1,43 @@
-//! Every session by its id, bounded in number and in idleness.
+//! Every session by its id, with the place that it takes, and bounded in idleness.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::session::Session;
+use crate::budget::Held;
 use crate::clock::now;
 use crate::handler::Handler;
 
 /// The sessions of one endpoint.
 pub(super) struct Sessions<H: Handler> {
     known: Mutex<Known<H>>,
-    limit: usize,
     idle: Duration,
     sweep: Duration,
 }
 
 struct Known<H: Handler> {
-    by_id: HashMap<String, Arc<Session<H>>>,
-    /// Sessions that are being opened.
-    coming: usize,
+    /// Each with the place that it takes.
+    by_id: HashMap<String, (Arc<Session<H>>, Held)>,
     is_swept: bool,
 }
 
-/// There are as many sessions as there may be.
-pub(super) struct Full;
-
-/// A place for a session that is being opened.
-pub(super) struct Place<'a, H: Handler>(&'a Sessions<H>);
-
 impl<H: Handler> Sessions<H> {
-    pub(super) fn new(limit: usize, idle: Duration, sweep: Duration) -> Self {
-        let known = Known { by_id: HashMap::new(), coming: 0, is_swept: false };
-        Self { known: Mutex::new(known), limit, idle, sweep }
+    pub(super) fn new(idle: Duration, sweep: Duration) -> Self {
+        let known = Known { by_id: HashMap::new(), is_swept: false };
+        Self { known: Mutex::new(known), idle, sweep }
     }
 
     pub(super) fn get(&self, id: &str) -> Option<Arc<Session<H>>> {
-        self.lock().by_id.get(id).cloned()
+        self.lock().by_id.get(id).map(|(session, _)| Arc::clone(session))
     }
 
-    /// Keeps a place for one more.
-    pub(super) fn reserve(&self) -> Result<Place<'_, H>, Full> {
+    /// Adds a session, which takes its place. The first has idle ones looked for from then on.
+    pub(super) fn add(self: &Arc<Self>, place: Held, session: &Arc<Session<H>>) {
         let mut known = self.lock();
-        if known.by_id.len() + known.coming >= self.limit {
-            return Err(Full);
-        }
-        known.coming += 1;
-        Ok(Place(self))
-    }
-
-    /// Adds a session. The first has idle ones looked for from then on.
-    pub(super) fn add(self: &Arc<Self>, place: Place<'_, H>, session: &Arc<Session<H>>) {
-        let mut known = self.lock();
-        known.by_id.insert(session.id.clone(), Arc::clone(session));
+        known.by_id.insert(session.id.clone(), (Arc::clone(session), place));
         let first = !std::mem::replace(&mut known.is_swept, true);
         drop(known);
-        drop(place);
         if first {
             tokio::spawn(sweep(Arc::downgrade(self), self.sweep));
         }
@@ -65,7 +47,7 @@ impl<H: Handler> Sessions<H> {
     pub(super) fn remove(&self, id: &str) -> bool {
         let session = self.lock().by_id.remove(id);
         match session {
-            Some(session) => {
+            Some((session, _)) => {
                 session.end();
                 true
             }
@@ -74,7 +56,7 @@ impl<H: Handler> Sessions<H> {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Session<H>>> {
-        self.lock().by_id.values().cloned().collect()
+        self.lock().by_id.values().map(|(session, _)| Arc::clone(session)).collect()
     }
 
     fn end_idle(&self, now: Instant) {
@@ -102,12 +84,6 @@ impl<H: Handler> Drop for Sessions<H> {
         for session in self.all() {
             session.end();
         }
-    }
-}
-
-impl<H: Handler> Drop for Place<'_, H> {
-    fn drop(&mut self) {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner).coming -= 1;
     }
 }
 

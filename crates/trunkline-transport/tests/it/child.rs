@@ -35,7 +35,7 @@ async fn refusal(command: Command) -> SpawnError {
 
 /// Nothing here may hang: a test that would says so instead.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), what).await.expect("it is over within 20 s")
+    tokio::time::timeout(Duration::from_secs(60), what).await.expect("it is over within 60 s")
 }
 
 /// Everything the child writes until nobody holds its stdout any more.

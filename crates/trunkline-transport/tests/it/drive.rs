@@ -19,7 +19,7 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{Implementation, ListChanged, RootsCapability, ServerCapabilities};
 use trunkline_wire::revision::{Revision, Revisions};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
 
 /// Answers `tools/list` with 64 KiB at once and `tools/call` once the client has told its roots.

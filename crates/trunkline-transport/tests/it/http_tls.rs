@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body::Body as _;
-use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::crypto::ring::default_provider;
@@ -23,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use trunkline_proto::server::Memo;
 use trunkline_transport::Limits;
-use trunkline_transport::http::{Answers, HttpBody, Listener, Tls, bind, serve};
+use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, Tls, bind, serve};
 
 include!("pem.rs");
 
@@ -185,7 +184,7 @@ struct Echo {
 impl Answers for Echo {
     async fn answer(
         &self,
-        request: http::Request<Incoming>,
+        request: http::Request<RequestBody>,
         _: &Mutex<Memo>,
     ) -> http::Response<HttpBody> {
         if request.uri().path() == "/much" {

@@ -4,9 +4,13 @@ mod child;
 mod drive;
 mod ends;
 #[cfg(feature = "http")]
+mod http_budget;
+#[cfg(feature = "http")]
 mod http_client;
 #[cfg(feature = "http")]
 mod http_heard;
+#[cfg(feature = "http")]
+mod http_linger;
 #[cfg(feature = "tls")]
 mod http_tls;
 mod stdio;

@@ -216,7 +216,8 @@ impl Http {
     }
 
     /// The same as a service, to be mounted into axum or served by hyper. Whoever serves it sets
-    /// the limits of its connections. Paths that are not the server's get 404.
+    /// the limits of its connections, and how they close: a refusal may leave a body unread, and only
+    /// a lingering close has every client read it. Paths that are not the server's get 404.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -14,6 +14,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
+use trunkline_transport::Limits;
+use trunkline_transport::http::linger;
 use trunkline_wire::frame::sse::{Decoder, Received};
 
 use super::transcript::Recorder;
@@ -36,8 +38,11 @@ pub(super) async fn serve(server: &Server, recorder: &Recorder) -> io::Result<So
                 }
             });
             tokio::spawn(async move {
+                let mut stream = stream;
+                let served = TokioIo::new(&mut stream);
                 // A client that hangs up in the middle is part of many a test.
-                let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+                let _ = http1::Builder::new().serve_connection(served, answer).await;
+                linger(&mut stream, false, &Limits::default()).await;
             });
         }
     });

@@ -25,6 +25,7 @@ mod http;
 mod http_bad;
 mod http_ends;
 mod http_limits;
+mod http_refused;
 mod http_resume;
 mod http_server;
 mod http_service;

@@ -12,7 +12,6 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
-use tracing::subscriber::set_default;
 use trunkline::client::{CallError, Client, ClientBuilder, ToolCall};
 use trunkline::observe::{ErrorType, Meter, Metrics, Operation, Role, Transport};
 use trunkline::schemars::JsonSchema;
@@ -272,7 +271,7 @@ async fn resources_and_prompts_are_named_as_they_are_registered() {
 async fn without_a_listener_there_are_no_spans() {
     let recorder = Recorder::default();
     recorder.0.lock().unwrap().is_deaf = true;
-    let _guard = set_default(recorder.clone());
+    let _guard = recorder.hear();
     for (revision, way) in everywhere() {
         let (client, _house) = join(&greeter().build(), client(), revision, way).await;
         client.call_tool("greet", ()).await.unwrap();

@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use hyper::body::Incoming;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use trunkline_proto::server::{Memo, Server};
 use trunkline_store::Memory;
 use trunkline_transport::drive::Driver;
-use trunkline_transport::http::{Answers, HttpBody, bind, serve};
+use trunkline_transport::http::{Answers, HttpBody, RequestBody, bind, serve};
 use trunkline_transport::limits::Limits;
 use trunkline_wire::revision::{Revision, Revisions};
 
@@ -82,7 +81,7 @@ impl World {
 }
 
 impl Answers for World {
-    async fn answer(&self, request: Request<Incoming>, _: &Mutex<Memo>) -> Response<HttpBody> {
+    async fn answer(&self, request: Request<RequestBody>, _: &Mutex<Memo>) -> Response<HttpBody> {
         let respond = |status, body: Json| {
             let mut response = Response::new(HttpBody::from(body.to_string().into_bytes()));
             *response.status_mut() = status;

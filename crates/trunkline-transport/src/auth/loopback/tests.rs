@@ -69,6 +69,20 @@ async fn one_redirect_is_answered_and_no_other() {
 }
 
 #[tokio::test]
+async fn who_sends_a_body_reads_the_refusal_too() {
+    let (browser, _) = watching();
+    let visit = browser.prepare(&[]).await.unwrap();
+    let uri = visit.redirect_uri().to_owned();
+    let going = tokio::spawn(visit.go(PAGE.to_owned()));
+    let body = format!("Content-Length: {}\r\n\r\n{}", 1 << 20, "x".repeat(1 << 20));
+    for _ in 0..20 {
+        let answer = say_as(&uri, "POST /callback?code=1&state=s-1 HTTP/1.1", &body).await;
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
+    }
+    going.abort();
+}
+
+#[tokio::test]
 async fn no_other_page_ends_the_login() {
     let (browser, _) = watching();
     let visit = browser.prepare(&[]).await.unwrap();

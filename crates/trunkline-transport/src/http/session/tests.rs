@@ -64,7 +64,7 @@ impl Setting {
     }
 
     async fn post(&self, text: &str) -> Posted {
-        let admitted = Arc::new(Admitted::new(&self.busy, usize::MAX).expect("no limit"));
+        let admitted = Arc::new(Admitted::new(&self.busy, None).0);
         self.session.post(Incoming::parse(text.as_bytes()), true, admitted).await
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, set_default};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
 /// A span, as far as it was told.
@@ -44,8 +44,20 @@ impl Recorder {
     /// Listens on this thread, where the whole test is.
     pub(super) fn listen() -> (Self, DefaultGuard) {
         let recorder = Self::default();
-        let guard = set_default(recorder.clone());
+        let guard = recorder.hear();
         (recorder, guard)
+    }
+
+    /// Listens on this thread from now on.
+    ///
+    /// As long as there is one subscriber in a process, `tracing` asks only that of the thread which
+    /// comes to a span or an event first whether anybody is interested, and remembers the answer for
+    /// all. Another test that comes there first, on a thread where nobody listens, would have it say
+    /// "never" from then on. With two more subscribers that stay, all are asked.
+    pub(super) fn hear(&self) -> DefaultGuard {
+        static OTHERS: OnceLock<[Dispatch; 2]> = OnceLock::new();
+        OTHERS.get_or_init(|| [Dispatch::new(Deaf), Dispatch::new(Deaf)]);
+        set_default(self.clone())
     }
 
     pub(super) fn spans(&self, name: &str) -> Vec<(u64, Seen)> {
@@ -128,6 +140,29 @@ impl Subscriber for Recorder {
             None => Current::none(),
         }
     }
+}
+
+/// Is there, and hears nothing.
+struct Deaf;
+
+impl Subscriber for Deaf {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        false
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
 }
 
 struct Writer<'a>(&'a mut BTreeMap<String, String>);

@@ -1,0 +1,170 @@
+//! What the requests of an endpoint hold → whether one more byte, session or subscription is let in.
+//!
+//! A body counts from its first byte that has to wait, as what is kept for it, until its call is
+//! answered: its `Content-Length` is a promise and takes nothing, but one that cannot be kept any more
+//! is refused before anything is read. So a body is admitted byte by byte, before its call is, and no
+//! number of requests takes more than the budget. A short body that is there as a whole, as nearly all
+//! are, is not counted: it waits for nothing, and its call is.
+
+use std::sync::{Arc, LazyLock};
+
+use http::{Extensions, StatusCode};
+use trunkline_auth::Principal;
+use trunkline_proto::budget::Over;
+use trunkline_proto::http::Refusal;
+use trunkline_wire::jsonrpc::ErrorObject;
+
+use crate::budget::{Budget, Held};
+use crate::limits::Limits;
+
+/// What may be held at once, in all and by each principal. Clones are the same budgets: endpoints
+/// that belong together share them.
+///
+/// ```
+/// # use trunkline_transport::{http::{Budgets, Settings}, Limits};
+/// let limits = Limits::default();
+/// let budgets = Budgets::new(&limits, true);
+/// let mut settings = Settings::new(limits);
+/// settings.budgets = Some(budgets.clone());
+/// assert_eq!(budgets.bodies().used(), 0, "nobody has sent anything");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Budgets {
+    bodies: Budget,
+    sessions: Budget,
+    listeners: Budget,
+    knows_callers: bool,
+}
+
+impl Budgets {
+    /// Budgets within these limits. Where callers have no names, there is nobody to keep a share for.
+    ///
+    /// ```
+    /// # use trunkline_transport::{http::Budgets, Limits};
+    /// let budgets = Budgets::new(&Limits::default().bodies_bytes(100).bodies_share(60), true);
+    /// assert!(budgets.bodies().take(&"alice".into(), 61).is_err());
+    /// assert!(budgets.bodies().take(&"alice".into(), 60).is_ok());
+    /// ```
+    pub fn new(limits: &Limits, knows_callers: bool) -> Self {
+        let of = |total: usize, share: usize| match knows_callers {
+            true => Budget::new(total, share),
+            false => Budget::new(total, total),
+        };
+        Self {
+            bodies: of(limits.bodies_bytes, limits.bodies_share),
+            sessions: of(limits.sessions, limits.sessions_share),
+            listeners: of(limits.sessions, limits.sessions_share),
+            knows_callers,
+        }
+    }
+
+    /// The bytes of requests.
+    ///
+    /// ```
+    /// # use trunkline_transport::{http::Budgets, Limits};
+    /// assert_eq!(Budgets::new(&Limits::default(), true).bodies().used(), 0);
+    /// ```
+    pub fn bodies(&self) -> &Budget {
+        &self.bodies
+    }
+
+    /// The sessions.
+    ///
+    /// ```
+    /// # use trunkline_transport::{http::Budgets, Limits};
+    /// assert_eq!(Budgets::new(&Limits::default(), true).sessions().used(), 0);
+    /// ```
+    pub fn sessions(&self) -> &Budget {
+        &self.sessions
+    }
+
+    /// A place for one more session.
+    pub(super) fn session(&self, caller: &Extensions) -> Result<Held, Refusal> {
+        let taken = self.sessions.take(&principal(caller), 1);
+        taken.map_err(|over| self.refusal(over, "sessions"))
+    }
+
+    /// A place for one more subscription of 2026-07-28.
+    pub(super) fn listener(&self, caller: &Extensions) -> Result<Held, Refusal> {
+        let taken = self.listeners.take(&principal(caller), 1);
+        taken.map_err(|over| self.refusal(over, "subscriptions"))
+    }
+
+    pub(super) fn body<'a>(&'a self, caller: &'a Extensions) -> Meter<'a> {
+        Meter { budgets: self, caller, held: None, counted: 0 }
+    }
+
+    /// What is over a share is the caller's own doing; what is over the total is nobody's.
+    fn refusal(&self, over: Over, of: &str) -> Refusal {
+        let (status, message) = match over {
+            Over::Share if self.knows_callers => {
+                let message = format!("You have too many {of} open; end some, or try later.");
+                (StatusCode::TOO_MANY_REQUESTS, message)
+            }
+            Over::Share | Over::Total => {
+                let message = format!("There are too many {of} open; try later.");
+                (StatusCode::SERVICE_UNAVAILABLE, message)
+            }
+        };
+        let error = ErrorObject::internal("overloaded", message);
+        Refusal { error, ..Refusal::new(status, "") }
+    }
+}
+
+/// Counts one body as it comes.
+pub(super) struct Meter<'a> {
+    budgets: &'a Budgets,
+    caller: &'a Extensions,
+    held: Option<Held>,
+    counted: usize,
+}
+
+impl Meter<'_> {
+    /// Whether a body of that length could come at all.
+    pub(super) fn expect(&self, length: usize) -> Result<(), Refusal> {
+        if length <= FREE {
+            return Ok(());
+        }
+        let fits = self.budgets.bodies.fits(&principal(self.caller), length);
+        fits.map_err(|over| self.refusal(over))
+    }
+
+    /// Counts what is kept of it by now. `is_whole` if nothing more will come.
+    pub(super) fn count(&mut self, kept: usize, is_whole: bool) -> Result<(), Refusal> {
+        let kept = kept.max(LEAST);
+        if kept <= self.counted || (is_whole && kept <= FREE && self.held.is_none()) {
+            return Ok(());
+        }
+        let more = kept - self.counted;
+        let counted = match &mut self.held {
+            Some(held) => held.grow(more),
+            none => {
+                let held = self.budgets.bodies.take(&principal(self.caller), more);
+                held.map(|held| *none = Some(held))
+            }
+        };
+        counted.map_err(|over| self.refusal(over))?;
+        self.counted = kept;
+        Ok(())
+    }
+
+    fn refusal(&self, over: Over) -> Refusal {
+        self.budgets.refusal(over, "bytes of requests")
+    }
+
+    /// What was counted: for as long as somebody works on it.
+    pub(super) fn into_held(self) -> Option<Held> {
+        self.held
+    }
+}
+
+/// The one who pays. Whoever has no name shares one with all who have none.
+fn principal(caller: &Extensions) -> Arc<str> {
+    static NOBODY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
+    caller.get::<Principal>().map_or_else(|| Arc::clone(&NOBODY), |it| Arc::from(it.id()))
+}
+
+/// A body that is there as a whole and no longer than this is not counted.
+const FREE: usize = 16 << 10;
+/// What a body that has to wait costs beside its bytes.
+const LEAST: usize = 4 << 10;

@@ -1,0 +1,119 @@
+//! What somebody on this side wants said, until the conversation says it.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Input, Ticket, Utterance};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+
+use super::Listener;
+
+/// Something that somebody on this side wants said.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    Say(CallKey, Utterance),
+    Ask(Ask, Reply),
+    Change(Change),
+    Notify(&'static str, Object),
+}
+
+impl Wish {
+    /// About how many bytes it has.
+    pub(super) fn size(&self) -> usize {
+        let of = |it: &Object| it.iter().map(|(name, value)| name.len() + value.get().len()).sum();
+        match self {
+            Self::Say(_, Utterance::Log(log)) => log.data.get().len(),
+            Self::Say(_, Utterance::Progress(progress)) => {
+                progress.message.as_ref().map_or(0, String::len)
+            }
+            Self::Say(_, Utterance::Pause(_)) => 0,
+            Self::Ask(ask, _) => of(&ask.params),
+            Self::Change(Change::Resource(text) | Change::ElicitationComplete(text)) => text.len(),
+            Self::Change(Change::Task(_, text)) => text.get().len(),
+            Self::Change(Change::Tools | Change::Prompts | Change::Resources) => 0,
+            Self::Notify(_, params) => of(params),
+        }
+    }
+
+    /// Nobody will grant it: whoever asks learns that the call was not made.
+    pub(crate) fn refuse(self) {
+        if let Self::Ask(_, reply) = self {
+            let _ = reply.outcome.send(Err(over()));
+        }
+    }
+}
+
+/// What does not wait until the peer reads again.
+#[derive(Debug)]
+pub(crate) enum Urgent {
+    Cancel(Ticket),
+    Close,
+}
+
+/// Where the outcome of a call of ours goes, and what is heard about it until then.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) outcome: oneshot::Sender<Result<Json, CallError>>,
+    pub(crate) heard: Option<mpsc::Sender<Heard>>,
+    pub(crate) listener: Option<Arc<dyn Listener>>,
+}
+
+/// Our calls that have no outcome yet, and who waits for each.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(Vec<(Ticket, Reply)>);
+
+impl Asked {
+    /// What to tell the conversation; nothing if whoever asked has given up before the question was
+    /// out.
+    pub(crate) fn grant(&mut self, wish: Wish) -> Option<Input> {
+        Some(match wish {
+            Wish::Ask(_, reply) if reply.outcome.is_closed() => return None,
+            Wish::Say(call, what) => Input::Said { call, what },
+            Wish::Change(change) => Input::Changed(change),
+            Wish::Notify(method, params) => Input::Notify { method, params },
+            Wish::Ask(ask, reply) => {
+                self.0.push((ask.ticket, reply));
+                Input::Ask(ask)
+            }
+        })
+    }
+
+    /// How many answers are awaited.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
+        if let Some(reply) = self.forget(ticket) {
+            // Whoever asked may have given up meanwhile.
+            let _ = reply.outcome.send(outcome);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, ticket: Ticket) -> Option<Reply> {
+        let at = self.0.iter().position(|(it, _)| *it == ticket)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    /// Tells whoever waits for the call it is about. Gives back what the handler has to hear.
+    pub(crate) fn deliver(&self, heard: Heard) -> Option<Heard> {
+        let owner = self.0.iter().find(|(ticket, _)| heard.ticket == Some(*ticket));
+        let Some((_, reply)) = owner else { return Some(heard) };
+        if let Some(listener) = &reply.listener {
+            listener.hear(heard);
+            return None;
+        }
+        let Some(heard_by) = &reply.heard else { return Some(heard) };
+        // What is logged during a call is for those who listen to the whole conversation as well.
+        let everyone = (heard.method == "notifications/message").then(|| heard.clone());
+        // When it is full, what comes then is dropped.
+        let _ = heard_by.try_send(heard);
+        everyone
+    }
+}
+
+/// Why a call was not made.
+pub(super) fn over() -> CallError {
+    CallError::Unreachable("the connection is closed.".to_owned())
+}

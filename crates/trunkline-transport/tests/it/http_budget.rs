@@ -1,0 +1,257 @@
+//! What the bodies and sessions of all clients may take together, and of one alone.
+
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::timeout;
+use trunkline_auth::Principal;
+use trunkline_proto::server::{Config, Memo};
+use trunkline_transport::Limits;
+use trunkline_transport::handler::Nobody;
+use trunkline_transport::http::{
+    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, bind, serve,
+};
+use trunkline_wire::model::Implementation;
+
+/// Believes whoever says a name.
+struct Trusting(Arc<Endpoint<Nobody>>);
+
+impl Answers for Trusting {
+    async fn answer(
+        &self,
+        mut request: Request<RequestBody>,
+        memo: &Mutex<Memo>,
+    ) -> Response<HttpBody> {
+        if let Some(name) = request.headers().get("x-name") {
+            let name = Principal::new(name.to_str().unwrap());
+            request.extensions_mut().insert(name);
+        }
+        self.0.answer(request, memo).await
+    }
+
+    fn hang_up(&self) {
+        self.0.hang_up();
+    }
+
+    fn end(&self) {
+        self.0.end();
+    }
+}
+
+struct House {
+    address: SocketAddr,
+    budgets: Budgets,
+    _serving: JoinSet<io::Result<()>>,
+}
+
+impl House {
+    async fn open(limits: Limits) -> Self {
+        let budgets = Budgets::new(&limits, true);
+        let mut settings = Settings::new(limits.clone());
+        settings.budgets = Some(budgets.clone());
+        let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+        let endpoint = Endpoint::new(core, Arc::new(Nobody), settings);
+        let listener = bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut serving = JoinSet::new();
+        serving.spawn(serve(listener, Arc::new(Trusting(endpoint)), limits, pending()));
+        Self { address, budgets, _serving: serving }
+    }
+
+    fn used(&self) -> usize {
+        self.budgets.bodies().used()
+    }
+
+    /// Waits until this much is held.
+    async fn holds(&self, enough: impl Fn(usize) -> bool) {
+        let waiting = async {
+            while !enough(self.used()) {
+                yield_now().await;
+            }
+        };
+        let waited = timeout(PATIENCE, waiting).await;
+        waited.unwrap_or_else(|_| panic!("{} bytes are held", self.used()));
+    }
+
+    async fn line(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+}
+
+fn head(name: &str, length: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-name: {name}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\n{length}\r\n\r\n"
+    )
+}
+
+fn length(bytes: usize) -> String {
+    format!("content-length: {bytes}")
+}
+
+/// Sends a body but for its last byte.
+async fn stall(stream: &mut TcpStream, name: &str, bytes: usize) {
+    stream.write_all(head(name, &length(bytes)).as_bytes()).await.unwrap();
+    // Whoever is refused meanwhile still has to be able to send.
+    timeout(PATIENCE, stream.write_all(&vec![b' '; bytes - 1])).await.unwrap().unwrap();
+}
+
+/// The status, the head and the error.
+async fn answer(stream: &mut TcpStream) -> (u16, String, Value) {
+    let mut text = String::new();
+    let mut piece = [0; 4096];
+    loop {
+        if let Some((head, body)) = text.split_once("\r\n\r\n")
+            && let Ok(body) = serde_json::from_str::<Value>(body)
+        {
+            let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+            return (status, head.to_ascii_lowercase(), body["error"].clone());
+        }
+        let n = timeout(PATIENCE, stream.read(&mut piece)).await.expect("an answer").unwrap();
+        assert!(n > 0, "{text}");
+        text.push_str(std::str::from_utf8(&piece[..n]).unwrap());
+    }
+}
+
+fn check(found: &(u16, String, Value), status: u16) {
+    let (found, head, error) = found;
+    assert_eq!(*found, status, "{head} {error}");
+    assert_eq!(
+        (&error["code"], &error["data"]),
+        (&json!(-32603), &json!({"reason": "overloaded"}))
+    );
+    assert!(head.contains("\r\nretry-after: "), "{head}");
+}
+
+#[tokio::test]
+async fn bodies_that_stall_take_no_more_than_there_is_for_all() {
+    let limits = Limits::default().bodies_bytes(16 << 20).bodies_share(16 << 20);
+    let house = House::open(limits).await;
+    let mut stalled = Vec::new();
+    for at in 1..=20 {
+        let mut stream = house.line().await;
+        stall(&mut stream, "", 4 << 20).await;
+        if at <= 4 {
+            house.holds(|it| it >= at * ((4 << 20) - 1)).await;
+            stalled.push(stream);
+        } else {
+            // There is no room for what it says will come, so nothing of it is kept.
+            let refused = answer(&mut stream).await;
+            check(&refused, 429);
+            assert!(refused.1.contains("\r\nconnection: close"), "{}", refused.1);
+        }
+        assert!(house.used() <= 16 << 20, "{}", house.used());
+    }
+    // One that comes to its end is looked at, and then there is room for another.
+    let mut first = stalled.remove(0);
+    first.write_all(b" ").await.unwrap();
+    assert_eq!(answer(&mut first).await.0, 400, "a body of blanks is no message");
+    house.holds(|it| it <= 12 << 20).await;
+    drop(stalled);
+    house.holds(|it| it == 0).await;
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_is_counted_as_it_comes() {
+    let limits = Limits::default().bodies_bytes(1 << 20).bodies_share(1 << 20);
+    let house = House::open(limits).await;
+    let mut stream = house.line().await;
+    let request = head("", "transfer-encoding: chunked");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+    for _ in 0..32 {
+        stream.write_all(chunk.as_bytes()).await.unwrap();
+        assert!(house.used() <= 1 << 20);
+    }
+    check(&answer(&mut stream).await, 429);
+    house.holds(|it| it == 0).await;
+}
+
+#[tokio::test]
+async fn nobody_takes_more_than_a_share_and_the_others_are_let_in() {
+    let limits = Limits::default().bodies_bytes(1 << 20).bodies_share(600 << 10);
+    let house = House::open(limits).await;
+    let (mut alice, mut again, mut bob, mut carol) =
+        (house.line().await, house.line().await, house.line().await, house.line().await);
+    stall(&mut alice, "alice", 500 << 10).await;
+    house.holds(|it| it >= (500 << 10) - 1).await;
+    stall(&mut again, "alice", 200 << 10).await;
+    check(&answer(&mut again).await, 429);
+    stall(&mut bob, "bob", 400 << 10).await;
+    house.holds(|it| it >= (900 << 10) - 2).await;
+    // Within a share, but there is no more for anybody.
+    stall(&mut carol, "carol", 300 << 10).await;
+    check(&answer(&mut carol).await, 503);
+    for stream in [&mut alice, &mut bob] {
+        stream.write_all(b" ").await.unwrap();
+        assert_eq!(answer(stream).await.0, 400);
+    }
+    house.holds(|it| it == 0).await;
+}
+
+#[tokio::test]
+async fn short_bodies_that_wait_are_counted_and_those_that_are_there_are_not() {
+    let limits = Limits::default().bodies_bytes(64 << 10).bodies_share(64 << 10);
+    let house = House::open(limits).await;
+    let mut stalled = Vec::new();
+    for at in 1..=16 {
+        let mut stream = house.line().await;
+        stall(&mut stream, "", 2).await;
+        house.holds(|it| it >= at * (4 << 10)).await;
+        stalled.push(stream);
+    }
+    let mut late = house.line().await;
+    stall(&mut late, "", 2).await;
+    check(&answer(&mut late).await, 429);
+    // Nobody who sends a message at once is in anybody's way.
+    let mut quick = house.line().await;
+    let request = format!("{}{{}}", head("", &length(2)));
+    for _ in 0..3 {
+        quick.write_all(request.as_bytes()).await.unwrap();
+        assert_eq!(answer(&mut quick).await.0, 400, "it is no message");
+    }
+    drop(stalled);
+    house.holds(|it| it == 0).await;
+}
+
+#[tokio::test]
+async fn no_caller_takes_the_sessions_of_the_others() {
+    let house = House::open(Limits::default().sessions(5).sessions_share(3)).await;
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "a", "version": "1" },
+    }})
+    .to_string();
+    let open = async |name: &str| {
+        let mut stream = house.line().await;
+        let request = format!("{}{hello}", head(name, &length(hello.len())));
+        stream.write_all(request.as_bytes()).await.unwrap();
+        answer(&mut stream).await
+    };
+    for (name, status) in [
+        ("alice", 200),
+        ("alice", 200),
+        ("alice", 200),
+        ("alice", 429),
+        ("bob", 200),
+        ("bob", 200),
+        ("carol", 503),
+        ("alice", 429),
+    ] {
+        let found = open(name).await;
+        match status {
+            200 => assert_eq!(found.0, 200, "{name}"),
+            status => check(&found, status),
+        }
+    }
+    assert_eq!(house.budgets.sessions().used(), 5);
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
