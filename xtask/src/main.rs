@@ -15,10 +15,12 @@ mod peers;
 mod readme;
 mod run;
 mod sbom;
+mod schemas;
 mod soak;
 mod supply;
 mod test;
 mod tidy;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -81,6 +83,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         supply::run,
     ),
     ("sbom", "sbom [PATH]", "write what the binary is made of, as CycloneDX", sbom::run),
+    (
+        "schemas",
+        "schemas [FOLDER]",
+        "make the facts that messages are judged by from the published JSON Schemas",
+        schemas::run,
+    ),
     (
         "mcpv",
         "mcpv",

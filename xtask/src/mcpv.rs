@@ -1,6 +1,6 @@
 //! The twenty behaviours of a gateway of mcpv's kind into a table: which of them hold here.
 
-use crate::{run, test};
+use crate::run;
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
@@ -19,7 +19,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
         "--",
         "mcpv::",
     ]);
-    test::shared(&mut cargo);
     let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("`cargo test` did not start: {error}."))?;
     let said = String::from_utf8_lossy(&output.stdout);

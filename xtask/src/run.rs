@@ -96,6 +96,24 @@ fn line(command: &Command) -> String {
     words.join(" ")
 }
 
+/// Whether every program, given with the package that has it, can be found.
+pub fn have(programs: &[(&str, &str)]) -> Result<(), String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = |name: &str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    let missing: Vec<String> = programs
+        .iter()
+        .filter(|(name, _)| !found(name))
+        .map(|(name, package)| format!("`{name}` (in the Debian package `{package}`)"))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "The tests start programs that are not here: {}. Install them.",
+        missing.join(", ")
+    ))
+}
+
 /// Lets this process and those it starts open as many files as the system allows: some tests hold
 /// thousands of connections, and many systems begin with 1,024.
 pub fn raise_files() {
@@ -106,4 +124,17 @@ pub fn raise_files() {
     let mut raise = Command::new("prlimit");
     // Where it cannot be done, the tests that need it say so.
     let _ = raise.args(["--pid", &me, &format!("--nofile={hard}:{hard}")]).status();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_is_named_with_its_package() {
+        assert_eq!(have(&[("sh", "dash")]), Ok(()));
+        let sentence = have(&[("sh", "dash"), ("no-such-program", "nothing")]).unwrap_err();
+        assert!(sentence.contains("`no-such-program` (in the Debian package `nothing`)"));
+        assert!(!sentence.contains("`sh`"), "{sentence}");
+    }
 }

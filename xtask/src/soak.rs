@@ -1,6 +1,6 @@
 //! The stress tests, with far larger counts.
 
-use crate::{fuzz, run, test};
+use crate::{fuzz, run};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -44,7 +44,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
     run::raise_files();
     let mut cargo = run::cargo(["test", "--release"]);
     cargo.args(scope).args(["--", "--nocapture"]).args(names);
-    test::shared(&mut cargo);
     cargo.env("TRUNKLINE_SOAK", "1").stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child =
         cargo.spawn().map_err(|error| format!("`cargo test` did not start: {error}."))?;

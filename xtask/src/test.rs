@@ -1,7 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::{conformance, docs, fuzz, peers, readme, run, supply, tidy};
-use std::process::Command;
+use crate::{conformance, docs, fuzz, peers, readme, run, schemas, supply, tidy};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
@@ -14,6 +13,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     run::raise_files();
     let mut report = Report { passed: 0, failed: Vec::new(), start: Instant::now() };
 
+    report.step("the programs that the tests start", || run::have(PROGRAMS));
     if with_peers {
         report.step("install what the tests need", peers::install);
     }
@@ -24,9 +24,16 @@ pub fn run(args: &[String]) -> Result<(), String> {
     });
     report.step("tidy", || tidy::run(&[]));
     report.step("what others wrote", || supply::run(&[]));
-    report.step("tests", || {
-        run::run(shared(&mut run::cargo(["test", "--workspace", "--no-fail-fast"])))
-    });
+    report.step("tests", || run::run(&mut run::cargo(["test", "--workspace", "--no-fail-fast"])));
+    match schemas::published() {
+        Some(folder) => {
+            report.step("the published schemas and examples", || schemas::compare(&folder));
+        }
+        None => println!(
+            "\nleft out: the published schemas and examples; `{}` names no folder with them",
+            schemas::PUBLISHED
+        ),
+    }
     report.step("a few seconds of every fuzz target", fuzz::short);
     report.step("documentation", docs::build);
     report.step("an example on everything public", docs::examples);
@@ -46,14 +53,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
     report.end()
 }
 
-/// Tells the tests where the schemas lie, unless the caller did.
-pub fn shared(command: &mut Command) -> &mut Command {
-    let beside = run::root().join("../shared");
-    if std::env::var_os(SHARED).is_none() && beside.is_dir() {
-        command.env(SHARED, beside);
-    }
-    command
-}
+/// What tests start beside our own programs, and the Debian package that has it.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("cat", "coreutils"),
+    ("git", "git"),
+    ("kill", "procps"),
+    ("mkfifo", "coreutils"),
+    ("prlimit", "util-linux"),
+    ("sh", "dash"),
+];
 
 /// The two halves of the official suite, and one of them through the gateway.
 const CONFORMANCE: &[(&str, &[&str])] = &[
@@ -61,7 +69,6 @@ const CONFORMANCE: &[(&str, &[&str])] = &[
     ("the official suite against `conformance-client`", &["client", "--strict"]),
     ("the official suite through the gateway to `conformance-server`", &["gateway"]),
 ];
-const SHARED: &str = "TRUNKLINE_SHARED";
 
 struct Report {
     passed: usize,

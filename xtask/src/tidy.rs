@@ -1,6 +1,6 @@
 //! The repository's files into one sentence per rule they break.
 
-use crate::{edges, run};
+use crate::{edges, run, trace};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -36,6 +36,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
         wrong.extend(places(path, text));
     }
+
+    wrong.extend(trace::check(&run::file(trace::TRACE).unwrap_or_default(), &files));
 
     for name in ["trunkline-wire", "trunkline-proto"] {
         if tree(&["-p", name])?.iter().any(|line| line.starts_with("tokio ")) {

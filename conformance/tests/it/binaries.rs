@@ -8,15 +8,16 @@ use serde_json::json;
 use trunkline::Revision;
 use trunkline::client::Client;
 use trunkline_conformance::scenarios::answers;
+use trunkline_testkit::http::bad::Inputs;
 
 /// A server at a port of its own, and its URL.
 struct Running(Child, String);
 
 impl Running {
-    fn start() -> Self {
+    fn start(told: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_conformance-server"));
-        let mut child =
-            command.args(["--port", "0"]).stdout(Stdio::piped()).spawn().expect("it starts");
+        command.args(["--port", "0"]).args(told);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("it was piped");
         BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
@@ -27,10 +28,14 @@ impl Running {
         &self.1
     }
 
+    fn host(&self) -> &str {
+        let host = self.1.strip_prefix("http://").and_then(|it| it.strip_suffix("/mcp"));
+        host.expect("a URL")
+    }
+
     /// What `GET /calls` says, as a plain HTTP client sees it.
     fn calls(&self) -> u64 {
-        let host = self.1.strip_prefix("http://").and_then(|it| it.strip_suffix("/mcp"));
-        let host = host.expect("a URL");
+        let host = self.host();
         let mut stream = TcpStream::connect(host).expect("it listens");
         write!(stream, "GET /calls HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
@@ -49,7 +54,7 @@ impl Drop for Running {
 
 #[tokio::test]
 async fn the_counter_counts_what_was_executed_and_nothing_else() {
-    let server = Running::start();
+    let server = Running::start(&[]);
     let mut expected = 0;
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let builder = Client::builder("test", "1").protocol(revision).responder(answers());
@@ -69,6 +74,16 @@ async fn the_counter_counts_what_was_executed_and_nothing_else() {
     }
 }
 
+#[tokio::test]
+async fn bad_inputs_are_refused_and_none_is_executed() {
+    for told in [&[][..], &["--json"]] {
+        let server = Running::start(told);
+        let inputs = Inputs::at(server.host().parse().expect("an address")).await;
+        let wrong = inputs.refused(|| server.calls() > 0).await;
+        assert!(wrong.is_empty(), "{told:?}: {}", wrong.join("\n"));
+    }
+}
+
 fn play(scenario: &str, revision: &str, url: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_conformance-client"))
         .env("MCP_CONFORMANCE_SCENARIO", scenario)
@@ -80,7 +95,7 @@ fn play(scenario: &str, revision: &str, url: &str) -> Output {
 
 #[test]
 fn the_client_plays_its_scenarios_and_says_why_it_does_not() {
-    let server = Running::start();
+    let server = Running::start(&[]);
     for revision in ["2025-11-25", "2026-07-28"] {
         for scenario in ["initialize", "sep-2640-client-no-prefetch", "sep-2640-client-verify-size"]
         {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
+use trunkline::client::Roots;
 use trunkline::model::{
     ClientCapabilities, Content, CreateMessageParams, CreateMessageResult, ElicitAction,
     ElicitForm, ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, EnumSchema,
@@ -28,7 +29,7 @@ pub(crate) struct Answering {
     /// Say no without asking.
     #[arg(long)]
     decline: bool,
-    /// Tell the server about a folder.
+    /// Tell the server about a folder, and when it goes or comes back.
     #[arg(long, value_name = "PATH")]
     root: Vec<PathBuf>,
 }
@@ -37,7 +38,7 @@ pub(crate) struct Answering {
 pub(crate) struct Host {
     answers: BTreeMap<String, String>,
     mood: Mood,
-    roots: Vec<Root>,
+    roots: Roots,
     screen: Screen,
     shows_log: bool,
     /// One question at a time.
@@ -65,10 +66,16 @@ impl Host {
             (_, _, true) => Mood::Ask,
             _ => Mood::Alone,
         };
-        let roots = answering.root.iter().map(|path| root(path)).collect::<Result<_, _>>()?;
+        let roots = answering.root.iter().map(|path| root(path)).collect::<Result<Vec<_>, _>>()?;
+        let roots = Roots::new(roots);
         let answers = answering.answer.iter().cloned().collect();
         let screen = screen.clone();
         Ok(Self { answers, mood, roots, screen, shows_log, turn: Mutex::new(()) })
+    }
+
+    /// The folders that the server is told, if the command line named any.
+    pub(crate) fn roots(&self) -> Option<Roots> {
+        (!self.roots.get().is_empty()).then(|| self.roots.clone())
     }
 
     async fn form(&self, form: ElicitForm) -> ElicitResult {
@@ -171,7 +178,7 @@ impl trunkline::client::Responder for Host {
         ClientCapabilities::new()
             .elicitation(ElicitationCapability::BOTH)
             .sampling(SamplingCapability::new())
-            .roots(RootsCapability::new(false))
+            .roots(RootsCapability::new(!self.roots.get().is_empty()))
     }
 
     async fn elicit(&self, params: ElicitParams) -> Result<ElicitResult, ErrorObject> {
@@ -219,7 +226,7 @@ impl trunkline::client::Responder for Host {
     }
 
     async fn roots(&self) -> Result<Vec<Root>, ErrorObject> {
-        Ok(self.roots.clone())
+        Ok(self.roots.get())
     }
 
     fn on_log(&self, message: LogMessage) {

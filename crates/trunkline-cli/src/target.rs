@@ -71,6 +71,13 @@ impl Target {
         screen: &Screen,
     ) -> Result<(Client, Option<Arc<Way>>), Failure> {
         let host = Host::new(&self.answering, screen, self.log.is_some())?;
+        let roots = host.roots();
+        let watched = |client: Client| {
+            if let Some(roots) = &roots {
+                client.watch_roots(roots, LOOK_AT_ROOTS).detach();
+            }
+            client
+        };
         let mut builder = Client::builder("trunkline", env!("CARGO_PKG_VERSION"))
             .limits(self.limits())
             .responder(host);
@@ -94,7 +101,7 @@ impl Target {
                 builder = builder.credentials(Arc::clone(way) as _);
             }
             return match builder.connect_http(url).await {
-                Ok(client) => Ok((client, way)),
+                Ok(client) => Ok((watched(client), way)),
                 Err(error) => {
                     let mut failure = Failure::from(error);
                     failure.hide(url);
@@ -111,7 +118,7 @@ impl Target {
             );
         }
         let client = builder.framing(self.framing()).connect(self.command(screen)).await?;
-        Ok((client, None))
+        Ok((watched(client), None))
     }
 
     /// Says what to do about a server that wants a login.
@@ -192,6 +199,9 @@ pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
     }
     line
 }
+
+/// How often the folders of `--root` are looked at.
+const LOOK_AT_ROOTS: Duration = Duration::from_secs(1);
 
 /// Verbs that are not about one server, or name it themselves.
 const OTHERS: &[&str] = &[

@@ -4,6 +4,8 @@
 //! It shares nothing with the project's own client, so that both ends cannot share a mistake. It
 //! panics where a test would fail.
 
+pub mod bad;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,12 +1,14 @@
 //! What trunkline's own tests share.
 //!
 //! [`transcript`] reads a conversation written as text, [`oracle`] says whether a message is one
-//! that its revision's JSON Schema allows, [`fault`] runs a server that misbehaves on purpose, [`fake`] one
+//! that its revision's JSON Schema allows, [`corpus`] has an example of each, [`rewrite`] sends them through the
+//! codec, [`fault`] runs a server that misbehaves on purpose, [`fake`] one
 //! that writes down what happens to it,
 //! `peer` (a feature) is a client that follows a script, and `http` (another) one that knows HTTP.
 
 #![forbid(unsafe_code)]
 
+pub mod corpus;
 pub mod fake;
 pub mod fault;
 #[cfg(feature = "http")]
@@ -14,6 +16,7 @@ pub mod http;
 pub mod oracle;
 #[cfg(feature = "peer")]
 pub mod peer;
+pub mod rewrite;
 pub mod transcript;
 
 /// How often a stress test repeats itself: `usual` times, or `soaking` times under

@@ -1,8 +1,8 @@
 //! A message we send + the revision it speaks → what that revision's JSON Schema says about it.
 //!
-//! The schemas lie outside the repository, under `$TRUNKLINE_SHARED/protocol/schema`; see
-//! [`shared`]. Their known defects are mended in memory ([`schema`]), and what they do not describe
-//! at all is listed in [`EXEMPT`]. Everything else must validate.
+//! The facts of the published schemas (`schema/`) are part of the repository. Their known defects
+//! are mended in memory ([`schema`]), and what they do not describe at all is listed in [`EXEMPT`].
+//! Everything else must validate.
 
 mod schema;
 
@@ -10,8 +10,6 @@ use serde_json::Value;
 use trunkline_wire::revision::{Era, Revision};
 
 use schema::Schema;
-
-pub use schema::shared;
 
 /// Which end of a conversation sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +88,26 @@ pub fn validate_batch(text: &str, revision: Revision) -> Result<(), String> {
             .check("JSONRPCBatchResponse", &message)
             .map_err(|why| format!("{why}\n  in {revision}: {text}")),
     }
+}
+
+/// Whether `text` is what the revision's definition of that name describes.
+pub fn check(text: &str, revision: Revision, definition: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|err| format!("{err} in {text}"))?;
+    let verdict = Schema::of(revision).check(definition, &value);
+    verdict.map_err(|why| format!("{why}\n  in {revision}: {text}"))
+}
+
+/// The name of every definition of a revision.
+pub fn definitions(revision: Revision) -> impl Iterator<Item = &'static str> {
+    Schema::of(revision).names()
+}
+
+/// The members that `definition` requires in `value`: where, as a JSON pointer, and the name.
+pub fn required(revision: Revision, definition: &str, value: &Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let schema = Schema::of(revision);
+    schema.required(schema.definition(definition), value, "", &mut found);
+    found
 }
 
 /// A message and what is known about it.

@@ -1,4 +1,4 @@
-//! `conformance-server` started, shown to the suite and to bad inputs, and stopped.
+//! `conformance-server` started, shown to the suite, and stopped.
 
 use super::report::Report;
 use super::suite::{self, Required, Role};
@@ -10,15 +10,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Every run of the suite, then the bad inputs; again what counts, with answers as they are unless
-/// a handler speaks first: in JSON; and again with a server that lets nobody in without a token.
+/// Every run of the suite; again what counts, with answers as they are unless a handler speaks
+/// first: in JSON; and again with a server that lets nobody in without a token.
 pub fn run(report: &mut Report) -> Result<(), String> {
     let mut server = Server::start(&[])?;
     all(&mut server, RUNS, "", report)?;
-    bad_inputs(&server, report)?;
     let mut server = Server::start(&["--json"])?;
     all(&mut server, IN_JSON, ", in JSON", report)?;
-    bad_inputs(&server, report)?;
     let mut server = Server::start(&["--protected"])?;
     server.is_closed()?;
     server.hand_token()?;
@@ -78,44 +76,6 @@ fn wanted(args: &[&str]) -> Result<Required, String> {
             let names = suite::offers(Role::Server)?.into_iter().map(|offer| offer.name);
             Ok(Required { scored: names.collect(), unscored: Vec::new() })
         }
-    }
-}
-
-/// Requests that must be refused without a tool being called.
-fn bad_inputs(server: &Server, report: &mut Report) -> Result<(), String> {
-    let script = shared()?.join("checks/bad_inputs.py");
-    if !script.is_file() {
-        return Err(format!(
-            "There is no `{}`. Set `TRUNKLINE_SHARED` to the folder that holds it.",
-            script.display()
-        ));
-    }
-    let port = server.port.to_string();
-    let counter = format!("http://127.0.0.1:{port}/calls");
-    let mut python = Command::new("python3");
-    python.arg(script).args(["--port", &port, "--counter", &counter]);
-    let output = python
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("`python3` did not start: {error}."))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    println!("bad inputs: {}", said.lines().last().unwrap_or("the script said nothing"));
-    if !output.status.success() {
-        let error = String::from_utf8_lossy(&output.stderr);
-        let lines = said.lines().chain(error.lines().last());
-        lines.for_each(|line| report.complain(format!("bad inputs: {line}")));
-    }
-    Ok(())
-}
-
-fn shared() -> Result<PathBuf, String> {
-    let beside = run::root().join("../shared");
-    match std::env::var_os("TRUNKLINE_SHARED") {
-        Some(folder) => Ok(folder.into()),
-        None if beside.is_dir() => Ok(beside),
-        None => Err("`TRUNKLINE_SHARED` is not set. Set it to the folder that holds \
-                     `checks/bad_inputs.py`."
-            .to_owned()),
     }
 }
 

@@ -21,5 +21,6 @@ mod gateway_tasks;
 mod http_stress;
 mod login;
 mod mcpv;
+mod roots;
 mod run;
 mod stdio;

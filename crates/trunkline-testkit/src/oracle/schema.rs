@@ -1,34 +1,12 @@
-//! The published JSON Schema of each revision, mended, cut into definitions and compiled once per
-//! process.
+//! The facts of each revision's JSON Schema, mended, cut into definitions and compiled once per
+//! process. `cargo xtask schemas` makes them from the published files.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 use trunkline_wire::revision::Revision;
-
-/// Where the specification's files lie: `$TRUNKLINE_SHARED`, or `shared` beside a checkout. On a
-/// build machine the variable must be set, so that a check is never skipped unnoticed.
-pub fn shared() -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("TRUNKLINE_SHARED") {
-        return Ok(path.into());
-    }
-    if std::env::var_os("CI").is_some() {
-        return Err("`TRUNKLINE_SHARED` is not set. Set it to the folder that holds \
-                    `protocol/schema`; no message can be checked without it."
-            .to_owned());
-    }
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    if beside.join("protocol/schema").is_dir() {
-        return Ok(beside);
-    }
-    Err(format!(
-        "There is no `{}`. Set `TRUNKLINE_SHARED` to the folder that holds `protocol/schema`.",
-        beside.display()
-    ))
-}
 
 /// One revision's definitions.
 pub(super) struct Schema {
@@ -41,29 +19,67 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// The schema of `revision`, read on first use. Without it every check fails and says why.
+    /// The schema of `revision`, read on first use.
     pub(super) fn of(revision: Revision) -> &'static Self {
-        static ALL: LazyLock<Result<Vec<Schema>, String>> =
+        static ALL: LazyLock<Vec<Schema>> =
             LazyLock::new(|| Revision::ALL.into_iter().map(Schema::read).collect());
-        match &*ALL {
-            Ok(all) => &all[revision as usize],
-            Err(why) => panic!("{why}"),
-        }
+        &ALL[revision as usize]
     }
 
-    fn read(revision: Revision) -> Result<Self, String> {
-        let folder = shared()?;
-        let path = folder.join(format!("protocol/schema/{revision}.json"));
-        let text = std::fs::read_to_string(&path)
-            .map_err(|err| format!("Cannot read the schema `{}`: {err}", path.display()))?;
-        let mut file: Value = serde_json::from_str(&text).expect("a schema is JSON");
+    fn read(revision: Revision) -> Self {
+        let text = FACTS[revision as usize];
+        let mut file: Value = serde_json::from_str(text).expect("the facts are JSON");
         let (container, draft) = match file.get("$defs") {
             Some(_) => ("$defs", Draft::Draft202012),
             None => ("definitions", Draft::Draft7),
         };
         let mut definitions = file[container].take();
         mend(&mut definitions, revision);
-        Ok(Self { revision, draft, container, definitions, compiled: Mutex::default() })
+        Self { revision, draft, container, definitions, compiled: Mutex::default() }
+    }
+
+    /// The name of every definition.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.definitions.as_object().into_iter().flat_map(|it| it.keys().map(String::as_str))
+    }
+
+    /// Collects what is required in `value` at `place`, going down through members and items. A
+    /// union says nothing here: without a member the value may be another of its kinds.
+    pub(super) fn required(
+        &self,
+        schema: &Value,
+        value: &Value,
+        place: &str,
+        found: &mut Vec<(String, String)>,
+    ) {
+        if let Some(path) = schema.get("$ref").and_then(Value::as_str) {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            return self.required(self.definition(name), value, place, found);
+        }
+        for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            self.required(part, value, place, found);
+        }
+        if let Some(object) = value.as_object() {
+            let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+            let names = names.filter_map(Value::as_str);
+            found.extend(names.map(|name| (place.to_owned(), name.to_owned())));
+            for (name, it) in object {
+                if let Some(schema) = schema["properties"].get(name) {
+                    let place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
+                    self.required(schema, it, &place, found);
+                }
+            }
+        }
+        for (at, it) in value.as_array().into_iter().flatten().enumerate() {
+            if let Some(schema) = schema.get("items") {
+                self.required(schema, it, &format!("{place}/{at}"), found);
+            }
+        }
+    }
+
+    /// What a definition says.
+    pub(super) fn definition(&self, name: &str) -> &Value {
+        &self.definitions[name]
     }
 
     pub(super) fn has(&self, definition: &str) -> bool {
@@ -177,3 +193,12 @@ fn mend(definitions: &mut Value, revision: Revision) {
         "The schema of {revision} has changed; see what `mend` corrects."
     );
 }
+
+/// In the order of [`Revision::ALL`].
+const FACTS: [&str; 5] = [
+    include_str!("../../schema/2024-11-05.json"),
+    include_str!("../../schema/2025-03-26.json"),
+    include_str!("../../schema/2025-06-18.json"),
+    include_str!("../../schema/2025-11-25.json"),
+    include_str!("../../schema/2026-07-28.json"),
+];

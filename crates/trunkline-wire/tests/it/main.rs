@@ -1,11 +1,7 @@
 //! The crate from outside: one binary, one file a subject.
 
-// Tests read example messages from disk; the crate itself never does.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
 mod codec;
 mod dialect;
-mod examples;
 mod jsonrpc;
 mod model;
 mod results;

@@ -486,23 +486,6 @@ impl Client {
         self.done(self.caller.ask("tasks/update", params))
     }
 
-    /// Tells the server that the roots have changed, where there is such a message.
-    /// ```
-    /// # use trunkline::{Client, Server, client::Roots, model::Root}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("files", "1.0.0").build();
-    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
-    /// let builder = Client::builder("example", "1.0.0").roots(roots.clone());
-    /// let client = builder.connect_memory(&server).await?;
-    /// roots.set([Root::new("file:///projects/grace")]);
-    /// client.roots_changed().await;
-    /// assert!(client.ping().await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub async fn roots_changed(&self) {
-        let voice = &self.caller.voice;
-        voice.notify("notifications/roots/list_changed", Object::default()).await;
-    }
-
     /// Whether tools can be called as tasks here.
     ///
     /// ```

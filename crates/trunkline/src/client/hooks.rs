@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use trunkline_proto::Change;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -14,6 +14,7 @@ use trunkline_wire::model::{
 
 use super::question::{Question, Sampling};
 use super::responder::Responder;
+use super::roots::Roots;
 
 type Later<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 type Fun<Q, T> = Arc<dyn Fn(Q) -> Later<T> + Send + Sync>;
@@ -275,7 +276,7 @@ impl Responder for Hooks {
         if self.sample.is_some() {
             capabilities.sampling = Some(SamplingCapability::new().tools(self.takes_tools));
         }
-        capabilities.roots = self.roots.as_ref().map(|it| RootsCapability::new(it.may_change));
+        capabilities.roots = self.roots.as_ref().map(|it| RootsCapability::new(it.may_change()));
         capabilities
     }
 
@@ -310,81 +311,6 @@ impl Responder for Hooks {
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks").field("capabilities", &self.capabilities()).finish_non_exhaustive()
-    }
-}
-
-/// The folders that servers may know about. Clones are the same folders: keep one to change them.
-///
-/// ```
-/// use trunkline::client::{Client, Roots};
-/// use trunkline::model::Root;
-///
-/// let roots = Roots::new([Root::new("file:///projects/ada")]);
-/// let client = Client::builder("example", "1.0.0").roots(roots.clone());
-/// // …and once it is connected, followed by `client.roots_changed().await`:
-/// roots.set([Root::new("file:///projects/grace")]);
-/// ```
-#[derive(Clone, Debug)]
-pub struct Roots {
-    list: Arc<Mutex<Vec<Root>>>,
-    may_change: bool,
-}
-
-impl Roots {
-    /// Folders that may change, which servers are told beforehand.
-    ///
-    /// ```
-    /// use trunkline::{client::Roots, model::Root};
-    ///
-    /// assert_eq!(Roots::new([Root::new("file:///projects/ada")]).get().len(), 1);
-    /// ```
-    pub fn new(roots: impl IntoIterator<Item = Root>) -> Self {
-        Self { list: Arc::new(Mutex::new(roots.into_iter().collect())), may_change: true }
-    }
-
-    /// The folders of now.
-    ///
-    /// ```
-    /// use trunkline::{client::Roots, model::Root};
-    ///
-    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
-    /// assert_eq!(roots.get()[0].uri, "file:///projects/ada");
-    /// ```
-    pub fn get(&self) -> Vec<Root> {
-        self.lock().clone()
-    }
-
-    /// Replaces the folders. Servers ask again after
-    /// [`Client::roots_changed`](super::Client::roots_changed).
-    ///
-    /// ```
-    /// use trunkline::{client::Roots, model::Root};
-    ///
-    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
-    /// roots.clone().set([Root::new("file:///projects/grace")]);
-    /// assert_eq!(roots.get()[0].uri, "file:///projects/grace", "clones are the same folders");
-    /// ```
-    pub fn set(&self, roots: impl IntoIterator<Item = Root>) {
-        let roots = roots.into_iter().collect();
-        *self.lock() = roots;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Root>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Folders that do not change.
-impl From<Vec<Root>> for Roots {
-    fn from(roots: Vec<Root>) -> Self {
-        Self { may_change: false, ..Self::new(roots) }
-    }
-}
-
-/// Folders that do not change.
-impl<const N: usize> From<[Root; N]> for Roots {
-    fn from(roots: [Root; N]) -> Self {
-        Vec::from(roots).into()
     }
 }
 

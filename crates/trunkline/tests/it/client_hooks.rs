@@ -1,11 +1,14 @@
 //! What a builder declares by its closures, and how questions are answered in short.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use trunkline::client::{Client, ClientBuilder, Question, Responder, Roots};
 use trunkline::model::{ElicitAction, Root};
 use trunkline::{Context, Revision, Server, ToolError, tool};
 
-use crate::client_peer::{ERAS, builder, open};
+use crate::client_peer::{ERAS, Peer, builder, open};
 
 fn form(properties: Value, required: Value) -> Value {
     let schema = json!({ "type": "object", "properties": properties, "required": required });
@@ -127,6 +130,65 @@ async fn roots_may_change() {
         assert_eq!(peer.next().await.unwrap()["result"], json!({ "roots": [{ "uri": uri }] }));
     }
     assert_eq!(roots.get(), [Root::new("file:///b")]);
+}
+
+#[tokio::test]
+async fn a_client_that_watches_its_roots_tells_when_they_change() {
+    let folder = Folder::new("watched");
+    let root = || Root::new(format!("file://{}", folder.0.display()));
+    let roots = Roots::new([root()]);
+    let (client, mut peer) = open(builder().roots(roots.clone()), Revision::V2025_06_18).await;
+    let watch = client.watch_roots(&roots, Duration::from_millis(10));
+    let told = async |peer: &mut Peer, expected: &[Root]| {
+        peer.expect("notifications/roots/list_changed").await;
+        peer.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" })).await;
+        let answer = peer.next().await.unwrap();
+        assert_eq!(answer["result"]["roots"], json!(expected));
+    };
+    // One goes and comes on the disk.
+    std::fs::remove_dir(&folder.0).unwrap();
+    told(&mut peer, &[]).await;
+    std::fs::create_dir(&folder.0).unwrap();
+    told(&mut peer, &[root()]).await;
+    // One is added by the host, whether it is there or not is seen with the next look.
+    let above = Root::new("file:///");
+    roots.set([root(), above.clone()]);
+    told(&mut peer, &[root(), above.clone()]).await;
+    // Nobody watches any more.
+    drop(watch);
+    roots.set([above]);
+    client.roots_changed().await;
+    peer.expect("notifications/roots/list_changed").await;
+    client.close().await;
+    assert_eq!(peer.next().await, None, "it was told twice");
+}
+
+#[tokio::test]
+async fn the_newest_revision_has_no_word_for_changed_roots() {
+    let roots = Roots::new([Root::new("file:///")]);
+    let (client, mut peer) = open(builder().roots(roots.clone()), Revision::V2026_07_28).await;
+    client.watch_roots(&roots, Duration::from_millis(10)).detach();
+    roots.set([]);
+    client.roots_changed().await;
+    let (pinged, ()) = tokio::join!(client.ping(), peer.discover());
+    assert!(pinged.is_ok(), "nothing came before it");
+}
+
+/// A folder of a test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
 }
 
 #[tokio::test]

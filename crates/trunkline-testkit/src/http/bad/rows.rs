@@ -5,7 +5,7 @@ use Twist::*;
 
 /// What is wrong with a request that would be right.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Twist {
+pub enum Twist {
     /// Another request line.
     Asks(&'static str),
     /// Another value.
@@ -22,23 +22,32 @@ pub(crate) enum Twist {
     Swap(&'static str, &'static str),
     /// A body with this behind it.
     Tail(&'static str),
+    /// A body in which one text is another, `@` in it standing for 10,000 of the third, a number,
+    /// and 10,000 of the last.
+    Deep(&'static str, &'static str, &'static str, &'static str),
+    /// A body in other bytes.
+    Recode(fn(&str) -> Vec<u8>),
 }
 
-pub(crate) const MODERN: &str = concat!(
+/// A call of 2026-07-28 that is right.
+pub const MODERN: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sum","arguments":{"a":1,"b":2},"#,
     r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
     r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#
 );
-pub(crate) const LEGACY: &str =
+/// A call of the stateful revisions that is right.
+pub const LEGACY: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sum","arguments":{}}}"#;
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
 const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
-pub(crate) const CAPABILITIES: &str = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+/// What [`MODERN`] says about itself.
+pub const CAPABILITIES: &str = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
 
-pub(crate) type Row = (u16, Option<i64>, &'static [Twist]);
+/// The status, the code if there is one, and what is wrong.
+pub type Row = (u16, Option<i64>, &'static [Twist]);
 
 /// A call of 2026-07-28, twisted.
-pub(crate) const STATELESS: &[Row] = &[
+pub const STATELESS: &[Row] = &[
     // Not JSON.
     (400, Some(-32700), &[Body("")]),
     (400, Some(-32700), &[Body(" \r\n")]),
@@ -335,7 +344,7 @@ pub(crate) const STATELESS: &[Row] = &[
 ];
 
 /// A call in a session of 2025-11-25, twisted.
-pub(crate) const STATEFUL: &[Row] = &[
+pub const STATEFUL: &[Row] = &[
     (404, None, &[Set("Mcp-Session-Id", "00000000-0000-0000-0000-000000000000")]),
     (404, None, &[Set("Mcp-Session-Id", "$SESSION0")]),
     (
@@ -422,7 +431,7 @@ pub(crate) const STATEFUL: &[Row] = &[
 ];
 
 /// Twists that change nothing.
-pub(crate) const HARMLESS: &[&[Twist]] = &[
+pub const HARMLESS: &[&[Twist]] = &[
     &[],
     &[Set("Content-Type", "application/json; charset=utf-8")],
     &[Set("Content-Type", "Application/JSON;charset=\"UTF-8\"")],

@@ -1,0 +1,158 @@
+//! Bodies and their labels that no revision takes, and what that comes to.
+// tidy: table
+
+use super::rows::{Row, Twist::*};
+
+/// Each is tried on a call of either era.
+pub const EITHER_ERA: &[Row] = &[
+    // What is almost JSON.
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":01"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":+1"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":.5"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":1."#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":1e"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":-"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":0x1"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":Infinity"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":-Infinity"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":True"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":undefined"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":'1'"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":"\x41""#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":"\u12g4""#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id":"open"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#"id:1"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id" 1"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, r#""id"=1"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1,"#, r#""id":1"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1,"#, r#""id":1,,"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1,"#, r#""id":1,/* one */"#)]),
+    (400, Some(-32700), &[Swap(r#""id":1,"#, "\"id\":1,//\n")]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, "\"id\":\"a\nb\"")]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, "\"id\":\"a\u{1}b\"")]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, "\"id\":\u{b}1")]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, "\"id\":\u{a0}1")]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, "\"id\":\u{feff}1")]),
+    (400, Some(-32700), &[Swap(r#""id":1"#, "\"id\":1\u{2028}")]),
+    (400, Some(-32700), &[Tail("}")]),
+    (400, Some(-32700), &[Tail(",")]),
+    (400, Some(-32700), &[Tail("\n{}")]),
+    (400, Some(-32700), &[Tail("\n[]")]),
+    (400, Some(-32700), &[Swap("{", "({"), Tail(")")]),
+    (400, Some(-32700), &[Swap("{", ")]}',\n{")]),
+    // Encodings other than UTF-8, and UTF-8 that is none.
+    (400, Some(-32700), &[Recode(|text| utf_16(text, u16::to_le_bytes))]),
+    (400, Some(-32700), &[Recode(|text| utf_16(text, u16::to_be_bytes))]),
+    (
+        400,
+        Some(-32700),
+        &[Recode(|text| [b"\xff\xfe".to_vec(), utf_16(text, u16::to_le_bytes)].concat())],
+    ),
+    (
+        400,
+        Some(-32700),
+        &[Recode(|text| [b"\xfe\xff".to_vec(), utf_16(text, u16::to_be_bytes)].concat())],
+    ),
+    (
+        400,
+        Some(-32700),
+        &[Recode(|text| text.chars().flat_map(|it| u32::from(it).to_le_bytes()).collect())],
+    ),
+    (400, Some(-32700), &[Recode(|text| [b"\xef\xbb\xbf", text.as_bytes()].concat())]),
+    (400, Some(-32700), &[Recode(|text| [text.as_bytes(), b"\xef\xbb\xbf"].concat())]),
+    (400, Some(-32700), &[Recode(|text| [b"+/v8-", text.as_bytes()].concat())]),
+    (400, Some(-32700), &[Recode(|text| text.bytes().map(|it| it ^ 0x80).collect())]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xe9\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xc0\xaf\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xc1\x81\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xe0\x80\xaf\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xf0\x80\x80\xaf\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xed\xa0\x80\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xed\xa0\xbd\xed\xb8\x80\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xf4\x90\x80\x80\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xf8\x88\x80\x80\x80\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xff\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\x80\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xe2\x82\""))]),
+    (400, Some(-32700), &[Recode(|text| with_id(text, b"\"a\0b\""))]),
+    // Half of a surrogate pair is no letter.
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":"\ud800""#)]),
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":"\udc00\ud800""#)]),
+    (400, Some(-32600), &[Swap("tools/call", r"tools/call\ud800")]),
+    (400, Some(-32700), &[Swap(r#""method""#, r#""\udbffmethod""#)]),
+    // Ids that are no ids.
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":false"#)]),
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":[]"#)]),
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":{"id":1}"#)]),
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":-0.5"#)]),
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":1e-1"#)]),
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":1e999"#)]),
+    // Depth.
+    (400, Some(-32700), &[Deep(r#""id":1"#, r#""id":@"#, r#"["#, "]")]),
+    (400, Some(-32700), &[Deep(r#""id":1"#, r#""id":@"#, r#"{"x":"#, "}")]),
+    (400, Some(-32700), &[Deep(r#""name":"sum""#, r#""name":"sum","x":@"#, r#"["#, "]")]),
+    (400, Some(-32700), &[Deep(r#""name":"sum""#, r#""name":"sum","x":@"#, r#"{"x":"#, "}")]),
+    (400, Some(-32700), &[Deep(r#""arguments":{"#, r#""arguments":{"x":@},"y":{"#, r#"["#, "]")]),
+    (
+        400,
+        Some(-32700),
+        &[Deep(r#""arguments":{"#, r#""arguments":{"x":@},"y":{"#, r#"{"x":"#, "}")],
+    ),
+    (400, Some(-32700), &[Deep(r#""name":"sum""#, r#""name":@"#, r#"["#, "]")]),
+    (400, Some(-32700), &[Deep(r#""name":"sum""#, r#""name":@"#, r#"{"x":"#, "}")]),
+    (400, Some(-32700), &[Deep(r#""jsonrpc":"2.0""#, r#""jsonrpc":"2.0","x":@"#, r#"["#, "]")]),
+    (400, Some(-32700), &[Deep(r#""jsonrpc":"2.0""#, r#""jsonrpc":"2.0","x":@"#, r#"{"x":"#, "}")]),
+    (400, Some(-32700), &[Deep(r#""params":{"#, r#""params":@,"x":{"#, r#"["#, "]")]),
+    (400, Some(-32700), &[Deep(r#""params":{"#, r#""params":@,"x":{"#, r#"{"x":"#, "}")]),
+    (400, Some(-32700), &[Deep("{", "@{", "[", "]")]),
+    // Names that stand twice.
+    (400, Some(-32600), &[Swap(r#""name":"sum""#, r#""name":"sum","n\u0061me":"sleep""#)]),
+    (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":1,"\u0069d":2"#)]),
+    (
+        400,
+        Some(-32600),
+        &[Swap(r#""jsonrpc":"2.0""#, r#""jsonrpc":"2.0","result":{},"result":{}"#)],
+    ),
+    // What the body is said to be.
+    (415, None, &[Set("Content-Type", "application/json-rpc")]),
+    (415, None, &[Set("Content-Type", "application/jsonrequest")]),
+    (415, None, &[Set("Content-Type", "application/json-seq")]),
+    (415, None, &[Set("Content-Type", "application/json5")]),
+    (415, None, &[Set("Content-Type", "application/x-ndjson")]),
+    (415, None, &[Set("Content-Type", "application/ld+json")]),
+    (415, None, &[Set("Content-Type", "application/vnd.api+json")]),
+    (415, None, &[Set("Content-Type", "application/octet-stream")]),
+    (415, None, &[Set("Content-Type", "application/cbor")]),
+    (415, None, &[Set("Content-Type", "application/xml")]),
+    (415, None, &[Set("Content-Type", "application/javascript")]),
+    (415, None, &[Set("Content-Type", "application/*")]),
+    (415, None, &[Set("Content-Type", "text/html")]),
+    (415, None, &[Set("Content-Type", "text/event-stream")]),
+    (415, None, &[Set("Content-Type", "application")]),
+    (415, None, &[Set("Content-Type", "json")]),
+    (415, None, &[Set("Content-Type", "/")]),
+    (415, None, &[Set("Content-Type", "application/")]),
+    (415, None, &[Set("Content-Type", "application /json")]),
+    (415, None, &[Set("Content-Type", "application/json/x")]),
+    (415, None, &[Set("Content-Type", "application/json; charset=iso-8859-1")]),
+    (415, None, &[Set("Content-Type", "application/json; charset=utf-32")]),
+    (415, None, &[Set("Content-Type", "application/json; charset=\"utf-16le\"")]),
+    (415, None, &[Set("Content-Type", "application/json;charset=utf-8;charset=utf-16")]),
+    (415, None, &[Add("Content-Encoding", "deflate")]),
+    (415, None, &[Add("Content-Encoding", "zstd")]),
+    (415, None, &[Add("Content-Encoding", "compress")]),
+    (415, None, &[Add("Content-Encoding", "x-gzip")]),
+    (415, None, &[Add("Content-Encoding", "identity, gzip")]),
+    (415, None, &[Add("Content-Encoding", "gzip, identity")]),
+    (415, None, &[Add("Content-Encoding", "aws-chunked")]),
+];
+
+fn utf_16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    text.encode_utf16().flat_map(bytes).collect()
+}
+
+/// The same call with these bytes for its id.
+fn with_id(text: &str, id: &[u8]) -> Vec<u8> {
+    let (before, after) = text.split_once(r#""id":1"#).expect("the call has an id");
+    [before.as_bytes(), br#""id":"#, id, after.as_bytes()].concat()
+}

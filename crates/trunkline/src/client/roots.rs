@@ -1,0 +1,318 @@
+//! The folders a host lets servers know about, and who tells when they change: on the host's word,
+//! or because one of them came or went on the disk.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+use trunkline_transport::voice::Voice;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::Root;
+use trunkline_wire::text::percent_decode;
+
+use super::Client;
+
+/// The folders that servers may know about. Clones are the same folders: keep one to change them.
+///
+/// ```
+/// use trunkline::client::{Client, Roots};
+/// use trunkline::model::Root;
+///
+/// let roots = Roots::new([Root::new("file:///projects/ada")]);
+/// let client = Client::builder("example", "1.0.0").roots(roots.clone());
+/// // …and once it is connected, followed by `client.roots_changed().await` unless it watches:
+/// roots.set([Root::new("file:///projects/grace")]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Roots {
+    shared: Arc<Shared>,
+    may_change: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folders: Mutex<Folders>,
+    /// Counts the changes of what servers are told.
+    changes: watch::Sender<u64>,
+}
+
+/// Those that were named, and which of them were not there at the last look.
+#[derive(Debug, Default)]
+struct Folders {
+    named: Vec<Root>,
+    missing: Vec<String>,
+}
+
+impl Folders {
+    fn present(&self) -> Vec<Root> {
+        let is_present = |root: &&Root| !self.missing.contains(&root.uri);
+        self.named.iter().filter(is_present).cloned().collect()
+    }
+
+    /// Takes what a look at the disk found; whether that changes what servers are told.
+    fn found_missing(&mut self, missing: Vec<String>) -> bool {
+        let before = self.present();
+        self.missing = missing;
+        self.present() != before
+    }
+}
+
+impl Roots {
+    /// Folders that may change, which servers are told beforehand.
+    ///
+    /// ```
+    /// use trunkline::{client::Roots, model::Root};
+    ///
+    /// assert_eq!(Roots::new([Root::new("file:///projects/ada")]).get().len(), 1);
+    /// ```
+    pub fn new(roots: impl IntoIterator<Item = Root>) -> Self {
+        let folders = Folders { named: roots.into_iter().collect(), missing: Vec::new() };
+        let shared = Shared { folders: Mutex::new(folders), changes: watch::Sender::new(0) };
+        Self { shared: Arc::new(shared), may_change: true }
+    }
+
+    /// The folders of now, without those that were missing at the last [look](Self::look).
+    ///
+    /// ```
+    /// use trunkline::{client::Roots, model::Root};
+    ///
+    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
+    /// assert_eq!(roots.get()[0].uri, "file:///projects/ada");
+    /// ```
+    pub fn get(&self) -> Vec<Root> {
+        self.lock().present()
+    }
+
+    /// Replaces the folders. A client that [watches](super::Client::watch_roots) them tells its
+    /// server; otherwise servers ask again after
+    /// [`Client::roots_changed`](super::Client::roots_changed).
+    ///
+    /// ```
+    /// use trunkline::{client::Roots, model::Root};
+    ///
+    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
+    /// roots.clone().set([Root::new("file:///projects/grace")]);
+    /// assert_eq!(roots.get()[0].uri, "file:///projects/grace", "clones are the same folders");
+    /// ```
+    pub fn set(&self, roots: impl IntoIterator<Item = Root>) {
+        let named: Vec<Root> = roots.into_iter().collect();
+        let mut folders = self.lock();
+        let before = folders.present();
+        folders.named = named;
+        if folders.present() != before {
+            self.shared.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Looks which of the folders are on the disk, and leaves out the others until a later look
+    /// finds them; whether that changed what servers are told. It waits for the disk.
+    ///
+    /// ```
+    /// use trunkline::{client::Roots, model::Root};
+    ///
+    /// let roots = Roots::new([Root::new("file:///no/such/folder"), Root::new("file:///")]);
+    /// assert!(roots.look());
+    /// assert_eq!(roots.get(), [Root::new("file:///")]);
+    /// assert!(!roots.look(), "nothing has changed since");
+    /// ```
+    pub fn look(&self) -> bool {
+        let named = self.lock().named.clone();
+        // Not under the lock: a disk may be slow.
+        let is_missing = |root: &Root| folder(&root.uri).is_some_and(|path| !path.is_dir());
+        let missing = named.into_iter().filter(is_missing).map(|root| root.uri).collect();
+        let mut folders = self.lock();
+        let has_changed = folders.found_missing(missing);
+        if has_changed {
+            self.shared.changes.send_modify(|count| *count += 1);
+        }
+        has_changed
+    }
+
+    pub(super) fn may_change(&self) -> bool {
+        self.may_change
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Folders> {
+        self.shared.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Folders that do not change.
+impl From<Vec<Root>> for Roots {
+    fn from(roots: Vec<Root>) -> Self {
+        Self { may_change: false, ..Self::new(roots) }
+    }
+}
+
+/// Folders that do not change.
+impl<const N: usize> From<[Root; N]> for Roots {
+    fn from(roots: [Root; N]) -> Self {
+        Vec::from(roots).into()
+    }
+}
+
+/// A client's watch over its [`Roots`]. Dropping it ends the watch.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use trunkline::{Client, Server, client::{Roots, RootsWatch}, model::Root};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let server = Server::builder("files", "1.0.0").build();
+/// let roots = Roots::new([Root::new("file:///")]);
+/// let client = Client::builder("example", "1.0.0").roots(roots.clone());
+/// let client = client.connect_memory(&server).await?;
+/// let watch: RootsWatch = client.watch_roots(&roots, Duration::from_secs(2));
+/// drop(watch);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+pub struct RootsWatch(Option<JoinHandle<()>>);
+
+impl RootsWatch {
+    pub(super) fn start(voice: Voice, roots: &Roots, every: Duration) -> Self {
+        // From here on: what was set before, the server asks for anyway.
+        let mut changes = roots.shared.changes.subscribe();
+        let roots = roots.clone();
+        Self(Some(tokio::spawn(async move {
+            let mut looks = interval(every.max(SHORTEST));
+            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            while !voice.is_closed() {
+                tokio::select! {
+                    _ = changes.changed() => {
+                        voice.notify(LIST_CHANGED, Object::default()).await;
+                    }
+                    _ = looks.tick() => {
+                        let roots = roots.clone();
+                        // A look that fails to run found nothing.
+                        let _ = tokio::task::spawn_blocking(move || roots.look()).await;
+                    }
+                }
+            }
+        })))
+    }
+
+    /// Goes on watching until the connection ends, without anybody holding this.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use trunkline::{Client, Server, client::Roots, model::Root};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("files", "1.0.0").build();
+    /// let roots = Roots::new([Root::new("file:///")]);
+    /// let client = Client::builder("example", "1.0.0").roots(roots.clone());
+    /// let client = client.connect_memory(&server).await?;
+    /// client.watch_roots(&roots, Duration::from_secs(2)).detach();
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub fn detach(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for RootsWatch {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for RootsWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RootsWatch").finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Tells the server that the roots have changed, where there is such a message.
+    /// ```
+    /// # use trunkline::{Client, Server, client::Roots, model::Root}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("files", "1.0.0").build();
+    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
+    /// let builder = Client::builder("example", "1.0.0").roots(roots.clone());
+    /// let client = builder.connect_memory(&server).await?;
+    /// roots.set([Root::new("file:///projects/grace")]);
+    /// client.roots_changed().await;
+    /// assert!(client.ping().await.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub async fn roots_changed(&self) {
+        let voice = &self.caller.voice;
+        voice.notify(LIST_CHANGED, Object::default()).await;
+    }
+
+    /// Watches the roots until what is returned is dropped: the server is told when they are set,
+    /// and when one of the folders comes or goes on the disk, which is looked at so often. While a
+    /// folder is missing, servers do not hear of it.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use trunkline::{Client, Server, client::Roots, model::Root};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = Server::builder("files", "1.0.0").build();
+    /// let roots = Roots::new([Root::new("file:///projects/ada")]);
+    /// let builder = Client::builder("example", "1.0.0").roots(roots.clone());
+    /// let client = builder.connect_memory(&server).await?;
+    /// let _watch = client.watch_roots(&roots, Duration::from_secs(2));
+    /// roots.set([Root::new("file:///projects/grace")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[must_use = "dropping it ends the watch"]
+    pub fn watch_roots(&self, roots: &Roots, every: Duration) -> RootsWatch {
+        RootsWatch::start(self.caller.voice.clone(), roots, every)
+    }
+}
+
+/// The folder that a URI names on this machine; what is none is for others to judge.
+fn folder(uri: &str) -> Option<PathBuf> {
+    let path = uri.strip_prefix("file://")?;
+    let path = path.strip_prefix("localhost").unwrap_or(path);
+    path.starts_with('/').then(|| percent_decode(path).map(PathBuf::from))?
+}
+
+const LIST_CHANGED: &str = "notifications/roots/list_changed";
+/// A disk is not asked more often than this.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_names_a_folder_of_this_machine_or_none() {
+        for (uri, expected) in [
+            ("file:///a/b%20c", Some("/a/b c")),
+            ("file://localhost/a", Some("/a")),
+            ("file://elsewhere/a", None),
+            ("file:///a%ff", None),
+            ("https://x.example/a", None),
+        ] {
+            assert_eq!(folder(uri), expected.map(PathBuf::from), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_left_out_until_it_is_back() {
+        let [a, b] = ["file:///a", "file:///b"].map(Root::new);
+        let mut folders = Folders { named: vec![a.clone(), b.clone()], missing: Vec::new() };
+        assert!(!folders.found_missing(Vec::new()));
+        assert!(folders.found_missing(vec![a.uri.clone()]));
+        assert_eq!(folders.present(), [b.clone()]);
+        assert!(!folders.found_missing(vec![a.uri.clone()]));
+        assert!(folders.found_missing(Vec::new()));
+        assert_eq!(folders.present(), [a, b]);
+    }
+
+    #[test]
+    fn only_what_servers_would_see_is_a_change() {
+        let roots = Roots::new([Root::new("file:///a")]);
+        let changes = roots.shared.changes.subscribe();
+        roots.set([Root::new("file:///a")]);
+        assert!(!changes.has_changed().unwrap());
+        roots.set([Root::new("file:///b")]);
+        assert!(changes.has_changed().unwrap());
+    }
+}
