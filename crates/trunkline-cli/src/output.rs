@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use serde::Serialize;
 use trunkline::model::{Content, Progress, ResourceContents, ResourceData};
+use trunkline_gateway::policy::hidden;
 
 use crate::failure::Failure;
 
@@ -254,11 +255,19 @@ fn harmless_json(text: &str) -> String {
             '\t' | '\r' => out.push(' '),
             // None of these has more than four digits.
             it if is_obeyed(it) => drop(write!(out, "\\u{:04x}", u32::from(it))),
+            // What nobody sees is no better in JSON.
+            it if hidden::is_hidden(it) && !SCRIPT.contains(&it) => {
+                let units = it.encode_utf16(&mut [0; 2]).to_vec();
+                units.iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            }
             it => out.push(it),
         }
     }
     out
 }
+
+/// Joiners and the two variation selectors of emoji, which honest text is full of.
+const SCRIPT: [char; 4] = ['\u{200c}', '\u{200d}', '\u{fe0e}', '\u{fe0f}'];
 
 fn escaped(text: &str, is_unwanted: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());

@@ -23,6 +23,7 @@ use tokio::sync::broadcast;
 use trunkline_transport::Limits;
 
 use crate::failure::Failure;
+use crate::policy::pins::Approval;
 
 pub use answer::health;
 pub use open::{Opened, open};
@@ -60,11 +61,15 @@ pub trait Operate: Send + Sync + 'static {
     /// Ends the back-off or the suspension of a server.
     fn retry(&self, server: &str) -> Result<Value, Complaint>;
 
-    /// Lets through tool definitions that are held back. Says which.
+    /// What of a server is held back: `held`, each with `kind`, `name`, `why`, the digests `pinned` and
+    /// `seen`, and as far as they are kept the `definition` and the one `before`.
+    fn held(&self, server: &str) -> Result<Value, Complaint>;
+
+    /// Lets through what is held back, by the digests that somebody looked at: all of it or nothing.
     fn approve(
         &self,
         server: &str,
-        which: &Approve,
+        which: &[Approval],
     ) -> impl Future<Output = Result<Value, Complaint>> + Send;
 
     /// Stops the instances of a server once they are done. The next call starts it again.
@@ -73,15 +78,6 @@ pub trait Operate: Send + Sync + 'static {
 
 /// What was written lately, and what will be.
 pub type Followed<L> = (Vec<Arc<L>>, broadcast::Receiver<Arc<L>>);
-
-/// Which definitions are approved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Approve {
-    /// All that are held back.
-    All,
-    /// Those of these tools, by their own names.
-    Tools(Vec<String>),
-}
 
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod at;
 mod completed;
+mod held;
 mod plugged;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::failure::{Done, Failure, Stage};
 use crate::gateway::{Shared, World};
 use crate::merge::{Cursor, Index, Item, Kind, Look, Target};
 use crate::metrics;
+use crate::policy::pins::Part;
 use crate::policy::plugins::{CallView, Rejected};
 use crate::policy::{self, ask::Binding, audit::Decision};
 use crate::server::Server;
@@ -258,14 +260,7 @@ impl Walk {
     /// Why there is no tool by a name.
     fn no_tool(&self, trail: &mut Trail, index: &Index, shown: &str) -> Wrong {
         trail.name.get_or_insert_with(|| clip(shown).into());
-        if trail.decision != Decision::Denied
-            && let Some(held) = self.shared.held_back(&self.world, &self.view, shown)
-            && let Wrong::Here(failure) = &held
-            && let Some(target) = self.held(failure.server.as_deref().unwrap_or_default(), shown)
-            && self.is_allowed(trail, &target)
-        {
-            trail.is(&target);
-            trail.decision = Decision::HeldBack;
+        if let Some(held) = self.held(trail, Part::Tool, shown) {
             return held;
         }
         let message = format!("There is no tool `{}` here.", clip(shown));
@@ -275,16 +270,6 @@ impl Walk {
             failure = failure.advice(format!("Did you mean `{near}`?"));
         }
         failure.into()
-    }
-
-    /// A tool of a server that is not shown, by its own name or with the server's before it.
-    fn held(&self, server: &str, shown: &str) -> Option<Target> {
-        let server = self.world.servers.get(server)?;
-        let own = shown.strip_prefix(&*server.name).and_then(|it| it.strip_prefix('.'));
-        let is_it = |it: &&Arc<Tool>| it.name == shown || own == Some(it.name.as_str());
-        let tool = server.lists()?.tools.iter().find(is_it).cloned()?;
-        let (server, name) = (Arc::clone(&server.name), Arc::from(tool.name.as_str()));
-        Some(Target { server, name, item: Item::Tool(tool) })
     }
 
     /// Whether rules let the caller know of this. What they do not is noted as such, whatever the
@@ -304,8 +289,11 @@ impl Walk {
         let target = index.prompt(&shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let target = target.ok_or_else(|| {
             trail.name.get_or_insert_with(|| clip(&shown).into());
+            if let Some(held) = self.held(trail, Part::Prompt, &shown) {
+                return held;
+            }
             let message = format!("There is no prompt `{}` here.", clip(&shown));
-            Failure::new("unknown_prompt", Stage::Route, message)
+            Failure::new("unknown_prompt", Stage::Route, message).into()
         })?;
         let server = self.server(&target)?;
         trail.is(&target);

@@ -2,6 +2,7 @@
 //! between two calls.
 
 mod lists;
+mod pinning;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
@@ -32,17 +33,17 @@ use crate::catalog::{Change, Diff, diff};
 use crate::face::{Face, Seat, Selector, View, change_of, what};
 use crate::failure::{Failure, Stage};
 use crate::forward::Envelopes;
-use crate::gate::{Wrong, session_key};
+use crate::gate::session_key;
 use crate::line::Notices;
-use crate::logs::Logs;
-use crate::merge::{Kind, Lists, Page, Target};
+use crate::logs::{Logged, Logs};
+use crate::merge::{Kind, Page, Target};
 use crate::metrics::{self, Metrics};
 use crate::named::Named;
 use crate::otel::{Otel, OtelSettings};
 use crate::park::Lot;
 use crate::policy::ask::Approvals;
 use crate::policy::audit::Audit;
-use crate::policy::pins::{self, PinFile};
+use crate::policy::pins::PinFile;
 use crate::policy::plugins::Pipeline;
 use crate::policy::quota::Quota;
 use crate::policy::redact::Redactor;
@@ -68,7 +69,7 @@ pub type Found = Pin<Box<dyn Future<Output = Option<Arc<dyn Credentials>>> + Sen
 pub struct Settings {
     /// Where lists are kept between two runs.
     pub store: Arc<dyn Store>,
-    /// The file that keeps what tools looked like; `None` for memory.
+    /// The file that keeps what servers offered; `None` to pin nothing.
     pub pins: Option<std::path::PathBuf>,
     /// Logins that were stored.
     pub logins: Option<Logins>,
@@ -103,6 +104,7 @@ pub(crate) struct Shared {
     seen: Mutex<Seen>,
     cache: Cache,
     pub(crate) pins: Option<PinFile>,
+    told_held: pinning::ToldHeld,
     pub(crate) metrics: Metrics,
     pub(crate) logs: Logs,
     pub(crate) calls: Calls,
@@ -146,9 +148,7 @@ impl Gateway {
     /// are fetched in the background.
     pub async fn open(plan: Plan, settings: Settings) -> Result<Self, Failure> {
         let cache = Cache::new(Arc::clone(&settings.store));
-        let pins = settings.pins.as_ref().map(PinFile::open).transpose();
-        let pins =
-            pins.map_err(|error| Failure::new("bad_pins", Stage::Policy, error.to_string()))?;
+        let (pins, fault) = settings.pins.as_ref().map(PinFile::open).unzip();
         let core = Arc::new(core(&settings.limits, &plan));
         let shared = Arc::new_cyclic(|this: &Weak<Shared>| Shared {
             world: RwLock::new(Arc::new(World::empty())),
@@ -167,6 +167,7 @@ impl Gateway {
             seen: Mutex::default(),
             cache,
             pins,
+            told_held: pinning::ToldHeld::default(),
             metrics: Metrics::default(),
             logs: Logs::default(),
             calls: Calls::default(),
@@ -178,6 +179,10 @@ impl Gateway {
             this: Weak::clone(this),
         });
         let gateway = Self(shared);
+        if let Some(fault) = fault.flatten() {
+            tracing::error!(%fault, "pins cannot be used");
+            gateway.0.logs.add(Logged::gateway("", &fault.to_string()));
+        }
         gateway.apply(plan).await?;
         if let Some(audit) = &gateway.0.world().audit {
             let version = env!("CARGO_PKG_VERSION");
@@ -219,6 +224,9 @@ impl Gateway {
             None => None,
         };
         let mut servers = BTreeMap::new();
+        if let Some(pins) = &shared.pins {
+            pins.serves(plan.servers.keys().cloned().collect());
+        }
         for (name, server) in &plan.servers {
             let kept = before
                 .servers
@@ -226,13 +234,17 @@ impl Gateway {
                 .filter(|_| changes.servers.get(name) != Some(&Change::Replaced));
             let server = match kept {
                 Some(kept) => {
+                    let was = kept.plan().pin;
                     kept.reconfigure(Arc::clone(server));
+                    if let Some(lists) = kept.lists().filter(|_| was != server.pin) {
+                        shared.apply_pins(server, &lists).await;
+                    }
                     Arc::clone(kept)
                 }
                 None => {
                     let lists = shared.cache.load(&server.fingerprint()).await.map(Arc::new);
                     if let Some(lists) = &lists {
-                        shared.sift(server, lists).await;
+                        shared.apply_pins(server, lists).await;
                     }
                     let watcher: Weak<dyn Watcher> = Weak::clone(&shared.this) as Weak<dyn Watcher>;
                     let server =
@@ -241,11 +253,15 @@ impl Gateway {
                     let (this, weak) = (Weak::clone(&shared.this), Arc::downgrade(&server));
                     server.pool.on_event(move |event| {
                         metrics.pool_event(event);
-                        if let Event::Started { id, cause, .. } = event
-                            && *cause != Cause::List
-                            && let (Some(shared), Some(server)) = (this.upgrade(), weak.upgrade())
-                        {
-                            shared.look_at(server, *id);
+                        let (Some(shared), Some(server)) = (this.upgrade(), weak.upgrade()) else {
+                            return;
+                        };
+                        match event {
+                            Event::Started { id, cause, .. } if *cause != Cause::List => {
+                                shared.look_at(server, *id);
+                            }
+                            Event::Stopped { id, .. } => shared.looked_at_is_gone(&server, *id),
+                            _ => {}
                         }
                     });
                     server
@@ -377,34 +393,6 @@ impl Shared {
         Arc::clone(view)
     }
 
-    /// A server's lists as clients see them: without what waits for approval.
-    pub(crate) fn shown(&self, server: &Server, lists: Arc<Lists>) -> Arc<Lists> {
-        let held = match &self.pins {
-            Some(pins) if server.plan().pin => pins.held(&server.name),
-            _ => Vec::new(),
-        };
-        if held.is_empty() {
-            return lists;
-        }
-        let mut shown = Lists::clone(&lists);
-        shown.tools.retain(|tool| held.iter().all(|it| it.tool != tool.name));
-        Arc::new(shown)
-    }
-
-    /// What is wrong with a tool that is there and is held back.
-    pub(crate) fn held_back(&self, world: &World, view: &View, shown: &str) -> Option<Wrong> {
-        let pins = self.pins.as_ref()?;
-        for server in world.servers.values().filter(|it| view.selector.chooses(&it.plan())) {
-            for held in pins.held(&server.name) {
-                let prefixed = format!("{}.{}", server.name, held.tool);
-                if shown == held.tool || shown == prefixed {
-                    return Some(pins::held_back(&server.name, &held.tool).into());
-                }
-            }
-        }
-        None
-    }
-
     pub(crate) fn page(&self) -> Page {
         Page { server_info: Some(Json::of(&self.core.info)), ..Page::default() }
     }
@@ -426,7 +414,7 @@ impl Shared {
         let world = self.world();
         let chosen = world.servers.values().filter(|it| selector.chooses(&it.plan()));
         let said = chosen.filter_map(|it| {
-            let said = it.lists()?.instructions.clone()?;
+            let said = self.shown_instructions(it)?;
             match selector {
                 Selector::Server(_) => Some(said),
                 _ => Some(format!("# {}\n{said}", it.name)),

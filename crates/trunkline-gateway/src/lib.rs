@@ -14,6 +14,7 @@ mod calls;
 pub mod catalog;
 pub mod certificates;
 pub mod clients;
+mod compared;
 mod face;
 pub mod failure;
 mod forward;

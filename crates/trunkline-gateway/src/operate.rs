@@ -7,14 +7,15 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::admin::{Approve, Complaint, Followed, Operate};
+use crate::admin::{Complaint, Followed, Operate};
 use crate::catalog::{Change, Faults, Loaded, Watch, load_file};
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::logs::Logged;
 use crate::merge::Kind;
-use crate::policy::pins::Which;
+use crate::policy::pins::{Approval, Offered, Unapproved};
+use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
 
 /// A gateway at work.
@@ -134,6 +135,26 @@ fn replaced(told: &Value) -> usize {
     servers.filter(|(_, change)| **change == json!(Change::Replaced)).count()
 }
 
+/// Why something was not approved, for whoever wanted to.
+fn unapproved(why: Unapproved) -> Complaint {
+    match why {
+        Unapproved::Fault(fault) => {
+            Complaint::new(http::StatusCode::INTERNAL_SERVER_ERROR, fault.to_string())
+        }
+        Unapproved::Other(other) => {
+            let what = plain(&format!("{} {}", other.kind.word(), other.name), 128);
+            let message = format!(
+                "`{}` is not held back with the digest `{}`: it was let through, or it has changed \
+                 since it was shown. Nothing was approved.",
+                what.trim_end(),
+                plain(&other.digest, 80)
+            );
+            let advice = "Look at what is held back now, and approve that.";
+            Complaint::new(http::StatusCode::CONFLICT, message).advice(advice)
+        }
+    }
+}
+
 /// Reads a catalog where it does not hold up calls.
 async fn load(file: PathBuf) -> Result<Loaded, Faults> {
     let unread = Faults { file: file.clone(), faults: Vec::new(), warnings: Vec::new() };
@@ -161,7 +182,7 @@ impl Operate for Operation {
             told["tools"] = json!(count(Kind::Tools));
             told["prompts"] = json!(count(Kind::Prompts));
             told["resources"] = json!(count(Kind::Resources));
-            let held = shared.pins.as_ref().map(|it| it.held(&server.name)).unwrap_or_default();
+            let held = shared.pins_of(&plan).map(|it| it.held(&server.name)).unwrap_or_default();
             told["heldBack"] = json!(held);
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told
@@ -232,24 +253,34 @@ impl Operate for Operation {
         Ok(json!({ "server": &*server.name, "status": server.pool.status() }))
     }
 
-    async fn approve(&self, server: &str, which: &Approve) -> Result<Value, Complaint> {
+    fn held(&self, server: &str) -> Result<Value, Complaint> {
         let server = self.server(server)?;
-        let which = match which {
-            Approve::All => Which::All,
-            Approve::Tools(tools) => Which::Tools(tools.clone()),
-        };
+        let pins = self.gateway.0.pins_of(&server.plan());
+        let all = pins.map(|it| it.held(&server.name)).unwrap_or_default();
+        let all = all.iter().map(|held| {
+            let mut told = json!(held);
+            told["definition"] = json!(held.definition.as_deref());
+            told["before"] = json!(pins.and_then(|it| it.before(&server.name, held)));
+            told
+        });
+        Ok(json!({ "server": &*server.name, "held": all.collect::<Vec<_>>() }))
+    }
+
+    /// The one place where something that is held back is approved.
+    async fn approve(&self, server: &str, which: &[Approval]) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
         let shared = &self.gateway.0;
+        let offered = server.lists().map(|it| Offered::all(&it)).unwrap_or_default();
         let approved = match &shared.pins {
-            Some(pins) => pins.approve(&server.name, &which).await.map_err(|fault| {
-                Complaint::new(http::StatusCode::INTERNAL_SERVER_ERROR, fault.to_string())
-            })?,
+            Some(pins) => pins.approve(&server.name, which, &offered).await.map_err(unapproved)?,
             None => Vec::new(),
         };
         if !approved.is_empty() {
             if let Some(audit) = &shared.world().audit {
-                audit.note_approved(&server.name, &approved);
+                let names: Vec<_> = approved.iter().map(|it| it.name.clone()).collect();
+                audit.note_approved(&server.name, &names);
             }
-            shared.tools_changed(&server.plan());
+            shared.lists_changed(&server.plan(), &Kind::ALL);
         }
         Ok(json!({ "server": &*server.name, "approved": approved }))
     }

@@ -6,6 +6,7 @@
 pub mod ask;
 pub mod audit;
 pub mod canonical;
+pub mod hidden;
 pub mod pins;
 pub mod plugins;
 pub mod quota;

@@ -14,9 +14,10 @@ use trunkline_wire::revision::Era;
 use crate::able;
 use crate::caller::Caller;
 use crate::catalog::plan::{Reach, ServerPlan, Sharing, Strategy};
+use crate::compared::Epoch;
 use crate::failure::{Failure, Stage};
 use crate::merge::{Draft, Kind, Lists};
-use crate::policy::pins;
+use crate::policy::pins::Offered;
 use crate::policy::redact::Redactor;
 use crate::pool::{Cause, Lease, Pool, Want};
 use crate::question;
@@ -46,7 +47,7 @@ pub(crate) struct Server {
     stale: AtomicBool,
     /// Whether there was one, and its fetching failed.
     missed: AtomicBool,
-    /// Digests of tools that lesser clients are told, though the lists say otherwise.
+    /// Digests of what lesser clients are told, though the lists say otherwise.
     variants: Mutex<BTreeSet<String>>,
     /// When it last failed to say what it offers.
     failed: Mutex<Option<Instant>>,
@@ -54,6 +55,14 @@ pub(crate) struct Server {
     clients: Mutex<usize>,
     /// Whether it asked something without saying whom, and nobody could tell.
     asks: AtomicBool,
+}
+
+/// What a server offers, and which of its instances said so.
+pub(crate) struct Fetched {
+    pub(crate) lists: Lists,
+    pub(crate) from: Arc<Instance>,
+    /// When it was asked.
+    pub(crate) since: Epoch,
 }
 
 impl Server {
@@ -207,7 +216,7 @@ impl Server {
 
     /// Fetches what it offers, from an instance that runs or else from one that is started for it.
     /// Whoever comes while another fetches gets what that one found.
-    pub(crate) async fn fetch(&self, may_start: bool) -> Result<Option<Lists>, Failure> {
+    pub(crate) async fn fetch(&self, may_start: bool) -> Result<Option<Fetched>, Failure> {
         let before = self.lists();
         let _turn = self.fetching.lock().await;
         let is_stale = self.stale.swap(false, Ordering::AcqRel);
@@ -237,6 +246,7 @@ impl Server {
             }
             None => return Ok(None),
         };
+        let (from, since) = (Arc::clone(lease.instance()), lease.instance().compared.epoch());
         let found = self.fetch_from(&lease).await;
         let id = lease.id();
         drop(lease);
@@ -245,30 +255,37 @@ impl Server {
             self.pool.forget(LISTER);
             self.pool.retire(id);
         }
-        found.map(Some)
+        Ok(Some(Fetched { lists: found?, from, since }))
     }
 
-    /// The tools of an instance that has come up, by their digests, as far as they are not what the
-    /// lists say. What cannot be fetched is not looked at.
-    pub(crate) async fn changed_in(&self, instance: &Instance) -> Vec<(String, String)> {
-        let Some(lists) = self.lists() else { return Vec::new() };
+    /// One list of one instance, and nothing else.
+    pub(crate) async fn list_of(
+        &self,
+        instance: &Instance,
+        kind: Kind,
+    ) -> Result<Lists, CallError> {
         let opened = &instance.opened;
         let info = opened.info.clone().unwrap_or_default();
         let mut draft = Draft::new(opened.revision, info, opened.capabilities.clone(), None);
-        if self.fetch_list(instance, &mut draft, Kind::Tools).await.is_err() {
-            return Vec::new();
-        }
-        let known: BTreeSet<_> = digests(&lists).into_iter().collect();
+        self.fetch_list(instance, &mut draft, kind).await?;
+        Ok(draft.finish())
+    }
+
+    /// Those of these that are not what the lists say, and are no news.
+    pub(crate) fn unlisted(&self, kind: Kind, offered: &[Offered]) -> BTreeSet<String> {
+        let lists = self.lists();
+        let known = lists.iter().flat_map(|it| Offered::of(it, kind));
+        let known: BTreeSet<_> = known.map(|it| it.digest).collect();
         let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = digests(&draft.finish()).into_iter();
-        found.filter(|it| !known.contains(it) && !variants.contains(&it.1)).collect()
+        let found = offered.iter().map(|it| &it.digest);
+        found.filter(|it| !known.contains(*it) && !variants.contains(*it)).cloned().collect()
     }
 
     /// These are told to some clients, and nobody is shown them: they need no further look.
-    pub(crate) fn knows_variants(&self, of: Vec<(String, String)>) {
+    pub(crate) fn knows_variants(&self, of: BTreeSet<String>) {
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         if variants.len() + of.len() <= VARIANTS {
-            variants.extend(of.into_iter().map(|(_, digest)| digest));
+            variants.extend(of);
         }
     }
 
@@ -323,12 +340,6 @@ impl Server {
         }
         Ok(())
     }
-}
-
-/// The tools of lists with the digests of their definitions.
-pub(crate) fn digests(lists: &Lists) -> Vec<(String, String)> {
-    let tools = lists.tools.iter();
-    tools.map(|it| (it.name.clone(), pins::fingerprint(&Json::of(&**it)))).collect()
 }
 
 const VARIANTS: usize = 4096;

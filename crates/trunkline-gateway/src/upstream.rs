@@ -31,6 +31,7 @@ use trunkline_wire::revision::{Era, Revisions};
 
 use crate::able;
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
+use crate::compared::ComparedLists;
 use crate::failure::{Failure, Stage};
 use crate::gateway::Found;
 use crate::keeper::{self, Kept};
@@ -81,6 +82,8 @@ pub(crate) struct Instance {
     pub(crate) id: u64,
     pub(crate) server: Arc<str>,
     pub(crate) opened: Arc<Opened>,
+    /// Which of its lists were compared with the pins.
+    pub(crate) compared: ComparedLists,
     connection: Connection,
     switch: Arc<Switch>,
     process: Option<Process>,
@@ -377,6 +380,7 @@ impl Opening {
             id: self.id,
             server: Arc::clone(&self.server),
             opened: Arc::clone(connection.opened()),
+            compared: ComparedLists::default(),
             connection,
             switch,
             process,

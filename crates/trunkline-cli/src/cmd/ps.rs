@@ -87,7 +87,7 @@ fn note(server: &Value) -> String {
     let held_back = server["heldBack"].as_array().map_or(0, Vec::len);
     if held_back > 0 {
         let name = server["name"].as_str().unwrap_or("SERVER");
-        notes.push(format!("{held_back} held back (`trunkline approve {name}`)"));
+        notes.push(format!("{held_back} held back{} (`trunkline approve {name}`)", why(server)));
     }
     if let Some(millis) = server["nextRetryMs"].as_f64() {
         notes.push(format!("next try in {}", span(millis)));
@@ -96,6 +96,22 @@ fn note(server: &Value) -> String {
         notes.push(error.to_owned());
     }
     notes.join("; ")
+}
+
+/// Why things are held back: each reason once, with how many there are if there are several reasons.
+fn why(server: &Value) -> String {
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    for held in server["heldBack"].as_array().into_iter().flatten() {
+        if let Some(why) = held["why"].as_str() {
+            *counts.entry(why).or_default() += 1;
+        }
+    }
+    let told: Vec<_> = match counts.len() {
+        0 => return String::new(),
+        1 => counts.keys().map(|why| (*why).to_owned()).collect(),
+        _ => counts.iter().map(|(why, count)| format!("{count} {why}")).collect(),
+    };
+    format!(": {}", told.join(", "))
 }
 
 fn instances(server: &Value) -> Vec<Vec<String>> {
@@ -136,9 +152,9 @@ mod tests {
         let server = json!({
             "name": "git", "state": "backoff", "tools": 3, "waiters": 2,
             "instances": [{ "inFlight": 2 }, { "inFlight": 1 }],
-            "heldBack": ["push"], "nextRetryMs": 1500, "lastError": "It exited with code 1.",
+            "heldBack": [{ "kind": "tool", "name": "push", "why": "changed" }], "nextRetryMs": 1500, "lastError": "It exited with code 1.",
         });
-        let note = "1 held back (`trunkline approve git`); next try in 1.5 s; \
+        let note = "1 held back: changed (`trunkline approve git`); next try in 1.5 s; \
                     It exited with code 1.";
         assert_eq!(row(&server), ["git", "backoff", "2", "3", "2", "3", note]);
         assert_eq!(row(&json!({ "name": "a" })), ["a", "?", "0", "0", "0", "0", ""]);

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinHandle;
-use trunkline_gateway::admin::{Approve, Complaint, Followed, Operate, open, serve};
+use trunkline_gateway::admin::{Complaint, Followed, Operate, open, serve};
 use trunkline_gateway::catalog::plan::AdminPlan;
 use trunkline_gateway::metrics::{Metrics, Outcome};
+use trunkline_gateway::policy::pins::Approval;
 
 use crate::run::{Run, TRUNKLINE, run};
 
@@ -39,9 +40,12 @@ async fn a_person_sees_what_runs_and_has_things_done() {
         (&["logs", "-n", "1"], "T2 git broken\n"),
         (&["reload"], "The catalog was read anew.\n  `git` is another now;"),
         (&["retry", "git"], "`git` is tried again with the next call.\n"),
-        (&["approve", "git"], "Held back, because they have changed: `push`.\nLet them through"),
-        (&["approve", "git", "--all"], "Clients see `All` of `git` as the server has it now.\n"),
-        (&["approve", "git", "push"], "Clients see `Tools([\"push\"])` of `git` as the server"),
+        (
+            &["approve", "git"],
+            "tool `push` has changed since it was pinned.\n  pinned a\n  digest b\n",
+        ),
+        (&["approve", "git", "push", "--digest", "b"], "Clients see tool `push` of `git` as the"),
+        (&["approve", "git", "--all", "--yes"], "tool `push` has changed since it was pinned.\n"),
     ] {
         let found = gateway.run(line).await;
         assert!(found.stdout.starts_with(expected), "{line:?}: {}{}", found.stdout, found.stderr);
@@ -59,7 +63,8 @@ async fn a_program_gets_json() {
         (&["stats", "--calls=1"], "/calls/0/outcome", json!("ok")),
         (&["reload"], "/changes/servers/git", json!("replaced")),
         (&["retry", "git"], "/retried", json!("git")),
-        (&["approve", "git"], "/0/tool", json!("push")),
+        (&["approve", "git"], "/0/name", json!("push")),
+        (&["approve", "git", "push"], "/error/message", json!("Nobody is there to be asked.")),
         (&["logs", "-n", "1"], "/line", json!("broken")),
         (&["retry", "nope"], "/error/message", json!("There is no server `nope`.")),
     ] {
@@ -160,6 +165,10 @@ fn line_of(at: &str, server: &str, line: &str) -> Value {
     json!({ "at": at, "server": server, "source": "gateway", "line": line })
 }
 
+fn held() -> Value {
+    json!({ "kind": "tool", "name": "push", "why": "changed", "pinned": "a", "seen": "b" })
+}
+
 impl Operate for MadeUp {
     type Line = Value;
 
@@ -170,7 +179,7 @@ impl Operate for MadeUp {
                 { "name": "time", "state": "ready", "tools": 4, "waiters": 0, "heldBack": [],
                   "instances": [{ "id": 7, "state": "busy", "inFlight": 2, "ageMs": 1000, "pid": 42,
                                   "cause": "call" }] },
-                { "name": "git", "state": "suspended", "instances": [], "heldBack": [{ "tool": "push", "pinned": "a", "seen": "b" }],
+                { "name": "git", "state": "suspended", "instances": [], "heldBack": [held()],
                   "lastError": "It exited with code 1." },
             ],
         })
@@ -212,8 +221,16 @@ impl Operate for MadeUp {
         }
     }
 
-    async fn approve(&self, _: &str, which: &Approve) -> Result<Value, Complaint> {
-        Ok(json!({ "approved": [format!("{which:?}")] }))
+    fn held(&self, _: &str) -> Result<Value, Complaint> {
+        let mut held = held();
+        held["definition"] = json!(r#"{"description":"Pushes. And more.","name":"push"}"#);
+        held["before"] = json!(r#"{"description":"Pushes.","name":"push"}"#);
+        Ok(json!({ "held": [held] }))
+    }
+
+    async fn approve(&self, _: &str, which: &[Approval]) -> Result<Value, Complaint> {
+        assert_eq!((which[0].name.as_str(), which[0].digest.as_str()), ("push", "b"));
+        Ok(json!({ "approved": [held()] }))
     }
 
     async fn stop(&self, server: &str) -> Result<Value, Complaint> {

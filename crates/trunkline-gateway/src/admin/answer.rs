@@ -6,6 +6,7 @@ use serde_json::Value;
 use trunkline_transport::http::HttpBody;
 
 use super::Complaint;
+use crate::policy::hidden;
 
 /// `/healthz` and `/readyz`, which anybody may ask: the status and the text of the answer, or
 /// `None` if the path is another.
@@ -19,7 +20,7 @@ pub fn health(path: &str, is_ready: bool) -> Option<(StatusCode, &'static str)> 
 }
 
 pub(super) fn json(status: StatusCode, value: &Value) -> Response<HttpBody> {
-    let mut text = value.to_string().into_bytes();
+    let mut text = hidden::escape_json(value.to_string()).into_bytes();
     text.push(b'\n');
     with(status, "application/json", text.into())
 }

@@ -18,7 +18,8 @@ use trunkline_proto::server::Memo;
 use trunkline_transport::http::{Answers, HttpBody, RequestBody};
 
 use super::open::Entry;
-use super::{Approve, Complaint, Operate, answer, limits};
+use super::{Complaint, Operate, answer, limits};
+use crate::policy::pins::Approval;
 
 /// The admin API of a gateway.
 pub(crate) struct Admin<O> {
@@ -60,6 +61,7 @@ impl<O: Operate> Admin<O> {
             Wanted::Calls => json!({ "calls": operate.calls(query.limit.unwrap_or(CALLS)) }),
             Wanted::Reload => operate.reload().await.map_err(not_taken)?,
             Wanted::Retry(name) => operate.retry(name)?,
+            Wanted::Held(name) => operate.held(name)?,
             Wanted::Approve(name) => operate.approve(name, &approved(&read(body).await?)?).await?,
             Wanted::Stop(name) => operate.stop(name).await?,
         };
@@ -115,6 +117,7 @@ enum Wanted<'a> {
     Metrics,
     Reload,
     Retry(&'a str),
+    Held(&'a str),
     Approve(&'a str),
     Stop(&'a str),
 }
@@ -134,6 +137,7 @@ impl<'a> Wanted<'a> {
             ("reload", None, None) => Self::Reload,
             ("servers", Some(name), None) => Self::Server(name),
             ("servers", Some(name), Some("retry")) => Self::Retry(name),
+            ("servers", Some(name), Some("held")) => Self::Held(name),
             ("servers", Some(name), Some("approve")) => Self::Approve(name),
             ("servers", Some(name), Some("stop")) => Self::Stop(name),
             _ => return None,
@@ -225,22 +229,20 @@ fn instances(mut status: Value) -> Value {
     json!({ "instances": found })
 }
 
-fn approved(body: &[u8]) -> Result<Approve, Complaint> {
+fn approved(body: &[u8]) -> Result<Vec<Approval>, Complaint> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Body {
-        #[serde(default)]
-        tools: Vec<String>,
-        #[serde(default)]
-        all: bool,
+        approve: Vec<Approval>,
     }
     match serde_json::from_slice(body) {
-        Ok(Body { tools, all: true }) if tools.is_empty() => Ok(Approve::All),
-        Ok(Body { tools, all: false }) if !tools.is_empty() => Ok(Approve::Tools(tools)),
+        Ok(Body { approve }) if !approve.is_empty() => Ok(approve),
         _ => {
             let message = "It is not clear what is approved.";
-            Err(Complaint::new(StatusCode::BAD_REQUEST, message)
-                .advice("Send `{\"tools\":[\"NAME\"]}` or `{\"all\":true}`."))
+            Err(Complaint::new(StatusCode::BAD_REQUEST, message).advice(
+                "Send `{\"approve\":[{\"kind\":\"tool\",\"name\":\"NAME\",\"digest\":\"sha256:…\"}]}`, \
+                 with what `GET /v1/servers/NAME/held` says.",
+            ))
         }
     }
 }

@@ -41,9 +41,10 @@ async fn what_is_asked_for_is_answered() {
         assert_eq!(admin.ask(request, "", "").await, expected, "{request}");
     }
     let approve = "POST /v1/servers/time/approve";
-    assert_eq!(admin.ask(approve, "", r#"{"all":true}"#).await, r#"200 {"approved":"All"}"#);
-    let named = admin.ask(approve, "", r#"{"tools":["now"]}"#).await;
-    assert_eq!(named, r#"200 {"approved":"Tools([\"now\"])"}"#);
+    let body = r#"{"approve":[{"kind":"tool","name":"now","digest":"sha256:1"}]}"#;
+    assert_eq!(admin.ask(approve, "", body).await, r#"200 {"approved":["tool now sha256:1"]}"#);
+    let held = admin.ask("GET /v1/servers/time/held", "", "").await;
+    assert_eq!(held, r#"200 {"held":"time"}"#);
     admin.stop().await;
 }
 
@@ -65,8 +66,13 @@ async fn what_makes_no_sense_is_refused_with_advice() {
         ("POST /v1/servers/git/stop", "", "409 It is busy. | Wait."),
         ("POST /v1/servers/time/approve", "", "400 It is not clear what is approved. | Send"),
         ("POST /v1/servers/time/approve", "{}", "400 It is not clear"),
-        ("POST /v1/servers/time/approve", r#"{"all":true,"tools":["a"]}"#, "400 It is not"),
-        ("POST /v1/servers/time/approve", r#"{"every":true}"#, "400 It is not clear"),
+        ("POST /v1/servers/time/approve", r#"{"approve":[]}"#, "400 It is not clear"),
+        ("POST /v1/servers/time/approve", r#"{"all":true}"#, "400 It is not clear"),
+        (
+            "POST /v1/servers/time/approve",
+            r#"{"approve":[{"kind":"tool","name":"now"}]}"#,
+            "400 It is not clear",
+        ),
     ] {
         let found = admin.refused(request, body).await;
         assert!(found.starts_with(expected), "{request}: {found}");
@@ -276,8 +282,13 @@ impl Operate for MadeUp {
         }
     }
 
-    async fn approve(&self, _: &str, which: &Approve) -> Result<Value, Complaint> {
-        Ok(json!({ "approved": format!("{which:?}") }))
+    fn held(&self, server: &str) -> Result<Value, Complaint> {
+        Ok(json!({ "held": server }))
+    }
+
+    async fn approve(&self, _: &str, which: &[Approval]) -> Result<Value, Complaint> {
+        let told = |it: &Approval| format!("{} {} {}", it.kind.word(), it.name, it.digest);
+        Ok(json!({ "approved": which.iter().map(told).collect::<Vec<_>>() }))
     }
 
     async fn stop(&self, server: &str) -> Result<Value, Complaint> {

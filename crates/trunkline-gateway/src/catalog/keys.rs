@@ -187,8 +187,9 @@ pub(super) static SERVER: &[Key] = &[
     ),
     key(
         "pin",
-        Flag,
-        "Whether changed tool definitions are held back until somebody approves. Default true.",
+        Choice(&["true", "false", "first-use", "strict", "off"]),
+        "What is held back until somebody approves: what has changed (`true` or `first-use`, the \
+         default), also what a known server gets later (`strict`), or nothing (`false` or `off`).",
     ),
 ];
 

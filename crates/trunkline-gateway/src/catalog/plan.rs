@@ -69,8 +69,8 @@ pub struct ServerPlan {
     pub rename: BTreeMap<String, String>,
     /// Tools that may be called twice, beside those that say so themselves.
     pub idempotent: Vec<String>,
-    /// Whether changed tool definitions are held back until somebody approves.
-    pub pin: bool,
+    /// What is held back of what it offers, until somebody approves.
+    pub pin: Pinning,
 }
 
 impl ServerPlan {
@@ -162,7 +162,7 @@ impl ServerPlan {
             expose: None,
             rename: BTreeMap::new(),
             idempotent: Vec::new(),
-            pin: true,
+            pin: Pinning::default(),
         }
     }
 }
@@ -171,6 +171,25 @@ fn put_list<T: AsRef<str>>(put: &mut impl FnMut(&str), texts: impl IntoIterator<
     let texts: Vec<T> = texts.into_iter().collect();
     put(&texts.len().to_string());
     texts.iter().for_each(|it| put(it.as_ref()));
+}
+
+/// What is trusted of what a server offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pinning {
+    /// Everything.
+    Off,
+    /// What is seen for the first time, and then as it was.
+    #[default]
+    FirstUse,
+    /// The same, of a server that is itself new. What it gets later is held back.
+    Strict,
+}
+
+impl Pinning {
+    /// Whether anything can be held back.
+    pub fn is_on(self) -> bool {
+        self != Self::Off
+    }
 }
 
 /// How a server is reached.

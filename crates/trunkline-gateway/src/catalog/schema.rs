@@ -90,7 +90,14 @@ fn value(kind: Kind) -> Value {
         Kind::Count(least) => typed(json!({ "type": "integer", "minimum": least })),
         Kind::Seconds(true) => typed(json!({ "type": "number", "minimum": 0 })),
         Kind::Seconds(false) => typed(json!({ "type": "number", "exclusiveMinimum": 0 })),
-        Kind::Choice(choices) => typed(json!({ "enum": choices })),
+        Kind::Choice(choices) => {
+            let choice = |it: &&str| match *it {
+                "true" => true.into(),
+                "false" => false.into(),
+                word => Value::from(word),
+            };
+            typed(json!({ "enum": choices.iter().map(choice).collect::<Vec<_>>() }))
+        }
         Kind::Texts | Kind::Paths => list("text"),
         Kind::Secrets => {
             json!({ "type": "object", "additionalProperties": { "$ref": "#/$defs/secret" } })

@@ -99,10 +99,14 @@ impl Walk {
             Box::pin(self.shared.subscriptions.settled(&self.caller, &server.name)).await;
         }
         let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
-            Some(lease) => lease,
+            Some(lease) => {
+                self.compared(server, plan, lease.instance()).await?;
+                lease
+            }
             None => self.lease(server, plan).await?,
         };
         trail.leased(lease.id());
+        self.is_not_held(trail, plan)?;
         let instance = Arc::clone(lease.instance());
         if instance.is_too_quiet(self.call.log_level) {
             Box::pin(instance.hear(self.call.log_level)).await;
@@ -176,8 +180,9 @@ impl Walk {
             tries += 1;
             let want = server.want(self.key(plan), Who::Caller(&self.caller), profile, Cause::Call);
             let lease = server.pool.lease(want).await?;
+            let compared = self.compared(server, plan, lease.instance()).await;
             if tries >= TRIES || !lease.instance().is_over() {
-                return Ok(lease);
+                return compared.map(|()| lease);
             }
             Box::pin(lease.instance().gone()).await;
             server.pool.kill(lease.id());

@@ -12,8 +12,7 @@ use crate::catalog::plan::ServerPlan;
 use crate::face::{View, change_of};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists};
-use crate::policy::pins;
-use crate::server::{Server, digests};
+use crate::server::{Fetched, Server};
 
 impl Shared {
     /// Whether every server that a view shows has said what it offers, or will not soon.
@@ -49,74 +48,28 @@ impl Shared {
         }
     }
 
-    /// Fetches a server's lists and takes them over.
-    pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) {
+    /// Fetches a server's lists and takes them over. Says which instance they are of.
+    pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
         match server.fetch(may_start).await {
-            Ok(Some(lists)) => self.take_over(server, lists).await,
-            Ok(None) => {}
+            Ok(Some(Fetched { lists, from, since })) => {
+                self.take_over(server, lists).await;
+                Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
+                Some(from.id)
+            }
+            Ok(None) => None,
             Err(failure) => {
                 server.give_up();
                 tracing::warn!(server = &*server.name, %failure, "lists could not be fetched");
                 self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
+                None
             }
         }
-    }
-
-    /// Compares the tools of a server with what is pinned; true if others are held back than before.
-    pub(super) async fn sift(&self, plan: &ServerPlan, lists: &Lists) -> bool {
-        let Some(pins) = self.pins.as_ref().filter(|_| plan.pin) else { return false };
-        let before = pins.held(&plan.name);
-        let (held, fault) = pins.sift(&plan.name, digests(lists)).await;
-        if let Some(fault) = fault {
-            self.logs.add(Logged::gateway(&plan.name, &fault.to_string()));
-        }
-        let new = held.iter().filter(|it| !before.contains(it));
-        new.for_each(|it| self.tell_held(plan, it));
-        held != before
-    }
-
-    fn tell_held(&self, plan: &ServerPlan, held: &pins::Held) {
-        if let Some(audit) = &self.world().audit {
-            audit.note_held(&plan.name, held);
-        }
-        let text = pins::held_back(&plan.name, &held.tool).to_string();
-        self.logs.add(Logged::gateway(&plan.name, &text));
-    }
-
-    /// Has an instance that has come up looked at: it may be of another program than the one that
-    /// said what is known. What is not as pinned is held back at once; then all lists are fetched.
-    pub(super) fn look_at(&self, server: Arc<Server>, instance: u64) {
-        let Some(this) = self.this.upgrade() else { return };
-        // Without its lease: what is looked at is not in use.
-        let lease = server.lists().and_then(|_| server.pool.lease_on(instance));
-        let Some(instance) = lease.map(|it| Arc::clone(it.instance())) else { return };
-        tokio::spawn(async move {
-            let changed = server.changed_in(&instance).await;
-            drop(instance);
-            if changed.is_empty() {
-                return;
-            }
-            let plan = server.plan();
-            if let Some(pins) = this.pins.as_ref().filter(|_| plan.pin) {
-                let held = pins.hold(&plan.name, &changed);
-                held.iter().for_each(|it| this.tell_held(&plan, it));
-                if !held.is_empty() {
-                    this.tools_changed(&plan);
-                }
-            }
-            this.refresh(&server, true).await;
-            if server.gave_up() {
-                return;
-            }
-            let known = server.lists().map(|it| digests(&it)).unwrap_or_default();
-            server.knows_variants(changed.into_iter().filter(|it| !known.contains(it)).collect());
-        });
     }
 
     pub(crate) async fn take_over(&self, server: &Arc<Server>, lists: Lists) {
         let plan = server.plan();
         let before = server.lists();
-        let is_sifted = self.sift(&plan, &lists).await;
+        let touched = self.apply_pins(&plan, &lists).await;
         let is_same = before.as_ref().is_some_and(|it| it.etag() == lists.etag());
         let lists = Arc::new(lists);
         // Whoever finds the server complete must not be shown an index of the time before.
@@ -124,9 +77,7 @@ impl Shared {
             self.generation.fetch_add(1, Ordering::AcqRel);
         });
         if is_same {
-            if is_sifted {
-                self.tools_changed(&plan);
-            }
+            self.lists_changed(&plan, &touched);
             return;
         }
         for warning in &lists.warnings {
@@ -137,16 +88,20 @@ impl Shared {
         self.cache.save(&plan.fingerprint(), &lists).await;
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
-            if was != Some(lists.etag_of(kind)) {
+            if was != Some(lists.etag_of(kind)) || touched.contains(&kind) {
                 self.listeners.tell(&change_of(kind), |seat| seat.selector.chooses(&plan));
             }
         }
     }
 
-    /// The tools of a server are shown differently from now on.
-    pub(crate) fn tools_changed(&self, plan: &ServerPlan) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
-        self.listeners.tell(&change_of(Kind::Tools), |seat| seat.selector.chooses(plan));
+    /// These lists of a server are shown differently from now on.
+    pub(crate) fn lists_changed(&self, plan: &ServerPlan, kinds: &[Kind]) {
+        if !kinds.is_empty() {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        for kind in kinds {
+            self.listeners.tell(&change_of(*kind), |seat| seat.selector.chooses(plan));
+        }
     }
 
     /// Asks servers of which nothing is known for their lists, a few at a time.

@@ -22,6 +22,7 @@ impl Watcher for Shared {
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
+                self.list_changed_in(server, instance, heard.method);
                 if server.is_first_to_say_stale()
                     && let Some(this) = self.this.upgrade()
                 {

@@ -12,7 +12,8 @@ use trunkline_wire::revision::{Revision, Revisions};
 
 use super::{Draft, Kind, Lists};
 use crate::catalog::plan::{
-    Activation, Affinity, Probe, Questions, Reach, Retry, ServerPlan, Sharing, Strategy, Timeouts,
+    Activation, Affinity, Pinning, Probe, Questions, Reach, Retry, ServerPlan, Sharing, Strategy,
+    Timeouts,
 };
 
 pub(crate) type Given = (Arc<ServerPlan>, Arc<Lists>);
@@ -80,7 +81,7 @@ pub(crate) fn plan(name: &str) -> ServerPlan {
         expose: None,
         rename: BTreeMap::new(),
         idempotent: Vec::new(),
-        pin: true,
+        pin: Pinning::FirstUse,
     }
 }
 

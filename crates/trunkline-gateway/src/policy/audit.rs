@@ -153,9 +153,9 @@ impl Audit {
         self.queue(Line::Call(Box::new(entry)));
     }
 
-    /// Notes that a tool is held back: what was pinned, and what was seen. Never waits.
+    /// Notes that something is held back: what was pinned, and what was seen. Never waits.
     pub fn note_held(&self, server: &str, held: &Held) {
-        let held = Held { tool: plain(&held.tool, LONGEST), ..held.clone() };
+        let held = Held { name: plain(&held.name, LONGEST), ..held.clone() };
         let server = Some(server.to_owned());
         self.queue(Line::Held { time: SystemTime::now(), event: "held_back", server, held });
     }

@@ -1,136 +1,468 @@
-//! The definitions of tools → which of them are held back because they are not what they were.
+//! What servers offer → what of it is held back because it is not what was approved.
 //!
-//! A definition is known by its digest: name, title, description, both schemas and annotations.
-//! What is seen for the first time is trusted and pinned, also a tool that a known server gets
-//! later: it cannot pass for one that somebody has approved of. What differs from its pin is held
-//! back, neither listed nor callable, until somebody approves; when the definition is again what it
-//! was, the tool is back. Pins belong to a key that whoever asks chooses for a server. By its name a
-//! server stays pinned when it is run in another way; by its fingerprint it begins anew.
+//! Pinned are tools, prompts, resources, resource templates and the server's instructions, each by
+//! the digest of what a model or a person goes by. What differs from its pin is held back: neither
+//! listed nor callable, until somebody approves that very digest or it is again what was pinned.
+//!
+//! - [`Pinning::FirstUse`] trusts what it sees for the first time, also what a known server gets later:
+//!   it cannot pass for something that was approved, and servers show more after a login or to clients
+//!   that can do more.
+//! - [`Pinning::Strict`] trusts on first sight only a server that is itself new. What it gets later is
+//!   held back.
+//! - A definition with characters that a reader does not see ([`hidden`](super::hidden)) is held back
+//!   at first sight too.
+//!
+//! Pins belong to a server's name: by it a server stays pinned when it is run in another way.
+//!
+//! Everything here is bounded. A server has a share of bytes; where that is used up, what is new is
+//! held back and nothing is forgotten for it, else a server could make up tools until its pins are
+//! gone. What was not seen for 90 days, while its server was, is forgotten; so is a server that is in
+//! no catalog for that long.
 
 mod file;
+mod offered;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::Object;
+use trunkline_auth::digest::sha256;
 
-use super::{canonical, plain};
+use super::hidden;
+use crate::catalog::plan::Pinning;
 use crate::failure::{Failure, Stage};
 
-pub use file::{PinFault, PinFile};
+pub use file::{PinFault, PinFile, Unapproved};
+pub use offered::{Offered, Part};
 
-/// The digest of a tool's definition, as the server sent it. Members that no model reads (icons,
-/// `_meta`) do not count; one that is `null` is as good as absent.
-pub fn fingerprint(definition: &Json) -> String {
-    let mut whole = Object::parse(definition.get()).unwrap_or_default();
-    let mut counted = Object::default();
-    for name in COUNTED {
-        if let Some(value) = whole.take(name).filter(|it| !it.is_null()) {
-            counted.set(name, value);
-        }
-    }
-    canonical::digest(&counted.to_json())
+/// Something that is held back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// What it is.
+    pub kind: Part,
+    /// Its own name, URI or template.
+    pub name: String,
+    /// Why.
+    pub why: Why,
+    /// The digest that was pinned, if one was.
+    pub pinned: Option<String>,
+    /// The digest of what the server says now. That is what an approval names.
+    pub seen: String,
+    /// What the server says now, unless it is too long to be kept.
+    #[serde(skip)]
+    pub definition: Option<Arc<str>>,
 }
 
-/// What a caller is told who calls a tool that is held back.
-pub fn held_back(server: &str, tool: &str) -> Failure {
-    let tool = plain(tool, 128);
-    let message = format!(
-        "The definition of `{tool}` of `{server}` has changed since it was pinned, and is held back."
-    );
-    let advice = format!(
-        "Look at what it says now; if that is meant, approve it: `trunkline approve {server} {tool}`."
-    );
-    Failure::new("held_back", Stage::Policy, message).of(server).advice(advice)
+/// Why something is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// It differs from its pin.
+    Changed,
+    /// It is new, and `pin: strict` does not trust that.
+    New,
+    /// It has characters that a reader does not see.
+    Hidden,
+    /// The server has no room left for pins.
+    Full,
+    /// What was pinned is not known any more: the file was damaged.
+    Lost,
+}
+
+impl Why {
+    /// The end of a sentence that begins with its name.
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Changed => "has changed since it was pinned",
+            Self::New => "is new, and `pin: strict` does not trust that",
+            Self::Hidden => "has characters that a reader does not see",
+            Self::Full => "is new, and the server has pinned more than there is room for",
+            Self::Lost => "is not known any more: the file of pins was damaged",
+        }
+    }
+}
+
+impl Held {
+    /// What a caller is told who wants it.
+    pub fn failure(&self, server: &str) -> Failure {
+        let name = escaped(&self.name, LONGEST_NAME);
+        let what = match self.kind {
+            Part::Instructions => "The instructions".to_owned(),
+            part => format!("The {} `{name}`", part.word()),
+        };
+        let message = format!("{what} of `{server}` {}, and is held back.", self.why.told());
+        let advice =
+            format!("Look at it, and approve it if it is meant: `trunkline approve {server}`.");
+        Failure::new("held_back", Stage::Policy, message).of(server).advice(advice)
+    }
+}
+
+/// What an approval names.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// What it is.
+    pub kind: Part,
+    /// Its own name, URI or template; empty for instructions.
+    #[serde(default)]
+    pub name: String,
+    /// The digest of what was looked at.
+    pub digest: String,
+}
+
+impl Approval {
+    /// Whether this is what it names.
+    pub fn is_of(&self, held: &Held) -> bool {
+        (self.kind, &self.name, &self.digest) == (held.kind, &held.name, &held.seen)
+    }
 }
 
 /// What was seen of each server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pins {
-    /// Tool → digest, by the key of the server.
-    servers: BTreeMap<String, BTreeMap<String, String>>,
+    servers: BTreeMap<String, ServerPins>,
+    /// Whether there were others, in a file that was damaged: no server is new then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    lost: bool,
 }
 
-/// A tool that is held back.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Held {
-    /// Its own name.
-    pub tool: String,
-    /// The digest that was pinned.
-    pub pinned: String,
-    /// The digest of what the server says now.
-    pub seen: String,
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct ServerPins {
+    /// The day it was last seen.
+    seen: u32,
+    /// Whether its pins were lost, and not all that it offers was approved since.
+    #[serde(default, skip_serializing_if = "is_false")]
+    lost: bool,
+    /// By part and name.
+    pins: BTreeMap<String, Pin>,
 }
 
-/// Which tools to approve.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// All that are held back.
-    All,
-    /// These.
-    Tools(Vec<String>),
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Pin {
+    digest: String,
+    /// Others that were approved beside it, of instances that say it differently.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    also: Vec<String>,
+    /// The day it was last seen.
+    seen: u32,
+    /// Whether a person said so.
+    #[serde(default, skip_serializing_if = "is_false")]
+    approved: bool,
+    /// What the digest is of, if it is short enough to be kept for the difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition: Option<Box<str>>,
 }
 
-/// What one look at the list of a server found.
+/// What one look at all that a server offers found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sifted {
+pub struct Compared {
     /// What to hold back.
     pub held: Vec<Held>,
-    /// What was pinned.
-    pub pinned: BTreeMap<String, String>,
+    /// Whether there is something to note: a new server, new pins, or pins that were not seen lately.
+    pub is_news: bool,
+    fresh: BTreeMap<String, Pin>,
+    seen: Vec<String>,
 }
 
 impl Pins {
-    /// Compares all tools of a server, `(name, digest)`, with what is pinned. Changes nothing.
-    /// A name that stands for several definitions is held back unless all of them are the pinned one.
-    pub fn sift<'a>(
+    /// Those of whom nothing is known but that they were.
+    pub fn lost() -> Self {
+        Self { servers: BTreeMap::new(), lost: true }
+    }
+
+    /// Compares all that a server offers with what is pinned. Changes nothing. A name that stands for
+    /// several definitions is held back unless all of them are the pinned one.
+    pub fn compare(
         &self,
         server: &str,
-        tools: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Sifted {
+        offered: &[Offered],
+        pinning: Pinning,
+        today: u32,
+    ) -> Compared {
         let known = self.servers.get(server);
-        let mut sifted = Sifted::default();
-        let mut held = BTreeMap::new();
-        for (tool, seen) in tools {
-            let pinned = known.and_then(|it| it.get(tool)).or_else(|| sifted.pinned.get(tool));
-            match pinned {
-                None => drop(sifted.pinned.insert(tool.to_owned(), seen.to_owned())),
-                Some(pinned) if pinned == seen => {}
-                Some(pinned) => {
-                    let (tool, pinned, seen) = (tool.to_owned(), pinned.clone(), seen.to_owned());
-                    held.insert(tool.clone(), Held { tool, pinned, seen });
+        let is_lost = known.map_or(self.lost, |it| it.lost);
+        let distrust = match known {
+            _ if is_lost => Some(Why::Lost),
+            Some(_) if pinning == Pinning::Strict => Some(Why::New),
+            _ => None,
+        };
+        // Nearly always there is nothing new to make room for.
+        let mut room = None;
+        let mut found = Compared { is_news: known.is_none(), ..Compared::default() };
+        let mut fresh: BTreeMap<String, Pin> = BTreeMap::new();
+        let mut held = HeldSet::default();
+        for it in offered {
+            let key = key(it.part, &it.name);
+            let pin = known.and_then(|known| known.pins.get(&key)).or_else(|| fresh.get(&key));
+            match pin {
+                Some(pin) if pin.accepts(&it.digest) => {
+                    if it.hidden.is_some() && !pin.approved {
+                        held.add(it, Why::Hidden, Some(pin));
+                    }
+                    if pin.seen.saturating_add(LAZY) <= today {
+                        found.is_news = true;
+                    }
+                    found.seen.push(key);
                 }
+                Some(pin) => {
+                    held.add(it, Why::Changed, Some(pin));
+                    // Its pin is in use, and must not be forgotten.
+                    found.seen.push(key);
+                }
+                None if it.hidden.is_some() => held.add(it, Why::Hidden, None),
+                None => match distrust {
+                    Some(why) => held.add(it, why, None),
+                    None => {
+                        let room = room.get_or_insert_with(|| Room::of(self, server));
+                        if !room.takes(&key) {
+                            held.add(it, Why::Full, None);
+                            continue;
+                        }
+                        let definition = room.keeps(&it.definition);
+                        let pin = Pin {
+                            digest: it.digest.clone(),
+                            seen: today,
+                            definition,
+                            ..Pin::default()
+                        };
+                        fresh.insert(key, pin);
+                        found.is_news = true;
+                    }
+                },
             }
         }
-        sifted.held = held.into_values().collect();
-        sifted
+        found.fresh = fresh;
+        found.held = held.0;
+        found
     }
 
-    /// Pins definitions, over those that were pinned.
-    pub fn pin(&mut self, server: &str, tools: &BTreeMap<String, String>) {
-        if !tools.is_empty() {
-            let known = self.servers.entry(server.to_owned()).or_default();
-            known.extend(tools.iter().map(|(tool, digest)| (tool.clone(), digest.clone())));
+    /// Those of these parts of one instance that are pinned and are not what was pinned. What is new
+    /// is not looked at: nobody is shown it before all is compared.
+    pub fn differing(&self, server: &str, offered: &[Offered]) -> Vec<Held> {
+        let Some(known) = self.servers.get(server) else { return Vec::new() };
+        let mut held = HeldSet::default();
+        for it in offered {
+            if let Some(pin) = known.pins.get(&key(it.part, &it.name))
+                && !pin.accepts(&it.digest)
+            {
+                held.add(it, Why::Changed, Some(pin));
+            }
+        }
+        held.0
+    }
+
+    /// Notes what a look found.
+    pub fn note(&mut self, server: &str, found: Compared, today: u32) {
+        let known = self.known(server);
+        known.seen = known.seen.max(today);
+        for key in found.seen {
+            if let Some(pin) = known.pins.get_mut(&key) {
+                pin.seen = pin.seen.max(today);
+            }
+        }
+        known.pins.extend(found.fresh);
+    }
+
+    /// Pins what was held back as it was seen. `also`: another digest that is in use beside it and
+    /// stays good, if it was. What a server offers no more makes room where there is none.
+    pub fn approve(
+        &mut self,
+        server: &str,
+        held: &Held,
+        also: Option<&str>,
+        offered: &BTreeSet<String>,
+        today: u32,
+    ) {
+        let key = key(held.kind, &held.name);
+        let mut room = Room::of(self, server);
+        let known = self.known(server);
+        known.seen = known.seen.max(today);
+        if !known.pins.contains_key(&key) && !room.takes(&key) {
+            known.pins.retain(|key, _| offered.contains(key));
+            room = Room::of(self, server);
+        }
+        let definition = held.definition.as_ref().and_then(|it| room.keeps(it));
+        let pin = self.known(server).pins.entry(key).or_default();
+        let mut others = std::mem::take(&mut pin.also);
+        others.push(std::mem::take(&mut pin.digest));
+        others.retain(|it| Some(it.as_str()) == also && *it != held.seen);
+        others.truncate(ALSO);
+        *pin = Pin {
+            digest: held.seen.clone(),
+            also: others,
+            seen: today,
+            approved: true,
+            definition,
+        };
+    }
+
+    /// Everything that a server offers was approved: it is as good as one that was seen first.
+    pub fn is_whole(&mut self, server: &str) {
+        if let Some(known) = self.servers.get_mut(server) {
+            known.lost = false;
+        }
+    }
+
+    /// Forgets what was not seen for long: servers that no catalog names, and parts that their servers
+    /// have not offered.
+    pub fn prune(&mut self, catalog: &BTreeSet<String>, today: u32) {
+        self.servers
+            .retain(|name, it| catalog.contains(name) || it.seen.saturating_add(FORGOTTEN) > today);
+        for server in self.servers.values_mut() {
+            let last = server.seen;
+            server.pins.retain(|_, pin| pin.seen.saturating_add(FORGOTTEN) > last);
+        }
+    }
+
+    /// The digest and the definition that are pinned.
+    pub fn pinned(&self, server: &str, part: Part, name: &str) -> Option<(&str, Option<&str>)> {
+        let pin = self.servers.get(server)?.pins.get(&key(part, name))?;
+        Some((&pin.digest, pin.definition.as_deref()))
+    }
+
+    /// The pins of a server, which begins as lost if all were.
+    fn known(&mut self, server: &str) -> &mut ServerPins {
+        let lost = self.lost;
+        let none = || ServerPins { lost, ..ServerPins::default() };
+        self.servers.entry(server.to_owned()).or_insert_with(none)
+    }
+
+    /// How many parts of a server are pinned.
+    pub fn count(&self, server: &str) -> usize {
+        self.servers.get(server).map_or(0, |it| it.pins.len())
+    }
+
+    /// Pins as they were kept before there was anything but tools: name → digest.
+    fn of_tools(servers: BTreeMap<String, BTreeMap<String, String>>, today: u32) -> Self {
+        let server = |tools: BTreeMap<String, String>| {
+            let pin = |digest| Pin { digest, seen: today, ..Pin::default() };
+            let pins = tools.into_iter().map(|(it, digest)| (key(Part::Tool, &it), pin(digest)));
+            ServerPins { seen: today, lost: false, pins: pins.collect() }
+        };
+        let servers = servers.into_iter().map(|(name, tools)| (name, server(tools)));
+        Self { servers: servers.collect(), lost: false }
+    }
+}
+
+impl Pin {
+    fn accepts(&self, digest: &str) -> bool {
+        self.digest == digest || self.also.iter().any(|it| it == digest)
+    }
+
+    fn cost(key: &str) -> usize {
+        key.len() + OVERHEAD
+    }
+
+    fn kept(&self) -> usize {
+        self.definition.as_ref().map_or(0, |it| it.len())
+    }
+}
+
+/// What may still be pinned of a server.
+struct Room {
+    pins: usize,
+    definitions: usize,
+}
+
+impl Room {
+    fn of(pins: &Pins, server: &str) -> Self {
+        let cost = |it: &ServerPins| it.pins.keys().map(|key| Pin::cost(key)).sum::<usize>();
+        let kept = |it: &ServerPins| it.pins.values().map(Pin::kept).sum::<usize>();
+        let own = pins.servers.get(server);
+        let left = |most: usize, own: usize, most_of_all: usize, all: usize| {
+            most.saturating_sub(own).min(most_of_all.saturating_sub(all))
+        };
+        let (costs, keeps) = (pins.servers.values().map(cost), pins.servers.values().map(kept));
+        Self {
+            pins: left(SERVER, own.map_or(0, cost), ALL, costs.sum()),
+            definitions: left(KEPT, own.map_or(0, kept), ALL_KEPT, keeps.sum()),
+        }
+    }
+
+    fn takes(&mut self, key: &str) -> bool {
+        let left = self.pins.checked_sub(Pin::cost(key));
+        self.pins = left.unwrap_or(self.pins);
+        left.is_some()
+    }
+
+    fn keeps(&mut self, definition: &str) -> Option<Box<str>> {
+        let left = self.definitions.checked_sub(definition.len())?;
+        (definition.len() <= DEFINITION).then(|| {
+            self.definitions = left;
+            definition.into()
+        })
+    }
+}
+
+/// What is held back, with as many definitions as there is room for.
+#[derive(Default)]
+struct HeldSet(Vec<Held>, usize);
+
+impl HeldSet {
+    fn add(&mut self, it: &Offered, why: Why, pin: Option<&Pin>) {
+        let length = it.definition.len();
+        let is_kept = length <= SHOWN && self.1 + length <= ALL_SHOWN;
+        if is_kept {
+            self.1 += length;
+        }
+        let held = Held {
+            kind: it.part,
+            name: it.name.clone(),
+            why,
+            pinned: pin.map(|it| it.digest.clone()),
+            seen: it.digest.clone(),
+            definition: is_kept.then(|| Arc::clone(&it.definition)),
+        };
+        self.0.push(held);
+    }
+}
+
+/// Under what a part is pinned. A name of any length has a key of a bounded one.
+pub(crate) fn key(part: Part, name: &str) -> String {
+    match name.len() {
+        0..=LONGEST_KEY => format!("{}:{name}", part.word()),
+        _ => {
+            let end = name.floor_char_boundary(LONGEST_KEY / 2);
+            format!("{}:{}…{}", part.word(), &name[..end], sha256(name.as_bytes()))
         }
     }
 }
 
-impl Which {
-    /// Those of `held` that it means.
-    pub fn of(&self, held: &[Held]) -> BTreeMap<String, String> {
-        let named = match self {
-            Self::All => None,
-            Self::Tools(tools) => Some(tools.iter().collect::<BTreeSet<_>>()),
-        };
-        let meant = |it: &&Held| named.as_ref().is_none_or(|named| named.contains(&it.tool));
-        held.iter().filter(meant).map(|it| (it.tool.clone(), it.seen.clone())).collect()
+/// A name as it can be shown: escaped, and not without end.
+fn escaped(name: &str, longest: usize) -> String {
+    let mut shown = hidden::escape(name);
+    if shown.len() > longest {
+        shown.truncate(shown.floor_char_boundary(longest));
+        shown.push('…');
     }
+    shown
 }
 
-/// The members of a definition that count: what a model or a person goes by.
-const COUNTED: [&str; 6] =
-    ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_false(it: &bool) -> bool {
+    !it
+}
+
+const LONGEST_NAME: usize = 128;
+const LONGEST_KEY: usize = 256;
+/// Bytes that a pin takes beside its key.
+const OVERHEAD: usize = 160;
+/// Bytes that the pins of one server may take, and those of all.
+const SERVER: usize = 2 << 20;
+const ALL: usize = 16 << 20;
+/// The longest definition that is kept for the difference, and all of a server and of all servers.
+const DEFINITION: usize = 16 << 10;
+const KEPT: usize = 512 << 10;
+const ALL_KEPT: usize = 8 << 20;
+/// The longest definition of what is held back that is kept to be shown, and all of a server.
+const SHOWN: usize = 64 << 10;
+const ALL_SHOWN: usize = 2 << 20;
+/// Digests that one part may have beside its own.
+const ALSO: usize = 3;
+/// Days after which what is seen again is noted as seen.
+const LAZY: u32 = 7;
+/// Days after which what was not seen is forgotten.
+const FORGOTTEN: u32 = 90;
 
 #[cfg(test)]
 mod tests;

@@ -272,7 +272,12 @@ impl<'a> At<'a> {
 
     pub(super) fn choice(&self, choices: &[&'static str]) -> Option<&'static str> {
         let text = self.scalar("a text", false)?.text;
-        let found = choices.iter().find(|it| **it == text);
+        let spelled = match text.as_str() {
+            "True" | "TRUE" => "true",
+            "False" | "FALSE" => "false",
+            other => other,
+        };
+        let found = choices.iter().find(|it| **it == spelled);
         if found.is_none() {
             let all = choices.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
             let message = format!("{} is none of {all}.", self.written());

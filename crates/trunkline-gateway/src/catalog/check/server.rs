@@ -9,8 +9,8 @@ use super::section::{At, Section};
 use crate::catalog::fault::nearest;
 use crate::catalog::file::Data;
 use crate::catalog::plan::{
-    ALL_INSTANCES, Activation, Affinity, Outward, Probe, Questions, Reach, Retry, ServerPlan,
-    Sharing, Strategy, Timeouts,
+    ALL_INSTANCES, Activation, Affinity, Outward, Pinning, Probe, Questions, Reach, Retry,
+    ServerPlan, Sharing, Strategy, Timeouts,
 };
 
 /// Reads one server. What is wrong has been told; what comes back is only good if nothing was.
@@ -435,7 +435,11 @@ fn tools(section: &Section<'_>, plan: &mut ServerPlan) {
         plan.expose = Some(names);
     }
     plan.idempotent = section.texts("idempotentTools");
-    plan.pin = section.flag("pin").unwrap_or(true);
+    plan.pin = match section.choice("pin") {
+        Some("false" | "off") => Pinning::Off,
+        Some("strict") => Pinning::Strict,
+        _ => Pinning::FirstUse,
+    };
     let renamed = section.get("renameTools").map(|it| it.members()).unwrap_or_default();
     let mut taken = BTreeMap::new();
     for (own, at) in renamed {

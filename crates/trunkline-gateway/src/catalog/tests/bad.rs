@@ -75,7 +75,7 @@ fn what_is_wrong_with_a_server_is_told_with_place_and_advice() {
         ),
         (
             "{ command: b, pin: yes }",
-            "pin: This must be `true` or `false`; it is `yes`. | Write `true` or `false`, without quotes.",
+            "pin: `yes` is none of `true`, `false`, `first-use`, `strict`, `off`. | Choose one of them.",
         ),
         (
             "{ command: b, strategy: statless }",

@@ -65,7 +65,7 @@ fn every_key_of_a_program_has_its_effect() {
         expose: Some(texts(&["get_*"])),
         rename: [("get_time".to_owned(), "now".to_owned())].into(),
         idempotent: texts(&["get_*"]),
-        pin: false,
+        pin: Pinning::Off,
     };
     assert!(*loaded.plan.servers["time"] == expected, "{:#?}", loaded.plan.servers["time"]);
 }

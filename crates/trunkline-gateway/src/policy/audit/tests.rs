@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::policy::pins::{Part, Why};
 
 /// A file in a folder that goes with the test.
 struct Place(PathBuf);
@@ -78,7 +79,14 @@ fn called(tool: &str) -> Line {
 async fn what_is_held_back_and_approved_is_noted() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
-    let held = Held { tool: "push".into(), pinned: "sha256:1".into(), seen: "sha256:2".into() };
+    let held = Held {
+        kind: Part::Tool,
+        name: "push".into(),
+        why: Why::Changed,
+        pinned: Some("sha256:1".into()),
+        seen: "sha256:2".into(),
+        definition: None,
+    };
     audit.note_held("git", &held);
     audit.note_approved("git", &["push".to_owned()]);
     audit.close().await;
@@ -88,7 +96,7 @@ async fn what_is_held_back_and_approved_is_noted() {
     }
     let expected = [
         serde_json::json!({
-            "event": "held_back", "server": "git", "tool": "push",
+            "event": "held_back", "server": "git", "kind": "tool", "name": "push", "why": "changed",
             "pinned": "sha256:1", "seen": "sha256:2",
         }),
         serde_json::json!({ "event": "approved", "server": "git", "tools": ["push"] }),

@@ -1,162 +1,323 @@
 //! Pins ⇄ a file that several processes may share.
 //!
-//! Whatever changes pins does so with the file locked and read anew, so that two gateways that see
-//! a server at the same time agree on what they saw first, and what one approves the other knows.
-//! A list in which everything is as pinned touches no file.
+//! Whatever changes pins does so with the file locked and, if it is not what was last read or
+//! written, read anew: two gateways that see a server at the same time agree on what they saw first,
+//! and what one approves the other knows. A look that finds everything as pinned touches no file.
+//!
+//! A file that is damaged or too long stops nobody, and makes nobody trusted: it is kept aside under
+//! another name, and a new one says that pins were lost. Then no server counts as new: whatever is
+//! offered is held back until it is approved. Whoever wants to trust anew removes the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use super::{Held, Pins, Which};
+use super::{Approval, Held, Offered, Part, Pins, key};
+use crate::catalog::plan::Pinning;
 
 /// Pins with their file. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct PinFile {
     path: Arc<Path>,
     known: Arc<Mutex<Known>>,
+    /// Whether anything of any server is held back, so that calls need no lock to know.
+    any: Arc<AtomicBool>,
     /// One change at a time in this process; the lock on the file is for the others.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    pins: Pins,
-    /// What is held back, by the key of the server. Not kept: it is found again when
-    /// the list is looked at, be it one that was kept.
-    held: BTreeMap<String, Vec<Held>>,
+    pins: Arc<Pins>,
+    /// The file as it was when it was last read or written.
+    stamp: Option<Stamp>,
+    /// The servers of the catalog, which are not forgotten.
+    catalog: BTreeSet<String>,
+    /// What is held back, by the name of the server and by whose word it is: that of the lists, or of
+    /// one instance. Not kept: it is found again when the lists are looked at, or the instance.
+    held: BTreeMap<String, BTreeMap<u64, Vec<Held>>>,
 }
+
+/// Tells whether a file is still the same.
+type Stamp = (u64, u64, i64, i64);
 
 /// Why the file cannot be used, in a sentence that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinFault(String);
 
+/// Why something was not approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unapproved {
+    /// It is not held back, or not with that digest any more.
+    Other(Approval),
+    /// The file cannot be used.
+    Fault(PinFault),
+}
+
 impl PinFile {
-    /// Reads the file; there need not be one. A damaged one is an error, for without it everything
-    /// would be trusted anew.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, PinFault> {
+    /// Reads the file; there need not be one. If there is and it cannot be used, nothing is trusted,
+    /// and the fault says what became of it.
+    pub fn open(path: impl Into<PathBuf>) -> (Self, Option<PinFault>) {
         let path: Arc<Path> = path.into().into();
-        let pins = read(&path)?;
-        let known = Arc::new(Mutex::new(Known { pins, held: BTreeMap::new() }));
-        Ok(Self { path, known, turn: Arc::default() })
+        let (pins, stamp, fault) = match read(&path) {
+            Ok((pins, stamp)) => (pins, stamp, None),
+            Err(Unread::Fault(fault)) => (Pins::lost(), None, Some(fault)),
+            Err(Unread::Damaged(why)) => {
+                let pins = Pins::lost();
+                let (fault, stamp) = replace(&path, &pins, &why);
+                (pins, stamp, Some(fault))
+            }
+        };
+        let known = Known { pins: Arc::new(pins), stamp, ..Known::default() };
+        let known = Arc::new(Mutex::new(known));
+        (Self { path, known, any: Arc::default(), turn: Arc::default() }, fault)
     }
 
-    /// Looks at the whole list of a server, `(name, digest)`: pins what is new, and says what to
+    /// Notes which servers there are, and lets go of what is held back of others.
+    pub fn serves(&self, servers: BTreeSet<String>) {
+        let mut known = self.lock();
+        known.held.retain(|name, _| servers.contains(name));
+        known.catalog = servers;
+        self.noted(&known);
+    }
+
+    /// Looks at all that a server offers: pins what is new as far as that is trusted, and says what to
     /// hold back. If the file cannot be written, pins hold as long as this process.
-    pub async fn sift(
+    pub async fn compare(
         &self,
         server: &str,
-        tools: Vec<(String, String)>,
+        offered: &[Offered],
+        pinning: Pinning,
     ) -> (Vec<Held>, Option<PinFault>) {
-        let sift = |pins: &Pins| {
-            pins.sift(server, tools.iter().map(|(tool, digest)| (tool.as_str(), digest.as_str())))
-        };
-        let sifted = sift(&self.lock().pins);
-        if sifted.held.is_empty() && sifted.pinned.is_empty() {
-            self.lock().held.remove(server);
+        let today = today();
+        let compare = |pins: &Pins| pins.compare(server, offered, pinning, today);
+        let found = compare(&self.pins());
+        if found.held.is_empty() && !found.is_news {
+            self.hold(server, LISTS, Vec::new());
             return (Vec::new(), None);
         }
         let _turn = self.turn.lock().await;
         // Somebody else may have pinned or approved meanwhile.
         let (latest, mut fault) = self.latest().await;
-        let sifted = sift(&latest.0);
-        if !sifted.pinned.is_empty() {
-            let (mut pins, lock) = latest;
-            pins.pin(server, &sifted.pinned);
+        let mut found = compare(&latest.0);
+        let held = std::mem::take(&mut found.held);
+        let (mut pins, lock) = latest;
+        if found.is_news {
+            Arc::make_mut(&mut pins).note(server, found, today);
             if let Err(later) = self.store(pins, lock).await {
                 fault.get_or_insert(later);
             }
         } else {
-            self.lock().pins = latest.0;
+            self.lock().pins = pins;
         }
-        let mut known = self.lock();
-        match sifted.held.is_empty() {
-            true => drop(known.held.remove(server)),
-            false => drop(known.held.insert(server.to_owned(), sifted.held.clone())),
-        }
-        (sifted.held, fault)
+        self.hold(server, LISTS, held.clone());
+        (held, fault)
     }
 
-    /// Holds back those of these definitions, `(name, digest)`, that are pinned and are not what was
-    /// pinned, until the next look at the whole list. Says which were not held back before.
-    pub(crate) fn hold(&self, server: &str, tools: &[(String, String)]) -> Vec<Held> {
-        let mut known = self.lock();
-        let tools = tools.iter().map(|(tool, digest)| (tool.as_str(), digest.as_str()));
-        let sifted = known.pins.sift(server, tools);
-        if sifted.held.is_empty() {
-            return Vec::new();
+    /// Compares one list of one instance with the pins, and holds back what differs for as long as the
+    /// instance is there or until it says otherwise. Says which were not held back before.
+    pub(crate) fn look(
+        &self,
+        server: &str,
+        instance: u64,
+        part: Part,
+        offered: &[Offered],
+    ) -> Vec<Held> {
+        let mut differing = self.pins().differing(server, offered);
+        let before = self.held(server);
+        {
+            let mut known = self.lock();
+            let now = known.held.get_mut(server).and_then(|it| it.remove(&instance));
+            differing.extend(now.into_iter().flatten().filter(|it| it.kind != part));
         }
-        let held = known.held.entry(server.to_owned()).or_default();
-        let new: Vec<_> = sifted.held.into_iter().filter(|it| !held.contains(it)).collect();
-        held.retain(|it| new.iter().all(|new| new.tool != it.tool));
-        held.extend(new.iter().cloned());
-        held.sort();
-        new
+        self.hold(server, instance, differing.clone());
+        let is_new =
+            |it: &Held| before.iter().all(|old| (old.kind, &old.seen) != (it.kind, &it.seen));
+        differing.into_iter().filter(is_new).collect()
     }
 
-    /// Pins what is held back as it is now. Says which tools these are; nobody else is asked.
-    pub async fn approve(&self, server: &str, which: &Which) -> Result<Vec<String>, PinFault> {
+    /// An instance is gone, and with it what it said; true if something is not held back any more.
+    pub(crate) fn gone(&self, server: &str, instance: u64) -> bool {
+        let mut known = self.lock();
+        let Some(held) = known.held.get_mut(server) else { return false };
+        let was_any = held.remove(&instance).is_some();
+        if held.is_empty() {
+            known.held.remove(server);
+        }
+        self.noted(&known);
+        was_any
+    }
+
+    /// Pins what is held back, by the digests that somebody looked at: all of it or nothing. `offered`
+    /// is what the server's lists say now.
+    pub async fn approve(
+        &self,
+        server: &str,
+        approvals: &[Approval],
+        offered: &[Offered],
+    ) -> Result<Vec<Held>, Unapproved> {
         let _turn = self.turn.lock().await;
-        let meant = which.of(&self.held(server));
+        let held = self.held(server);
+        let mut meant = Vec::new();
+        for it in approvals {
+            let found = held.iter().find(|held| it.is_of(held));
+            meant.push(found.ok_or_else(|| Unapproved::Other(it.clone()))?.clone());
+        }
         if meant.is_empty() {
-            return Ok(Vec::new());
+            return Ok(meant);
         }
         let ((mut pins, lock), fault) = self.latest().await;
-        if let Some(fault) = fault {
-            return Err(fault);
+        if let Some(fault) = fault.filter(|_| lock.is_none()) {
+            return Err(Unapproved::Fault(fault));
         }
-        pins.pin(server, &meant);
-        self.store(pins, lock).await?;
-        if let Some(held) = self.lock().held.get_mut(server) {
-            held.retain(|it| !meant.contains_key(&it.tool));
+        let today = today();
+        let keys = offered.iter().map(|it| key(it.part, &it.name)).collect();
+        let to = Arc::make_mut(&mut pins);
+        for it in &meant {
+            let also = offered.iter().find(|now| (now.part, &now.name) == (it.kind, &it.name));
+            to.approve(server, it, also.map(|it| it.digest.as_str()), &keys, today);
         }
-        Ok(meant.into_keys().collect())
-    }
-
-    /// What is held back of a server.
-    pub fn held(&self, server: &str) -> Vec<Held> {
-        self.lock().held.get(server).cloned().unwrap_or_default()
-    }
-
-    /// Whether a tool of a server is held back.
-    pub fn is_held(&self, server: &str, tool: &str) -> bool {
-        self.lock().held.get(server).is_some_and(|held| held.iter().any(|it| it.tool == tool))
-    }
-
-    /// What the file says now, and its lock; what we know, if it cannot be locked or read.
-    async fn latest(&self) -> ((Pins, Option<File>), Option<PinFault>) {
-        let latest = match self.take_lock().await {
-            Err(fault) => Err(fault),
-            Ok(lock) => {
-                let path = Arc::clone(&self.path);
-                blocking(move || read(&path)).await.map(|pins| (pins, Some(lock)))
+        if held.iter().all(|it| meant.contains(it)) {
+            to.is_whole(server);
+        }
+        self.store(pins, lock).await.map_err(Unapproved::Fault)?;
+        let mut known = self.lock();
+        for held in known.held.get_mut(server).into_iter().flat_map(BTreeMap::values_mut) {
+            held.retain(|it| {
+                meant
+                    .iter()
+                    .all(|ok| (ok.kind, &ok.name, &ok.seen) != (it.kind, &it.name, &it.seen))
+            });
+        }
+        if let Some(all) = known.held.get_mut(server) {
+            all.retain(|_, held| !held.is_empty());
+            if all.is_empty() {
+                known.held.remove(server);
             }
+        }
+        self.noted(&known);
+        Ok(meant)
+    }
+
+    /// What is held back of a server: each part once for each definition of it that was seen.
+    pub fn held(&self, server: &str) -> Vec<Held> {
+        let known = self.lock();
+        let Some(of) = known.held.get(server) else { return Vec::new() };
+        let mut all: Vec<Held> = Vec::new();
+        let mut there = BTreeSet::new();
+        for it in of.values().flatten() {
+            if there.insert((it.kind, it.name.as_str(), it.seen.as_str())) {
+                all.push(it.clone());
+            }
+        }
+        all
+    }
+
+    /// Whether anything of a server is held back.
+    pub fn holds(&self, server: &str) -> bool {
+        self.any.load(Ordering::Acquire) && self.lock().held.contains_key(server)
+    }
+
+    /// What is held back of a server under a name.
+    pub fn find(&self, server: &str, part: Part, name: &str) -> Option<Held> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let known = self.lock();
+        let mut all = known.held.get(server)?.values().flatten();
+        all.find(|it| it.kind == part && it.name == name).cloned()
+    }
+
+    /// The definition that something was pinned with, if it was kept.
+    pub fn before(&self, server: &str, held: &Held) -> Option<String> {
+        self.pins().pinned(server, held.kind, &held.name)?.1.map(str::to_owned)
+    }
+
+    fn pins(&self) -> Arc<Pins> {
+        Arc::clone(&self.lock().pins)
+    }
+
+    fn hold(&self, server: &str, by: u64, held: Vec<Held>) {
+        let mut known = self.lock();
+        match held.is_empty() {
+            false => drop(known.held.entry(server.to_owned()).or_default().insert(by, held)),
+            true => {
+                if let Some(all) = known.held.get_mut(server) {
+                    all.remove(&by);
+                    if all.is_empty() {
+                        known.held.remove(server);
+                    }
+                }
+            }
+        }
+        self.noted(&known);
+    }
+
+    fn noted(&self, known: &Known) {
+        self.any.store(!known.held.is_empty(), Ordering::Release);
+    }
+
+    /// What the file says now, and its lock; what we know without one, if it cannot be locked or read.
+    async fn latest(&self) -> ((Arc<Pins>, Option<File>), Option<PinFault>) {
+        let lock = match self.take_lock().await {
+            Ok(lock) => lock,
+            Err(fault) => return ((self.pins(), None), Some(fault)),
         };
-        match latest {
-            Ok(latest) => (latest, None),
-            Err(fault) => ((self.lock().pins.clone(), None), Some(fault)),
+        let (path, stamp, ours) = {
+            let known = self.lock();
+            (Arc::clone(&self.path), known.stamp, Arc::clone(&known.pins))
+        };
+        let read = spawn_blocking(move || {
+            if stamp.is_some() && stamp_of(&path) == stamp {
+                return Ok((ours, stamp, None));
+            }
+            match read(&path) {
+                Ok((pins, stamp)) => Ok((Arc::new(pins), stamp, None)),
+                Err(Unread::Fault(fault)) => Err(fault),
+                // What we know holds, and is written anew.
+                Err(Unread::Damaged(why)) => {
+                    let (fault, stamp) = replace(&path, &ours, &why);
+                    Ok((ours, stamp, Some(fault)))
+                }
+            }
+        });
+        match read.await.unwrap_or_else(|_| Err(PinFault("The program is ending.".to_owned()))) {
+            Ok((pins, stamp, fault)) => {
+                self.lock().stamp = stamp;
+                ((pins, Some(lock)), fault)
+            }
+            Err(fault) => ((self.pins(), None), Some(fault)),
         }
     }
 
     /// Keeps pins, in the file only if we hold its lock.
-    async fn store(&self, pins: Pins, lock: Option<File>) -> Result<(), PinFault> {
-        self.lock().pins = pins.clone();
+    async fn store(&self, mut pins: Arc<Pins>, lock: Option<File>) -> Result<(), PinFault> {
+        let catalog = self.lock().catalog.clone();
+        Arc::make_mut(&mut pins).prune(&catalog, today());
+        self.lock().pins = Arc::clone(&pins);
         if lock.is_none() {
             return Ok(());
         }
         let path = Arc::clone(&self.path);
-        blocking(move || {
+        let written = spawn_blocking(move || {
             let _lock = lock;
-            write(&path, &pins)
-        })
-        .await
+            write(&path, &pins).map_err(|error| broken("written", &path, &error))?;
+            Ok(stamp_of(&path))
+        });
+        let written = written.await;
+        let stamp =
+            written.unwrap_or_else(|_| Err(PinFault("The program is ending.".to_owned())))?;
+        self.lock().stamp = stamp;
+        Ok(())
     }
 
     async fn take_lock(&self) -> Result<File, PinFault> {
@@ -164,16 +325,14 @@ impl PinFile {
         let open = {
             let path = path.clone();
             move || {
-                let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-                let made = folder.map_or(Ok(()), |folder| {
-                    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-                });
+                made_folder(&path)?;
                 let mut options = OpenOptions::new();
                 options.write(true).create(true).truncate(false).mode(0o600);
-                made.and_then(|()| options.open(&path)).map_err(|it| broken("locked", &path, &it))
+                options.open(&path)
             }
         };
-        let file = blocking(open).await?;
+        let file = spawn_blocking(open).await.unwrap_or_else(|_| Err(io::Error::other("ending")));
+        let file = file.map_err(|it| broken("locked", &path, &it))?;
         let mut patience = PATIENCE;
         loop {
             match file.try_lock() {
@@ -205,60 +364,135 @@ impl fmt::Display for PinFault {
 
 impl std::error::Error for PinFault {}
 
-fn read(path: &Path) -> Result<Pins, PinFault> {
-    let mut text = Vec::new();
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Pins::default()),
-        file => file
-            .and_then(|file| file.take(LONGEST).read_to_end(&mut text))
-            .map_err(|error| broken("read", path, &error))?,
+/// The file as it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    version: u32,
+    #[serde(flatten)]
+    pins: &'a Pins,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    version: Option<u32>,
+}
+
+/// The file before it had a version: tools alone, by name.
+#[derive(Deserialize)]
+struct OfTools {
+    servers: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Why a file was not read.
+enum Unread {
+    /// It cannot be.
+    Fault(PinFault),
+    /// It was, and is not what was written.
+    Damaged(String),
+}
+
+fn read(path: &Path) -> Result<(Pins, Option<Stamp>), Unread> {
+    let failed = |error: io::Error| {
+        let what = "Until it can, everything that the servers offer is held back.";
+        Unread::Fault(PinFault(format!("{} {what}", broken("read", path, &error))))
     };
-    serde_json::from_slice(&text).map_err(|error| {
-        PinFault(format!(
-            "`{}`, which pins the definitions of tools, is damaged: {error}. Restore it from a copy; \
-             or remove it, and whatever the servers say then is trusted.",
-            path.display()
-        ))
-    })
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((Pins::default(), None));
+        }
+        file => file.map_err(failed)?,
+    };
+    let about = file.metadata().map_err(failed)?;
+    if about.len() > LONGEST {
+        return Err(Unread::Damaged(format!("it is longer than {} MiB", LONGEST >> 20)));
+    }
+    let mut text = Vec::new();
+    file.take(LONGEST).read_to_end(&mut text).map_err(failed)?;
+    let damaged = |error: serde_json::Error| Unread::Damaged(error.to_string());
+    let head: Head = serde_json::from_slice(&text).map_err(damaged)?;
+    let pins = match head.version {
+        None => {
+            let old: OfTools = serde_json::from_slice(&text).map_err(damaged)?;
+            Pins::of_tools(old.servers, today())
+        }
+        Some(VERSION) => serde_json::from_slice(&text).map_err(damaged)?,
+        Some(other) => {
+            return Err(Unread::Damaged(format!("its version {other} is not known here")));
+        }
+    };
+    Ok((pins, Some(stamp(&about))))
+}
+
+/// Keeps a damaged file under another name, and puts these pins in its place. There is a file in its
+/// place at every moment: where there is none, everything would be new and trusted.
+fn replace(path: &Path, pins: &Pins, why: &str) -> (PinFault, Option<Stamp>) {
+    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let aside = path.with_extension(format!("damaged-{}", seconds.as_millis()));
+    let kept = fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside));
+    let put = kept.and_then(|()| write(path, pins));
+    let what = match &put {
+        Ok(()) => format!("It is kept as `{}`.", aside.display()),
+        Err(error) => format!("It could not be put aside: {error}."),
+    };
+    let fault = PinFault(format!(
+        "`{}`, which pins what servers offer, is damaged: {why}. {what} What the servers offer is held \
+         back where no pin is known: restore the file from a copy, approve with `trunkline approve \
+         SERVER`, or remove it to trust whatever is seen next.",
+        path.display()
+    ));
+    (fault, put.ok().and_then(|()| stamp_of(path)))
 }
 
 /// All of it or nothing: written beside, then put in place.
-fn write(path: &Path, pins: &Pins) -> Result<(), PinFault> {
+fn write(path: &Path, pins: &Pins) -> io::Result<()> {
+    made_folder(path)?;
     let new = path.with_extension("new");
-    let put = || {
-        let mut options = OpenOptions::new();
-        // What a process left that was killed here may have any mode.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&new)?;
-        let mut text = serde_json::to_vec_pretty(pins)?;
-        text.push(b'\n');
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&new, path)
-    };
-    put().map_err(|error| broken("written", path, &error))
+    // What a process left that was killed here may have any mode.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&new)?;
+    let mut text = serde_json::to_vec(&Written { version: VERSION, pins })?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, PinFault> + Send + 'static,
-) -> Result<T, PinFault> {
-    let done = spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(PinFault("The program is ending.".to_owned())))
+fn made_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    folder.map_or(Ok(()), |it| DirBuilder::new().recursive(true).mode(0o700).create(it))
+}
+
+fn stamp_of(path: &Path) -> Option<Stamp> {
+    fs::metadata(path).ok().as_ref().map(stamp)
+}
+
+fn stamp(about: &Metadata) -> Stamp {
+    (about.ino(), about.len(), about.mtime(), about.mtime_nsec())
 }
 
 fn broken(verb: &str, path: &Path, error: &io::Error) -> PinFault {
     PinFault(format!(
-        "`{}`, which pins the definitions of tools, cannot be {verb}: {error}.",
+        "`{}`, which pins what servers offer, cannot be {verb}: {error}.",
         path.display()
     ))
 }
 
+/// Days since 1970.
+fn today() -> u32 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs() / 86_400).unwrap_or(u32::MAX)
+}
+
+/// Whose word it is if not that of an instance: the numbers of instances begin with 1.
+const LISTS: u64 = 0;
+const VERSION: u32 = 2;
 /// How long another process may hold the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait before asking for it again.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a file may be.
-const LONGEST: u64 = 256 << 20;
+/// How long a file may be. What is written is far shorter.
+const LONGEST: u64 = 64 << 20;

@@ -2,10 +2,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use trunkline_wire::json::Json;
+
 use super::*;
 
-fn definition(text: &str) -> String {
-    fingerprint(&Json::parse(text).unwrap())
+const TODAY: u32 = 20_000;
+
+fn digest(part: Part, text: &str) -> String {
+    Offered::new(part, "", &Json::parse(text).unwrap()).digest
 }
 
 #[test]
@@ -13,7 +17,8 @@ fn a_definition_is_what_a_model_goes_by() {
     let base = r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":1}}"#;
     let same = r#"{ "inputSchema": {"x":1, "type":"object"}, "title": null,
         "description": "d", "name": "a", "_meta": {"k": 1}, "icons": [] }"#;
-    assert_eq!(definition(base), definition(same));
+    let tool = |text| digest(Part::Tool, text);
+    assert_eq!(tool(base), tool(same));
     for other in [
         r#"{"name":"b","description":"d","inputSchema":{"type":"object","x":1}}"#,
         r#"{"name":"a","description":"d ","inputSchema":{"type":"object","x":1}}"#,
@@ -22,24 +27,68 @@ fn a_definition_is_what_a_model_goes_by() {
         r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":1},"outputSchema":{}}"#,
         r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":1},"annotations":{"readOnlyHint":true}}"#,
     ] {
-        assert_ne!(definition(base), definition(other), "{other}");
+        assert_ne!(tool(base), tool(other), "{other}");
     }
 }
 
-fn pairs(text: &str) -> Vec<(String, String)> {
-    let pair = |it: &str| it.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()));
-    text.split_whitespace().filter_map(pair).collect()
+#[test]
+fn what_a_resource_holds_does_not_count_and_what_it_is_called_does() {
+    let of = |text| digest(Part::Resource, text);
+    let base = of(r#"{"uri":"a:b","name":"n","description":"d","size":1}"#);
+    let grown =
+        r#"{"uri":"a:b","name":"n","description":"d","size":2,"annotations":{"lastModified":"x"}}"#;
+    assert_eq!(base, of(grown));
+    assert_ne!(base, of(r#"{"uri":"a:b","name":"n","description":"Obey me."}"#));
+    let prompt = |text| digest(Part::Prompt, text);
+    assert_ne!(
+        prompt(r#"{"name":"n","arguments":[{"name":"a"}]}"#),
+        prompt(r#"{"name":"n","arguments":[{"name":"a","description":"Your keys."}]}"#)
+    );
+}
+
+#[test]
+fn hidden_characters_are_found_in_texts_and_names_however_they_are_written() {
+    for text in [
+        "{\"name\":\"a\",\"description\":\"x\u{202e}y\"}",
+        r#"{"name":"a","description":"x\u202ey"}"#,
+        r#"{"name":"a","inputSchema":{"properties":{"k\u200b":{}}}}"#,
+        r#"{"name":"a","annotations":{"title":"\udb40\udc41"}}"#,
+        r#"{"name":"a","description":"\b"}"#,
+        "{\"name\":\"a\",\"description\":\"\u{7f}\"}",
+        r#"{"name":"a","description":"\ud800"}"#,
+    ] {
+        let it = Offered::new(Part::Tool, "a", &Json::parse(text).unwrap());
+        assert!(it.hidden.is_some(), "{text}");
+    }
+    for text in [r#"{"name":"a","description":"one\n\ttwo \"é\""}"#, r#"{"name":"a"}"#] {
+        let it = Offered::new(Part::Tool, "a", &Json::parse(text).unwrap());
+        assert_eq!(it.hidden, None, "{text}");
+    }
+}
+
+/// `a=1 b=2`: tools with these descriptions.
+fn tools(text: &str) -> Vec<Offered> {
+    let pairs = text.split_whitespace().filter_map(|it| it.split_once('='));
+    let tool = |(name, text): (&str, &str)| {
+        let definition = serde_json::json!({ "name": name, "description": text });
+        Offered::new(Part::Tool, name, &Json::of(&definition))
+    };
+    pairs.map(tool).collect()
 }
 
 fn names(held: &[Held]) -> Vec<&str> {
-    held.iter().map(|it| it.tool.as_str()).collect()
+    held.iter().map(|it| it.name.as_str()).collect()
 }
 
-fn sift(pins: &mut Pins, server: &str, tools: &str) -> Vec<Held> {
-    let tools = pairs(tools);
-    let sifted = pins.sift(server, tools.iter().map(|(a, b)| (a.as_str(), b.as_str())));
-    pins.pin(server, &sifted.pinned);
-    sifted.held
+fn see(pins: &mut Pins, server: &str, offered: &[Offered], pinning: Pinning) -> Vec<Held> {
+    let mut found = pins.compare(server, offered, pinning, TODAY);
+    let held = std::mem::take(&mut found.held);
+    pins.note(server, found, TODAY);
+    held
+}
+
+fn sift(pins: &mut Pins, server: &str, text: &str) -> Vec<Held> {
+    see(pins, server, &tools(text), Pinning::FirstUse)
 }
 
 #[test]
@@ -48,17 +97,66 @@ fn what_is_seen_first_is_trusted_and_what_changes_is_held() {
     assert!(sift(&mut pins, "s", "a=1 b=2").is_empty());
     assert!(sift(&mut pins, "s", "b=2 a=1").is_empty());
     let held = sift(&mut pins, "s", "a=9 b=2");
-    assert_eq!(held, [Held { tool: "a".into(), pinned: "1".into(), seen: "9".into() }]);
+    assert_eq!((names(&held), held[0].why), (vec!["a"], Why::Changed));
+    assert_eq!(held[0].pinned.as_deref(), Some(tools("a=1")[0].digest.as_str()));
+    assert_eq!(held[0].seen, tools("a=9")[0].digest);
     assert_eq!(names(&sift(&mut pins, "s", "a=9 b=2")), ["a"], "looking twice approves nothing");
     assert!(sift(&mut pins, "s", "a=1 b=2").is_empty(), "it is back to what it was");
 }
 
 #[test]
-fn a_new_tool_of_a_known_server_is_pinned() {
+fn a_new_tool_of_a_known_server_is_pinned_unless_pins_are_strict() {
     let mut pins = Pins::default();
     sift(&mut pins, "s", "a=1");
     assert!(sift(&mut pins, "s", "a=1 b=2").is_empty());
     assert_eq!(names(&sift(&mut pins, "s", "a=1 b=3")), ["b"]);
+
+    let mut pins = Pins::default();
+    let strictly = |pins: &mut Pins, text| see(pins, "s", &tools(text), Pinning::Strict);
+    assert!(strictly(&mut pins, "a=1").is_empty(), "the server itself is new");
+    let held = strictly(&mut pins, "a=1 b=2");
+    assert_eq!((names(&held), held[0].why, &held[0].pinned), (vec!["b"], Why::New, &None));
+    pins.approve("s", &held[0], None, &BTreeSet::new(), TODAY);
+    assert!(strictly(&mut pins, "a=1 b=2").is_empty());
+    assert_eq!(names(&strictly(&mut pins, "a=1 b=3")), ["b"]);
+    let mut pins = Pins::default();
+    assert!(strictly(&mut pins, "").is_empty());
+    assert_eq!(names(&strictly(&mut pins, "a=1")), ["a"], "a server with nothing is known too");
+}
+
+#[test]
+fn prompts_resources_templates_and_instructions_are_pinned_each_for_itself() {
+    let mut pins = Pins::default();
+    let offered = |text: &str| -> Vec<Offered> {
+        let definition = serde_json::json!({ "name": "n", "description": text });
+        let of = |part| Offered::new(part, "n", &Json::of(&definition));
+        let parts = [Part::Tool, Part::Prompt, Part::Resource, Part::Template];
+        parts.map(of).into_iter().chain([Offered::instructions(text)]).collect()
+    };
+    assert!(see(&mut pins, "s", &offered("d"), Pinning::FirstUse).is_empty());
+    assert!(see(&mut pins, "s", &offered("d"), Pinning::Strict).is_empty());
+    let held = see(&mut pins, "s", &offered("e"), Pinning::FirstUse);
+    assert_eq!(held.len(), 5);
+    for it in &held[1..] {
+        pins.approve("s", it, None, &BTreeSet::new(), TODAY);
+    }
+    let held = see(&mut pins, "s", &offered("e"), Pinning::FirstUse);
+    assert_eq!((held.len(), held[0].kind), (1, Part::Tool));
+}
+
+#[test]
+fn hidden_characters_are_held_at_first_sight_until_a_person_approves() {
+    let mut pins = Pins::default();
+    let held = sift(&mut pins, "s", "a=1 b=x\u{200b}y");
+    assert_eq!((names(&held), held[0].why), (vec!["b"], Why::Hidden));
+    assert_eq!(names(&sift(&mut pins, "s", "a=1 b=x\u{200b}y")), ["b"]);
+    pins.approve("s", &held[0], None, &BTreeSet::new(), TODAY);
+    assert!(sift(&mut pins, "s", "a=1 b=x\u{200b}y").is_empty());
+    // What an earlier version pinned without looking is no approval.
+    let digest = tools("b=x\u{200b}y")[0].digest.clone();
+    let old = BTreeMap::from([("s".to_owned(), BTreeMap::from([("b".to_owned(), digest)]))]);
+    let mut pins = Pins::of_tools(old, TODAY);
+    assert_eq!(names(&sift(&mut pins, "s", "b=x\u{200b}y")), ["b"]);
 }
 
 #[test]
@@ -86,10 +184,106 @@ fn a_name_with_two_definitions_is_held() {
 }
 
 #[test]
+fn a_definition_that_is_in_use_beside_the_approved_one_stays_good() {
+    let mut pins = Pins::default();
+    sift(&mut pins, "s", "a=1");
+    let held = pins.differing("s", &tools("a=2 new=1"));
+    assert_eq!(names(&held), ["a"], "what is new is not looked at");
+    let listed = tools("a=1")[0].digest.clone();
+    pins.approve("s", &held[0], Some(&listed), &BTreeSet::new(), TODAY);
+    assert!(pins.differing("s", &tools("a=1")).is_empty());
+    assert!(pins.differing("s", &tools("a=2")).is_empty());
+    assert_eq!(names(&pins.differing("s", &tools("a=3"))), ["a"]);
+    // One that took its place does not.
+    let held = pins.differing("s", &tools("a=3"));
+    pins.approve("s", &held[0], Some(&held[0].seen), &BTreeSet::new(), TODAY);
+    assert_eq!(names(&pins.differing("s", &tools("a=1"))), ["a"]);
+}
+
+#[test]
+fn a_server_that_makes_up_tools_for_ever_fills_its_share_and_no_more() {
+    let mut pins = Pins::default();
+    sift(&mut pins, "good", "a=1");
+    sift(&mut pins, "bad", "real=1");
+    let mut last = Vec::new();
+    for round in 0..40 {
+        let made_up: String = (0..1_000).map(|it| format!("t{round}-{it}=x ")).collect();
+        last = sift(&mut pins, "bad", &made_up);
+    }
+    assert_eq!((last.len(), last[0].why), (1_000, Why::Full), "what is new is held back");
+    let size = serde_json::to_vec(&pins).unwrap().len();
+    assert!(size < 4 << 20, "{size}");
+    assert_eq!(
+        names(&sift(&mut pins, "bad", "real=2")),
+        ["real"],
+        "and nothing is forgotten for it"
+    );
+    assert!(sift(&mut pins, "good", "a=1 b=2").is_empty(), "others have room");
+    // A person makes room for what is offered.
+    let offered = BTreeSet::from([key(Part::Tool, "real"), key(Part::Tool, &last[0].name)]);
+    pins.approve("bad", &last[0], None, &offered, TODAY);
+    assert_eq!(pins.count("bad"), 2);
+}
+
+#[test]
+fn names_and_definitions_of_any_length_are_pinned_in_bounded_space() {
+    let mut pins = Pins::default();
+    let long = format!("{}=1 {}=1", "n".repeat(5_000), "n".repeat(5_001));
+    assert!(sift(&mut pins, "s", &long).is_empty());
+    assert!(key(Part::Tool, &"n".repeat(5_000)).len() < 300);
+    assert_eq!(sift(&mut pins, "s", &long.replace("=1", "=2")).len(), 2);
+    let large = format!("big={}", "x".repeat(100_000));
+    assert!(sift(&mut pins, "s", &large).is_empty());
+    assert_eq!(pins.pinned("s", Part::Tool, "big").unwrap().1, None, "its digest is enough");
+    let held = sift(&mut pins, "s", &format!("{large}y"));
+    assert_eq!((names(&held), &held[0].definition), (vec!["big"], &None));
+}
+
+#[test]
+fn what_was_not_seen_for_long_is_forgotten_and_what_is_in_use_is_not() {
+    let (mut pins, later) = (Pins::default(), TODAY + 91);
+    sift(&mut pins, "kept", "a=1 b=1 c=1");
+    sift(&mut pins, "gone", "a=1");
+    let mut found = pins.compare("kept", &tools("a=1 b=2"), Pinning::FirstUse, later);
+    assert!(found.is_news, "it is time to note that it was seen");
+    assert_eq!(names(&std::mem::take(&mut found.held)), ["b"]);
+    pins.note("kept", found, later);
+    pins.prune(&BTreeSet::from(["kept".to_owned()]), later);
+    assert_eq!((pins.count("kept"), pins.count("gone")), (2, 0));
+    let held = pins.compare("kept", &tools("b=2"), Pinning::FirstUse, later).held;
+    assert_eq!(names(&held), ["b"], "what is held back keeps its pin");
+    // A server of the catalog that nobody used keeps all it has.
+    pins.prune(&BTreeSet::from(["kept".to_owned()]), later + 1_000);
+    assert_eq!(pins.count("kept"), 2);
+}
+
+#[test]
+fn pins_that_were_lost_make_nothing_new() {
+    let mut pins = Pins::lost();
+    let held = sift(&mut pins, "s", "a=1 b=1");
+    assert_eq!((names(&held), held[0].why), (vec!["a", "b"], Why::Lost));
+    pins.approve("s", &held[0], None, &BTreeSet::new(), TODAY);
+    assert_eq!(names(&sift(&mut pins, "s", "a=1 b=1")), ["b"], "one approval is none for the rest");
+    pins.approve("s", &held[1], None, &BTreeSet::new(), TODAY);
+    pins.is_whole("s");
+    assert!(sift(&mut pins, "s", "a=1 b=1 c=1").is_empty(), "then it is like any other");
+}
+
+#[test]
 fn the_failure_says_how_to_approve() {
-    let failure = held_back("git", "pu\u{1b}sh");
+    let held = Held {
+        kind: Part::Tool,
+        name: "pu\u{1b}\u{202e}sh".into(),
+        why: Why::Changed,
+        pinned: None,
+        seen: String::new(),
+        definition: None,
+    };
+    let failure = held.failure("git");
     assert_eq!((failure.reason, failure.stage), ("held_back", Stage::Policy));
-    assert!(failure.to_string().contains("`trunkline approve git push`"), "{failure}");
+    let told = failure.to_string();
+    assert!(told.contains("`trunkline approve git`"), "{told}");
+    assert!(told.contains(r"`pu\u{1b}\u{202e}sh`"), "{told}");
 }
 
 /// A folder that goes with the test.
@@ -106,6 +300,18 @@ impl Folder {
     fn file(&self) -> PathBuf {
         self.0.join("state/pins.json")
     }
+
+    fn open(&self) -> PinFile {
+        let (pins, fault) = PinFile::open(self.file());
+        assert_eq!(fault, None);
+        pins
+    }
+
+    /// The files that were put aside.
+    fn aside(&self) -> Vec<PathBuf> {
+        let all = std::fs::read_dir(self.0.join("state")).unwrap().flatten().map(|it| it.path());
+        all.filter(|it| it.to_string_lossy().contains(".damaged-")).collect()
+    }
 }
 
 impl Drop for Folder {
@@ -114,81 +320,139 @@ impl Drop for Folder {
     }
 }
 
-async fn look(pins: &PinFile, tools: &str) -> Vec<String> {
-    let (held, fault) = pins.sift("s", pairs(tools)).await;
+async fn look(pins: &PinFile, text: &str) -> Vec<String> {
+    let (held, fault) = pins.compare("s", &tools(text), Pinning::FirstUse).await;
     assert_eq!(fault, None);
-    held.into_iter().map(|it| it.tool).collect()
+    held.into_iter().map(|it| it.name).collect()
+}
+
+fn approval(text: &str) -> Approval {
+    let it = tools(text).remove(0);
+    Approval { kind: it.part, name: it.name, digest: it.digest }
+}
+
+fn is_held(pins: &PinFile, tool: &str) -> bool {
+    pins.find("s", Part::Tool, tool).is_some()
 }
 
 #[tokio::test]
 async fn pins_outlive_the_process_and_nobody_else_reads_them() {
     let folder = Folder::new();
-    let pins = PinFile::open(folder.file()).unwrap();
+    let pins = folder.open();
     assert!(look(&pins, "a=1 b=2").await.is_empty());
     let mode = std::fs::metadata(folder.file()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let pins = PinFile::open(folder.file()).unwrap();
+    let pins = folder.open();
     assert_eq!(look(&pins, "a=9 b=2").await, ["a"]);
-    assert!(pins.is_held("s", "a") && !pins.is_held("s", "b") && !pins.is_held("t", "a"));
+    assert!(is_held(&pins, "a") && !is_held(&pins, "b"));
+    assert_eq!(pins.find("t", Part::Tool, "a"), None);
+    let before = pins.before("s", &pins.held("s")[0]).unwrap();
+    assert_eq!(before, r#"{"description":"1","name":"a"}"#, "for the difference");
 }
 
 #[tokio::test]
-async fn an_approval_pins_what_is_held_now() {
+async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
     let folder = Folder::new();
-    let pins = PinFile::open(folder.file()).unwrap();
+    std::fs::create_dir_all(folder.file().parent().unwrap()).unwrap();
+    let old = serde_json::json!({ "servers": { "s": { "a": tools("a=1")[0].digest } } });
+    std::fs::write(folder.file(), old.to_string()).unwrap();
+    let pins = folder.open();
+    assert!(look(&pins, "a=1 b=1").await.is_empty());
+    assert_eq!(look(&folder.open(), "a=2 b=1").await, ["a"]);
+}
+
+#[tokio::test]
+async fn an_approval_is_of_what_was_looked_at() {
+    let folder = Folder::new();
+    let pins = folder.open();
     look(&pins, "a=1 b=2 c=3").await;
     assert_eq!(look(&pins, "a=7 b=8 c=3").await, ["a", "b"]);
-    let one = Which::Tools(vec!["a".into(), "c".into(), "no such".into()]);
-    assert_eq!(pins.approve("s", &one).await.unwrap(), ["a"]);
-    assert_eq!(names(&pins.held("s")), ["b"]);
-    assert_eq!(look(&pins, "a=7 b=8 c=3").await, ["b"]);
-    assert_eq!(pins.approve("s", &Which::All).await.unwrap(), ["b"]);
-    assert!(look(&PinFile::open(folder.file()).unwrap(), "a=7 b=8 c=3").await.is_empty());
-    assert!(pins.approve("s", &Which::All).await.unwrap().is_empty(), "nothing is held any more");
+    let shown = approval("a=7");
+    assert_eq!(look(&pins, "a=9 b=8 c=3").await, ["a", "b"], "it changes while somebody looks");
+    let both = [approval("b=8"), shown.clone()];
+    assert_eq!(pins.approve("s", &both, &[]).await, Err(Unapproved::Other(shown)));
+    assert_eq!(names(&pins.held("s")), ["a", "b"], "all or nothing");
+    let approved = pins.approve("s", &[approval("a=9")], &[]).await.unwrap();
+    assert_eq!(names(&approved), ["a"]);
+    assert_eq!(look(&pins, "a=9 b=8 c=3").await, ["b"]);
+    pins.approve("s", &[approval("b=8")], &[]).await.unwrap();
+    assert!(!pins.holds("s"));
+    assert!(look(&folder.open(), "a=9 b=8 c=3").await.is_empty());
+    assert!(pins.approve("s", &[approval("b=8")], &[]).await.is_err(), "it is not held any more");
 }
 
 #[tokio::test]
 async fn processes_that_share_a_file_agree() {
     let folder = Folder::new();
-    let (one, other) =
-        (PinFile::open(folder.file()).unwrap(), PinFile::open(folder.file()).unwrap());
+    let (one, other) = (folder.open(), folder.open());
     assert!(look(&one, "a=1").await.is_empty());
     assert_eq!(look(&other, "a=2").await, ["a"], "the other one saw it first");
     assert!(look(&other, "a=1 b=1").await.is_empty());
     assert_eq!(look(&one, "a=5 b=1").await, ["a"]);
     assert_eq!(look(&other, "a=5 b=1").await, ["a"]);
-    assert_eq!(one.approve("s", &Which::All).await.unwrap(), ["a"]);
+    one.approve("s", &[approval("a=5")], &tools("a=5 b=1")).await.unwrap();
     assert!(look(&other, "a=5 b=1").await.is_empty(), "it was approved there");
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_not_taken_for_an_empty_one() {
-    let folder = Folder::new();
-    let pins = PinFile::open(folder.file()).unwrap();
-    look(&pins, "a=1").await;
-    for damaged in ["", "{", "{\"servers\":1}", "[]"] {
+async fn a_damaged_file_stops_nobody_and_trusts_nobody() {
+    for damaged in
+        ["", "{", "{\"servers\":1}", "[]", "{\"version\":9}", "{\"version\":2,\"servers\":[]}"]
+    {
+        let folder = Folder::new();
+        look(&folder.open(), "a=1").await;
         std::fs::write(folder.file(), damaged).unwrap();
-        let fault = PinFile::open(folder.file()).unwrap_err().to_string();
-        assert!(fault.contains("is damaged") && fault.contains("Restore it"), "{fault}");
+        let (pins, fault) = PinFile::open(folder.file());
+        let fault = fault.unwrap().to_string();
+        assert!(fault.contains("is damaged") && fault.contains("restore the file"), "{fault}");
+        let aside = folder.aside();
+        assert_eq!(std::fs::read_to_string(&aside[0]).unwrap(), damaged, "it is kept");
+        assert_eq!(look(&pins, "a=1").await, ["a"]);
+        // Also the next time, though the file is in order then.
+        let pins = folder.open();
+        assert_eq!(look(&pins, "a=1 b=1").await, ["a", "b"]);
+        pins.approve("s", &[approval("a=1"), approval("b=1")], &[]).await.unwrap();
+        assert!(look(&folder.open(), "a=1 b=1 c=1").await.is_empty());
     }
-    // While it runs: what is known holds, nothing is written over, and somebody is told.
-    let (held, fault) = pins.sift("s", pairs("a=2 b=1")).await;
-    assert_eq!(names(&held), ["a"]);
-    assert!(fault.unwrap().to_string().contains("is damaged"));
-    assert_eq!(std::fs::read_to_string(folder.file()).unwrap(), "[]");
-    assert!(pins.approve("s", &Which::All).await.unwrap_err().to_string().contains("is damaged"));
-    assert!(pins.is_held("s", "a"));
 }
 
 #[tokio::test]
-async fn what_a_new_instance_says_differently_is_held_back_until_the_whole_list_is_seen() {
+async fn a_huge_file_is_put_aside_unread() {
     let folder = Folder::new();
-    let pins = PinFile::open(folder.file()).unwrap();
+    look(&folder.open(), "a=1").await;
+    std::fs::OpenOptions::new().write(true).open(folder.file()).unwrap().set_len(1 << 30).unwrap();
+    let (pins, fault) = PinFile::open(folder.file());
+    assert!(fault.unwrap().to_string().contains("longer than"));
+    assert_eq!(std::fs::metadata(&folder.aside()[0]).unwrap().len(), 1 << 30);
+    assert_eq!(look(&pins, "a=1").await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_damaged_while_it_is_used_is_written_anew() {
+    let folder = Folder::new();
+    let pins = folder.open();
+    look(&pins, "a=1").await;
+    std::fs::write(folder.file(), "[]").unwrap();
+    let (held, fault) = pins.compare("s", &tools("a=2 b=1"), Pinning::FirstUse).await;
+    assert_eq!(names(&held), ["a"], "what is known holds");
+    assert!(fault.unwrap().to_string().contains("is damaged"));
+    assert_eq!(std::fs::read_to_string(&folder.aside()[0]).unwrap(), "[]");
+    assert_eq!(look(&folder.open(), "a=2 b=2").await, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn what_one_instance_says_is_held_back_as_long_as_it_is_there() {
+    let folder = Folder::new();
+    let pins = folder.open();
     look(&pins, "a=1 b=2").await;
-    assert_eq!(names(&pins.hold("s", &pairs("a=9 new=1"))), ["a"], "what is new is not pinned yet");
-    assert!(pins.is_held("s", "a") && !pins.is_held("s", "new"));
-    assert!(pins.hold("s", &pairs("a=9")).is_empty(), "it is held already");
-    assert!(pins.hold("s", &pairs("b=2")).is_empty());
+    let seen = |text| pins.look("s", 7, Part::Tool, &tools(text));
+    assert_eq!(names(&seen("a=9 new=1")), ["a"], "what is new is not pinned yet");
+    assert!(is_held(&pins, "a") && !is_held(&pins, "new"));
+    assert!(seen("a=9").is_empty(), "it is held already");
     assert!(look(&pins, "a=1 b=2").await.is_empty());
-    assert!(!pins.is_held("s", "a"));
+    assert!(is_held(&pins, "a"), "another instance says what was pinned; this one does not");
+    assert!(seen("a=1 b=2").is_empty() && !is_held(&pins, "a"), "it is back to what it was");
+    assert_eq!(names(&seen("b=3")), ["b"]);
+    assert!(pins.gone("s", 7) && !is_held(&pins, "b"));
+    assert!(!pins.gone("s", 7));
 }

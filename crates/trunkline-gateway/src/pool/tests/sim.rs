@@ -8,7 +8,8 @@ use std::time::Duration;
 use trunkline_wire::revision::Revisions;
 
 use crate::catalog::plan::{
-    Activation, Affinity, Probe, Questions, Reach, Retry, ServerPlan, Sharing, Strategy, Timeouts,
+    Activation, Affinity, Pinning, Probe, Questions, Reach, Retry, ServerPlan, Sharing, Strategy,
+    Timeouts,
 };
 use crate::failure::{Failure, Stage};
 use crate::pool::state::{Action, Asked, State};
@@ -74,7 +75,7 @@ pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
         expose: None,
         rename: Default::default(),
         idempotent: vec![],
-        pin: true,
+        pin: Pinning::FirstUse,
     };
     for word in settings.split_whitespace() {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));

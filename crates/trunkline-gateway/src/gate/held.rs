@@ -1,0 +1,75 @@
+//! A call → whether what it is about is held back, before it is made.
+
+use std::sync::Arc;
+
+use super::{Walk, Wrong};
+use crate::catalog::plan::ServerPlan;
+use crate::failure::Failure;
+use crate::merge::{Item, Kind, Target};
+use crate::policy::audit::Decision;
+use crate::policy::pins::Part;
+use crate::server::Server;
+use crate::trail::Trail;
+use crate::upstream::Instance;
+
+impl Walk {
+    /// What is wrong with something that is there and is held back, for whoever may know of it.
+    pub(super) fn held(&self, trail: &mut Trail, part: Part, shown: &str) -> Option<Wrong> {
+        if trail.decision == Decision::Denied {
+            return None;
+        }
+        let (server, held) = self.shared.held_back(&self.world, &self.view, part, shown)?;
+        let lists = server.lists()?;
+        let item = match part {
+            Part::Prompt => {
+                Item::Prompt(lists.prompts.iter().find(|it| it.name == held.name).cloned()?)
+            }
+            _ => Item::Tool(lists.tools.iter().find(|it| it.name == held.name).cloned()?),
+        };
+        let (server, name) = (Arc::clone(&server.name), Arc::from(held.name.as_str()));
+        let target = Target { server, name, item };
+        self.is_allowed(trail, &target).then(|| {
+            trail.is(&target);
+            trail.decision = Decision::HeldBack;
+            held.failure(&target.server).into()
+        })
+    }
+
+    /// Waits until what an instance offers was compared with what is pinned.
+    pub(super) async fn compared(
+        &self,
+        server: &Arc<Server>,
+        plan: &ServerPlan,
+        instance: &Arc<Instance>,
+    ) -> Result<(), Failure> {
+        let (part, kind) = match self.call.method.name {
+            "tools/call" => (Part::Tool, Kind::Tools),
+            "prompts/get" => (Part::Prompt, Kind::Prompts),
+            // What is read says nothing of itself that anybody has approved of.
+            _ => return Ok(()),
+        };
+        if instance.compared.has(kind) || self.shared.pins_of(plan).is_none() {
+            return Ok(());
+        }
+        Box::pin(self.shared.compare(server, plan, instance, part)).await
+    }
+
+    /// Refuses what is held back, be it since the call was routed.
+    pub(super) fn is_not_held(&self, trail: &mut Trail, plan: &ServerPlan) -> Result<(), Failure> {
+        let Some(pins) = self.shared.pins_of(plan).filter(|it| it.holds(&plan.name)) else {
+            return Ok(());
+        };
+        let (part, member) = match self.call.method.name {
+            "tools/call" => (Part::Tool, "name"),
+            "prompts/get" => (Part::Prompt, "name"),
+            "resources/read" => (Part::Resource, "uri"),
+            _ => return Ok(()),
+        };
+        let name = self.call.params.get(member).and_then(|it| it.to::<String>().ok());
+        let held = pins.find(&plan.name, part, name.as_deref().unwrap_or_default());
+        held.map_or(Ok(()), |held| {
+            trail.decision = Decision::HeldBack;
+            Err(held.failure(&plan.name))
+        })
+    }
+}
