@@ -427,14 +427,12 @@ impl Client {
         };
         // A subscription has no deadline; everything else does.
         let timing = ask.timing.unwrap_or(self.config.bounds.call);
-        let clock = (row.name != "subscriptions/listen").then(|| Clock::start(timing, now));
-        let mut clock = clock;
+        let mut clock = (row.name != "subscriptions/listen").then(|| Clock::start(timing, now));
         if self.calls.iter().any(|it| matches!(it.with, Origin::Wire { .. })) {
             clock.iter_mut().for_each(Clock::hold);
         }
-        let id = self.asked.next_id();
+        let (id, method) = (self.asked.next_id(), MethodName::Borrowed(row.name));
         self.send_call(id, row.name.into(), ask.params, wants_progress);
-        let method = MethodName::Borrowed(row.name);
         self.asked.add(Sent { id, ticket: ask.ticket, method, clock, with: waiting });
     }
 
