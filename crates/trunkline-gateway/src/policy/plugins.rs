@@ -294,6 +294,8 @@ fn judge(plan: &PluginPlan, phase: Phase, answer: Answer) -> Result<Verdict, Str
 
 fn failed(plan: &PluginPlan, phase: Phase, fault: &str) -> Rejected {
     let name = &plan.name;
+    // What it wrote may be about anybody's call.
+    let fault = fault.split(process::LAST_WORDS).next().unwrap_or_default();
     let message = match phase {
         Phase::Request | Phase::Answer => {
             format!("The call was not made, for the plugin `{name}` is needed: {fault}.")

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::PluginStatus;
 use super::message::{Answer, Phase};
 use crate::catalog::plan::PluginPlan;
+pub(super) use session::LAST_WORDS;
 use session::Session;
 
 /// A plugin. Dropping it tells it to end; its task sees to that.

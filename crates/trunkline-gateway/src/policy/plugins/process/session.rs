@@ -201,9 +201,12 @@ fn command(plan: &PluginPlan, socket: &Path, redactor: &Redactor) -> Result<Comm
     }))
 }
 
+/// What comes before what a plugin wrote to stderr, which is for the operator.
+pub(in crate::policy::plugins) const LAST_WORDS: &str = ", and its last words were:";
+
 fn with_stderr(why: String, child: &Child, redactor: &Redactor) -> String {
     match child.stderr().lines().last() {
-        Some(line) => format!("{why}, and its last words were: {}", redactor.redact(line)),
+        Some(line) => format!("{why}{LAST_WORDS} {}", redactor.redact(line)),
         None => why,
     }
 }
