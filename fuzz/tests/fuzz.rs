@@ -47,6 +47,7 @@ fn every_folder_of_inputs_belongs_to_a_target() {
     }
 }
 
+#[allow(clippy::print_stdout)] // The figure is what a timed run is read for.
 fn fuzz(name: &str) {
     let target = target(name).expect("it has a row");
     let mut seeds = inputs(&folder("seeds", name));
