@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
-use trunkline_gateway::admin::{Approve, Complaint, Followed, Operate};
+use trunkline_gateway::admin::{Complaint, Followed, Operate};
 use trunkline_gateway::fuzzing::admin;
+use trunkline_gateway::policy::pins::Approval;
 use trunkline_proto::server::Memo;
 use trunkline_transport::http::Answers;
 
@@ -29,8 +30,9 @@ pub(crate) fn check(data: &[u8]) {
     let out = exchange(bytes, seed, || {
         let (news, _) = broadcast::channel(4);
         let admin = Arc::new(admin(Arc::new(MadeUp { news }), token));
-        move |request| {
+        move |request: http::Request<hyper::body::Incoming>| {
             let admin = Arc::clone(&admin);
+            let request = request.map(Into::into);
             async move { admin.answer(request, &Mutex::<Memo>::default()).await }
         }
     });
@@ -93,10 +95,12 @@ impl Operate for MadeUp {
         done(if server == "time" { Ok(json!({})) } else { Err(Complaint::no_server(server)) })
     }
 
-    async fn approve(&self, server: &str, which: &Approve) -> Result<Value, Complaint> {
-        if let Approve::Tools(names) = which {
-            assert!(!names.is_empty(), "it is not clear what is approved");
-        }
+    fn held(&self, server: &str) -> Result<Value, Complaint> {
+        self.retry(server)
+    }
+
+    async fn approve(&self, server: &str, which: &[Approval]) -> Result<Value, Complaint> {
+        assert!(!which.is_empty(), "it is not clear what is approved");
         self.retry(server)
     }
 

@@ -147,16 +147,24 @@ pub struct RequestBody {
     body: Option<Incoming>,
     ended: bool,
     broken: bool,
-    pulse: Arc<Pulse>,
+    /// None where somebody else serves the connection.
+    pulse: Option<Arc<Pulse>>,
 }
 
 impl RequestBody {
     pub(super) fn new(body: Incoming, pulse: Arc<Pulse>) -> Self {
-        Self { body: Some(body), ended: false, broken: false, pulse }
+        Self { body: Some(body), ended: false, broken: false, pulse: Some(pulse) }
     }
 
     fn body(&self) -> &Incoming {
         self.body.as_ref().expect("it is taken when this is dropped")
+    }
+}
+
+/// A body of a connection that somebody else serves, and closes.
+impl From<Incoming> for RequestBody {
+    fn from(body: Incoming) -> Self {
+        Self { body: Some(body), ended: false, broken: false, pulse: None }
     }
 }
 
@@ -190,11 +198,12 @@ impl Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take()
+            && let Some(pulse) = &self.pulse
             && !self.ended
             && !body.is_end_stream()
         {
             // What comes after a chunk that is none cannot be told from it.
-            self.pulse.leave_unread((!self.broken).then_some(body));
+            pulse.leave_unread((!self.broken).then_some(body));
         }
     }
 }
