@@ -108,7 +108,7 @@ impl<H: Clone, W> State<H, W> {
         let waiter = self.waiters.remove(at).expect("it was found there");
         self.expect_less(waiter.on);
         self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: false });
-        if !self.planned.is_empty() {
+        if !self.planned.is_empty() || self.slots.values().any(Slot::is_reserved) {
             self.settle(now);
         }
     }

@@ -80,7 +80,7 @@ impl<H: Clone, W> State<H, W> {
             let failure = trouble::busy(&self.plan.name, waiter.on.is_some(), patience);
             self.refuse(waiter, failure, now);
         }
-        !self.planned.is_empty()
+        !self.planned.is_empty() || self.slots.values().any(Slot::is_reserved)
     }
 
     fn look_at(&mut self, id: u64, now: Duration) -> bool {
