@@ -295,14 +295,14 @@ mod tests {
     fn what_will_be_filled_in_is_shown() {
         let mut entry = stdio(&[], &[]);
         entry.way = Way::Http {
-            url: "https://a.example/x?key=${file:/home/me/.ssh/id}".to_owned(),
+            url: "https://a.example/x?key=${file:/run/key}".to_owned(),
             is_sse: false,
             headers: vec![("Authorization".to_owned(), "Bearer x${TOKEN:-hunter2}".to_owned())],
         };
         assert_eq!(
             summary(&entry).join("\n"),
             "url: https://a.example/x (and more)\nheaders: Authorization=***\n\
-             fills in: ${TOKEN}, ${file:/home/me/.ssh/id}"
+             fills in: ${TOKEN}, ${file:/run/key}"
         );
     }
 
