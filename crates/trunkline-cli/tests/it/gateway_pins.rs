@@ -180,11 +180,11 @@ async fn a_server_that_does_not_say_what_it_offers_is_not_called() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_held_back_is_shown_and_approved_by_the_digest_that_was_seen() {
-    let mut scene =
-        Scene::open("pins-diff", &json!([tool("send", "Sends. Fast.")]), json!({})).await;
+    let offers = |text: &str| json!([tool("send", text), tool("count", "Counts.")]);
+    let mut scene = Scene::open("pins-diff", &offers("Sends. Fast."), json!({})).await;
     assert!(scene.call("mail.send").await.text().is_some());
     scene.stop_servers().await;
-    offer(&scene.place, &json!([tool("send", "Sends. To \u{202e}all. Fast.")]));
+    offer(&scene.place, &offers("Sends. To \u{202e}all. Fast."));
     assert_eq!(scene.call("mail.send").await.reason(), Some("held_back"));
     let (code, said) = scene.approve(&["mail"]).await;
     assert_eq!(code, 0, "{said}");
@@ -202,16 +202,21 @@ async fn what_is_held_back_is_shown_and_approved_by_the_digest_that_was_seen() {
     assert!(code != 0 && said.contains("Nobody is there to be asked"), "{said}");
     // It changes once more while somebody looks.
     scene.stop_servers().await;
-    offer(&scene.place, &json!([tool("send", "Sends. To \u{202e}everybody. Fast.")]));
-    assert_eq!(scene.call("mail.send").await.reason(), Some("held_back"));
-    let now = async |scene: &Scene| scene.held().await[0]["seen"].as_str().unwrap().to_owned();
-    while now(&scene).await == shown {
-        tokio::task::yield_now().await;
-    }
+    offer(&scene.place, &offers("Sends. To \u{202e}everybody. Fast."));
+    assert!(scene.call("mail.count").await.text().is_some(), "the server is started again");
+    let digest = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let held = scene.held().await;
+            let now = held.first().and_then(|it| it["seen"].as_str());
+            if let Some(now) = now.filter(|it| *it != shown) {
+                return now.to_owned();
+            }
+        }
+    });
+    let digest = digest.await.expect("the change is seen");
     let (code, said) = scene.approve(&["mail", "send", "--digest", &shown]).await;
     assert!(code != 0 && said.contains("it has changed since it was shown"), "{said}");
     assert_eq!(scene.call("mail.send").await.reason(), Some("held_back"));
-    let digest = now(&scene).await;
     let (code, said) = scene.approve(&["mail", "send", "--digest", &digest]).await;
     assert!(code == 0 && said.starts_with("Clients see tool `send` of `mail`"), "{said}");
     assert!(scene.call("mail.send").await.text().is_some());
@@ -238,9 +243,8 @@ async fn with_strict_pins_what_a_known_server_gets_later_is_held_back() {
     offer(&scene.place, &json!([tool("send", "Sends."), tool("more", "More.")]));
     // The first call after the start finds the new one, and the lists are fetched again.
     assert!(scene.call("mail.send").await.text().is_some());
-    while scene.held().await.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let held = async { while scene.held().await.is_empty() {} };
+    tokio::time::timeout(PATIENCE, held).await.expect("the new tool is seen");
     assert_eq!(scene.held().await[0]["why"], "new");
     assert_eq!(scene.names().await, ["mail.send"]);
     assert_eq!(scene.call("mail.more").await.reason(), Some("held_back"));
