@@ -183,19 +183,22 @@ impl Server {
     }
 
     /// Whose an instance becomes that is lent. Callers without a name are one principal, and are told
-    /// apart by their sessions only if the server was seen to ask without saying whom.
+    /// apart by their sessions only if the catalog says so, or the server was seen to ask without saying
+    /// whom.
     fn owner(&self, who: Who<'_>) -> Arc<str> {
         match who {
             Who::Caller(caller) => match caller.session() {
-                Some(session) if self.asks.load(Ordering::Relaxed) => {
-                    Arc::from(format!("\0s{session}"))
-                }
+                Some(session) if self.tells_sessions_apart() => Arc::from(format!("\0s{session}")),
                 _ if caller.id.is_empty() => Arc::default(),
                 _ => Arc::from(caller.id.as_str()),
             },
             Who::Principal(id) => Arc::from(id),
             Who::Nobody => Arc::default(),
         }
+    }
+
+    fn tells_sessions_apart(&self) -> bool {
+        self.asks.load(Ordering::Relaxed) || self.plan().sharing == Sharing::Isolated
     }
 
     /// It asked something without saying whom, and nobody could tell: from now on nobody shares an

@@ -109,7 +109,14 @@ impl Talk {
         outgoing.write(&mut text);
         let messages = match outgoing {
             Outgoing::One(message) => {
-                assert_eq!(Incoming::parse(&text), Incoming::One(message.clone()));
+                let mut read = message.clone();
+                // An answer to nobody in particular has no id when it is read.
+                if let Message::Response { id, .. } = &mut read
+                    && *id == Some(Id::Null)
+                {
+                    *id = None;
+                }
+                assert_eq!(Incoming::parse(&text), Incoming::One(read));
                 std::slice::from_ref(message)
             }
             Outgoing::Batch(messages) => {
@@ -119,7 +126,10 @@ impl Talk {
             }
         };
         for message in messages {
-            if let Message::Response { id: Some(id), .. } = message {
+            // An error about what nobody could read is owed to no request.
+            if let Message::Response { id: Some(id), .. } = message
+                && *id != Id::Null
+            {
                 *self.answered.entry(id.to_string()).or_default() += 1;
             }
         }

@@ -25,6 +25,7 @@ pub(crate) fn check(data: &[u8]) {
     }
     // A scheme has no case.
     if let Some((scheme, rest)) = uri.split_once(':')
+        && scheme.starts_with(|it: char| it.is_ascii_alphabetic())
         && scheme.bytes().all(|it| it.is_ascii_alphanumeric())
     {
         let loud = uri_forms(&format!("{}:{rest}", scheme.to_ascii_uppercase()));

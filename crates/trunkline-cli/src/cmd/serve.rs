@@ -138,7 +138,8 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
                 operation.listens(url.clone(), Arc::clone(&front));
                 let admin = admin::serve(opened, Arc::clone(&operation), until(stopped.clone()));
                 let admin = tokio::spawn(admin);
-                announce(&url, file.as_deref(), &admin_place, is_built_in)?;
+                // Nobody has to read it: a gateway does not end with the reader of its stderr.
+                let _ = announce(&url, file.as_deref(), &admin_place, is_built_in);
                 let served = door.serve(front, until(stopped)).await;
                 admin.abort();
                 served
@@ -203,7 +204,7 @@ fn read(file: &Path) -> Result<Read> {
     match catalog::load_file(file) {
         Ok(loaded) => {
             for warning in &loaded.warnings {
-                writeln!(std::io::stderr(), "{}", warning.render(file))?;
+                let _ = writeln!(std::io::stderr(), "{}", warning.render(file));
             }
             Ok((loaded.plan, loaded.files))
         }
@@ -236,12 +237,12 @@ fn logins() -> Option<trunkline_gateway::Logins> {
 fn otel() -> Result<Option<OtelSettings>> {
     let (settings, warnings) = OtelSettings::from_env(|name| std::env::var(name).ok());
     for warning in warnings {
-        writeln!(std::io::stderr(), "{warning}")?;
+        let _ = writeln!(std::io::stderr(), "{warning}");
     }
     Ok(settings)
 }
 
-fn announce(url: &str, file: Option<&Path>, admin: &str, is_built_in: bool) -> Result<()> {
+fn announce(url: &str, file: Option<&Path>, admin: &str, is_built_in: bool) -> std::io::Result<()> {
     let mut err = std::io::stderr().lock();
     let from = match file {
         Some(file) => format!("`{}`", file.display()),

@@ -120,20 +120,19 @@ impl Protected {
     }
 
     /// Tells how to log in.
-    pub(crate) fn announce(&self, resource: &str) -> Result<()> {
+    pub(crate) fn announce(&self, resource: &str) {
         let (issuer, users) = (self.authority.issuer(), self.users.join("`, `"));
-        writeln!(
-            std::io::stderr(),
+        let mut text = format!(
             "Log in with `trunkline login {resource}`, as `{users}`.\n\
-             The authorization server {issuer} is a demonstration: not for production."
-        )?;
+             The authorization server {issuer} is a demonstration: not for production.\n"
+        );
         if let Some(user) = &self.approves {
-            writeln!(
-                std::io::stderr(),
-                "Every login is approved at once, as `{user}`: also one that a web page begins."
-            )?;
+            text += &format!(
+                "Every login is approved at once, as `{user}`: also one that a web page begins.\n"
+            );
         }
-        Ok(())
+        // A server does not end because whoever started it has read enough.
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 

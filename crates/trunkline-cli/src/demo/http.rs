@@ -84,9 +84,11 @@ pub(crate) fn run(
                 }
             }
         });
-        writeln!(std::io::stderr(), "Serving MCP at http://{address}/mcp (2024-11-05: /sse).")?;
+        // Nobody has to read it.
+        let _ =
+            writeln!(std::io::stderr(), "Serving MCP at http://{address}/mcp (2024-11-05: /sse).");
         if let Some(protected) = &protected {
-            protected.announce(&format!("http://{address}/mcp"))?;
+            protected.announce(&format!("http://{address}/mcp"));
             http = protected.http.clone();
         }
         tokio::select! {

@@ -181,10 +181,13 @@ impl Walk {
             let want = server.want(self.key(plan), Who::Caller(&self.caller), profile, Cause::Call);
             let lease = server.pool.lease(want).await?;
             let compared = self.compared(server, plan, lease.instance()).await;
-            if tries >= TRIES || !lease.instance().is_over() {
+            let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
+            if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
                 return compared.map(|()| lease);
             }
-            Box::pin(lease.instance().gone()).await;
+            if !is_gone {
+                Box::pin(lease.instance().gone()).await;
+            }
             server.pool.kill(lease.id());
         }
     }
@@ -358,4 +361,6 @@ fn stale() -> ErrorObject {
     ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
 }
 
+/// Of an instance whose connection is over.
+const ENDED: &str = "instance_ended";
 const TRIES: u32 = 3;

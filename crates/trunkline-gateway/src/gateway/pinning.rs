@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Shared, World};
+use trunkline_proto::CallError;
+
 use crate::catalog::plan::ServerPlan;
 use crate::face::View;
 use crate::failure::{Failure, Stage};
@@ -55,18 +57,22 @@ impl Shared {
                 return Ok(());
             }
             let since = instance.compared.epoch();
-            let lists = server.list_of(instance, kind).await.map_err(|it| it.to_string())?;
+            let lists = server.list_of(instance, kind).await?;
             // What the lists say was compared when they were taken over.
             let is_known = server.lists().is_some_and(|it| it.etag_of(kind) == lists.etag_of(kind));
             let offered = if is_known { Vec::new() } else { Offered::of(&lists, kind) };
             self.hold_differing(pins, plan, instance, part, &offered);
             self.catch_up(server, instance, kind, &offered);
             instance.compared.add(kind, since);
-            Ok(())
+            Ok::<_, CallError>(())
         };
         let why = match tokio::time::timeout(plan.timeouts.start, compare).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(why)) => why,
+            // Nothing was called there: another instance may serve as well.
+            Ok(Err(CallError::Closed | CallError::Lost(_))) => {
+                return Err(Box::pin(instance.gone()).await);
+            }
+            Ok(Err(error)) => error.to_string(),
             Err(_) => format!("It took longer than {:?}.", plan.timeouts.start),
         };
         let message = format!(

@@ -166,7 +166,8 @@ fn decoded(text: &str) -> Option<String> {
         out.push_str(chunk.valid());
         chunk.invalid().iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
     }
-    Some(out)
+    // What was escaped twice is an escape now.
+    Some(capitals(&out))
 }
 
 /// The same with escapes in capital letters.

@@ -277,6 +277,19 @@ pub(super) async fn let_arrive<B: Body>(body: B) -> bool {
     !is_long && timeout(UNREAD_TIME, arriving).await.unwrap_or(false)
 }
 
+/// The body of a request that is let in. A refusal waits for a short body: where somebody else serves the
+/// connection, unread bytes may cost the client the answer.
+#[cfg(feature = "auth")]
+pub(super) async fn let_in<B: Body>(entered: Result<(), Refusal>, body: B) -> Result<B, Refusal> {
+    match entered {
+        Ok(()) => Ok(body),
+        Err(refusal) => {
+            Box::pin(let_arrive(body)).await;
+            Err(refusal)
+        }
+    }
+}
+
 const UNREAD: usize = 64 << 10;
 const UNREAD_TIME: Duration = Duration::from_millis(250);
 

@@ -280,7 +280,7 @@ impl<H: Handler> Endpoint<H> {
             return self.preflight(&head.headers, place.methods());
         }
         #[cfg(feature = "auth")]
-        self.enter(head).await?;
+        let body = super::body::let_in(self.enter(head).await, body).await?;
         match (place, &head.method) {
             (Place::Streamable, &Method::POST) => self.post(head, body, memo).await,
             (Place::Streamable, &Method::GET) => self.get(head),

@@ -286,7 +286,7 @@ async fn connect(
         .on_ask(|question| async move {
             match (question.is_url(), question.message()) {
                 (true, _) => question.accept(()),
-                (_, asked) if asked.contains("name") || asked.starts_with("Name") => {
+                (_, asked) if asked.to_lowercase().contains("name") => {
                     question.accept(json!({ "name": "Ada" }))
                 }
                 _ => question.accept(json!({ "ok": true })),

@@ -151,6 +151,11 @@ fn catalog(folder: &Path, http: &str) -> Value {
             };
             entry["protocolVersion"] = json!(upstream.revision.to_string());
             entry["strategy"] = json!(strategy);
+            if strategy == "stateless" && matches!(upstream.over, Over::Stdio) {
+                // Its questions and log do not say whom they are for.
+                entry["sharing"] = json!("isolated");
+                entry["maxInstances"] = json!(16);
+            }
             servers.insert(name, entry);
         }
     }

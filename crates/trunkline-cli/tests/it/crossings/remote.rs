@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -11,6 +12,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
+
+static NAMES: AtomicUsize = AtomicUsize::new(1);
 
 type Sessions = Arc<Mutex<HashMap<String, Arc<Session>>>>;
 
@@ -58,7 +61,8 @@ async fn connection(stream: TcpStream, sessions: Sessions, words: Arc<Vec<String
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await
             }
             ("POST", None) if message["method"] == "initialize" => {
-                let name = format!("s{}", sessions.lock().unwrap().len() + 1);
+                // No name is given twice, also when sessions have ended.
+                let name = format!("s{}", NAMES.fetch_add(1, Ordering::Relaxed));
                 let session = Session::start(&words);
                 sessions.lock().unwrap().insert(name.clone(), Arc::clone(&session));
                 answer(&mut stream, &session, &message, &format!("Mcp-Session-Id: {name}\r\n"))

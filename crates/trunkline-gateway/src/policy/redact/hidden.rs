@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn what_may_be_a_secret_is_found_and_little_else() {
         let args = ["-y", "server@1.2.3", "--api-key", "hunter2!", "--token=abc def", "--root"];
-        let more = ["/home/ann/projects/a1", "sk-proj-4f9aa02b71cc04d2e8"];
+        let more = ["/srv/ann/projects/a1", "sk-proj-4f9aa02b71cc04d2e8"];
         let args: Vec<_> = args.iter().chain(&more).map(|it| (*it).to_owned()).collect();
         let found: Vec<_> = in_args(&args).collect();
         assert_eq!(found, ["hunter2!", "abc def", "sk-proj-4f9aa02b71cc04d2e8"]);

@@ -174,7 +174,9 @@ impl<H: Clone, W> State<H, W> {
             slot.is_common = false;
         }
         let planned = planned.into_iter();
-        let kept = planned.filter(|it| it.owner.as_ref().is_some_and(is_waited_for));
+        // What another plan ordered may not fit this one.
+        let fits = |it: &Planned| self.opened_with(it.profile) == it.profile;
+        let kept = planned.filter(|it| fits(it) && it.owner.as_ref().is_some_and(is_waited_for));
         let kept: Vec<_> = kept.collect();
         for planned in kept {
             if self.live() < self.max_instances() && self.may_start(now) {
