@@ -8,6 +8,7 @@ use std::time::Duration;
 pub(crate) struct Options {
     pub(crate) revision: String,
     pub(crate) name: String,
+    pub(crate) instructions: Option<String>,
     pub(crate) log: Option<PathBuf>,
     pub(crate) tools_file: Option<PathBuf>,
     pub(crate) page: Option<usize>,
@@ -29,6 +30,7 @@ impl Options {
         let mut options = Options {
             revision: "2025-11-25".into(),
             name: "fake".into(),
+            instructions: None,
             log: None,
             tools_file: None,
             page: None,
@@ -48,6 +50,7 @@ impl Options {
             match word.as_str() {
                 "--revision" => options.revision = known(value()?)?,
                 "--name" => options.name = value()?,
+                "--instructions" => options.instructions = Some(value()?),
                 "--log" => options.log = Some(value()?.into()),
                 "--tools-file" => options.tools_file = Some(value()?.into()),
                 "--page" => options.page = Some(number(&word, &value()?)?),
@@ -93,6 +96,7 @@ pub(crate) const USAGE: &str = "\
 fake-server [OPTIONS]
   --revision REVISION         the one it speaks (2025-11-25)
   --name NAME                 how it calls itself (fake)
+  --instructions TEXT         how it wants to be used
   --log FILE                  where it appends one JSON object for each thing that happens
   --tools-file FILE           a JSON array of tools, read at each `tools/list`; what is not known of them echoes
   --page N                    lists in pages of N

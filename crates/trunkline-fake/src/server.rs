@@ -178,20 +178,27 @@ impl Server {
         is_handshake.then(|| error(-32601, "Method not found"))
     }
 
+    fn instructing(&self, mut result: Value) -> Value {
+        if let Some(text) = &self.options.instructions {
+            result["instructions"] = text.as_str().into();
+        }
+        result
+    }
+
     fn outcome(&self, method: &str, params: &Value) -> Result<Value, Value> {
         match method {
             "initialize" => {
                 self.state().capabilities = params["capabilities"].clone();
-                Ok(json!({
+                Ok(self.instructing(json!({
                     "protocolVersion": self.options.revision,
                     "capabilities": self.capabilities(),
                     "serverInfo": self.info(),
-                }))
+                })))
             }
-            "server/discover" => Ok(self.cacheable(json!({
+            "server/discover" => Ok(self.cacheable(self.instructing(json!({
                 "supportedVersions": [self.options.revision],
                 "capabilities": self.capabilities(),
-            }))),
+            })))),
             "ping" | "logging/setLevel" => Ok(json!({})),
             "tools/list" => self.page("tools", tools::list(&self.options)?, params),
             "resources/list" => self.page("resources", self.resources(), params),

@@ -87,12 +87,15 @@ fn find(walk: &Walk, asked: &search::Asked) -> Came {
     let may_see = |name: &str| index.tool(name).is_some_and(|it| sight.effect(it) != Effect::Deny);
     let found = walk.view.search(&index).find(&asked.query, asked.limit, &may_see);
     let session = match walk.call.revision.era() {
-        Era::Stateful => format!("s{}", walk.caller.conversation),
-        Era::Stateless => format!("p{}", walk.caller.id),
+        Era::Stateful => Some(format!("s{}", walk.caller.conversation)),
+        // Those without a name cannot be told apart: what one was sent, another was not.
+        Era::Stateless if walk.caller.name.is_none() => None,
+        Era::Stateless => Some(format!("p{}", walk.caller.id)),
     };
+    let session = session.as_deref();
     let result = walk
         .shared
-        .seen(|seen| search::found(&index, &found, asked, (seen, &session, Instant::now())));
+        .seen(|seen| search::found(&index, &found, asked, (seen, session, Instant::now())));
     told(walk, result)
 }
 

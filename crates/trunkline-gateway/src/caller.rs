@@ -47,6 +47,26 @@ impl Caller {
         }
     }
 
+    /// Who was let in, before there is a conversation.
+    pub(crate) fn let_in(extensions: &Extensions) -> Self {
+        Self::asking(extensions.get())
+    }
+
+    /// Who opens a conversation.
+    pub(crate) fn opening(attached: &Attached) -> Self {
+        Self::asking(principal(attached))
+    }
+
+    fn asking(principal: Option<&Principal>) -> Self {
+        Self {
+            name: principal.map(name),
+            id: principal.map(Principal::id).unwrap_or_default(),
+            conversation: 0,
+            has_session: false,
+            peer: Arc::default(),
+        }
+    }
+
     /// Somebody with a name.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {

@@ -12,7 +12,7 @@ use trunkline_wire::json::Json;
 use crate::caller::{Caller, principal};
 use crate::catalog::plan::{Effect, ServerPlan};
 use crate::gateway::{Shared, World};
-use crate::merge::{Index, Item, Kind, Target};
+use crate::merge::{Index, Item, Kind, Lists, Target};
 use crate::policy::What;
 use crate::policy::subject::Subject;
 use crate::search::Search;
@@ -27,6 +27,8 @@ pub enum Selector {
     Server(String),
     /// Those with one of these tags, and those without tags.
     Tags(Vec<String>),
+    /// Those without tags.
+    Untagged,
 }
 
 impl Selector {
@@ -36,6 +38,7 @@ impl Selector {
             Self::All => true,
             Self::Server(name) => plan.name == *name,
             Self::Tags(tags) => overlap(&plan.tags, tags),
+            Self::Untagged => plan.tags.is_empty(),
         }
     }
 }
@@ -116,6 +119,29 @@ impl<'a> Sight<'a> {
     /// Whether everybody sees the same.
     pub(crate) fn is_open(&self) -> bool {
         self.tags.is_none() && self.world.rules.is_empty()
+    }
+
+    /// Whether some part of a server is there for the caller.
+    pub(crate) fn sees_server(&self, name: &str) -> bool {
+        let Some(server) = self.world.servers.get(name) else { return false };
+        self.is_open() || self.sees(&server.plan(), server.lists().as_deref())
+    }
+
+    fn sees(&self, plan: &ServerPlan, lists: Option<&Lists>) -> bool {
+        let caller = self.caller.name.as_deref();
+        if self.tags.is_some_and(|tags| !overlap(&plan.tags, tags))
+            || !self.world.rules.may_allow(caller, &plan.tags, &plan.name)
+        {
+            return false;
+        }
+        let Some(lists) = lists else { return true };
+        let server: Arc<str> = Arc::from(plan.name.as_str());
+        let mut is_any = false;
+        let is_seen = lists.targets(&server).any(|it| {
+            is_any = true;
+            self.effect(&it) != Effect::Deny
+        });
+        is_seen || !is_any
     }
 
     /// What the rules say of something, under its name for them.

@@ -1,31 +1,43 @@
 //! HTTP requests → the clients of one selector or another: by path, by header, or all.
+//!
+//! Whoever is let in comes first: nothing is built, kept or told for a request before its Host, its
+//! Origin and its sender are checked.
+
+mod choice;
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{Extensions, Request, Response, StatusCode, Uri};
+use trunkline_auth::Principal;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::door::Door;
 use trunkline_proto::server::Memo;
 use trunkline_transport::auth::HttpFetch;
+use trunkline_transport::budget::{Budget, Held};
 use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, plain, refuse,
+    Answers, Budgets, Endpoint, HttpBody, LetIn, RequestBody, Settings, plain, refuse,
 };
 
+use crate::caller::Caller;
 use crate::catalog::may_listen;
 use crate::catalog::plan::{GatewayPlan, Inward};
-use crate::face::{Face, Selector};
+use crate::face::{Face, Selector, Sight};
 use crate::failure::{Failure, Stage};
 use crate::gateway::Gateway;
+use choice::{ALL, Choice, Place};
 
 /// The door of a gateway for HTTP.
 pub struct Front {
     gateway: Gateway,
-    doors: Mutex<Doors>,
+    doors: RwLock<Doors>,
+    /// How many choices may be kept, in all and for one caller.
+    room: Budget,
     /// What all requests may hold together, whichever servers they choose.
     budgets: Budgets,
     /// Our own address, as clients see it.
@@ -37,10 +49,36 @@ pub struct Front {
 struct Doors {
     plan: GatewayPlan,
     gate: Option<Arc<Gate>>,
-    endpoints: HashMap<(Selector, String), Arc<Endpoint<Face>>>,
     /// The one that nearly everybody uses.
-    all: Option<Arc<Endpoint<Face>>>,
+    all: Arc<Endpoint<Face>>,
+    chosen: HashMap<Choice, Chosen>,
     is_closing: bool,
+}
+
+/// The endpoint of a choice.
+struct Chosen {
+    endpoint: Arc<Endpoint<Face>>,
+    /// When it was last asked for.
+    used: Mutex<Instant>,
+    /// Its place among those that are kept, at the cost of who asked for it first.
+    _room: Held,
+}
+
+impl Chosen {
+    /// Whether nothing is lost with it.
+    fn is_idle(&self) -> bool {
+        // A request that is about to be answered has one of its own.
+        Arc::strong_count(&self.endpoint) == 1 && self.endpoint.is_idle()
+    }
+
+    fn asked(&self) -> Arc<Endpoint<Face>> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Arc::clone(&self.endpoint)
+    }
+
+    fn since(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
 }
 
 impl Front {
@@ -53,10 +91,12 @@ impl Front {
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
         let gate = gate(&plan.auth, &origin)?;
-        let doors = Doors { plan, gate, endpoints: HashMap::new(), all: None, is_closing: false };
-        let (gateway, doors) = (gateway.clone(), Mutex::new(doors));
         let budgets = Budgets::new(&gateway.0.settings.limits, true);
-        Ok(Arc::new(Self { gateway, doors, budgets, origin, address }))
+        let all = build(gateway, &plan, gate.as_ref(), &budgets, &Choice::ALL);
+        let doors = Doors { plan, gate, all, chosen: HashMap::new(), is_closing: false };
+        let (gateway, doors) = (gateway.clone(), RwLock::new(doors));
+        let room = Budget::new(CHOICES, CHOICES_OF_ONE);
+        Ok(Arc::new(Self { gateway, doors, room, budgets, origin, address }))
     }
 
     /// Whether a plan can be followed here. One that is good by itself may leave a door open that was
@@ -70,15 +110,21 @@ impl Front {
     /// Follows a plan that was changed: who is let in is decided anew.
     pub fn follow(&self) -> Result<(), Failure> {
         let plan = self.gateway.0.world().plan.gateway.clone();
-        let mut doors = self.lock();
+        let mut doors = self.write();
         let is_same = (&doors.plan.auth, &doors.plan.hosts, &doors.plan.origins)
             == (&plan.auth, &plan.hosts, &plan.origins);
         if !is_same {
-            doors.gate = gate(&plan.auth, &self.origin)?;
-            doors.all = None;
-            for (_, endpoint) in doors.endpoints.drain() {
-                endpoint.hang_up();
+            let gate = gate(&plan.auth, &self.origin)?;
+            let all = build(&self.gateway, &plan, gate.as_ref(), &self.budgets, &Choice::ALL);
+            if doors.is_closing {
+                all.hang_up();
             }
+            doors.gate = gate;
+            std::mem::replace(&mut doors.all, all).hang_up();
+            for (_, chosen) in doors.chosen.drain() {
+                chosen.endpoint.hang_up();
+            }
+            doors.chosen.shrink_to_fit();
         }
         doors.plan = plan;
         Ok(())
@@ -86,7 +132,7 @@ impl Front {
 
     /// Whether clients are let in: it is not closing.
     pub fn is_open(&self) -> bool {
-        !self.lock().is_closing
+        !self.read().is_closing
     }
 
     /// Notes somebody who was not let in.
@@ -99,94 +145,131 @@ impl Front {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Doors> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Doors> {
+        self.doors.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a request goes.
-    fn endpoint<B>(&self, request: &Request<B>) -> Result<To, Refusal> {
+    fn write(&self) -> RwLockWriteGuard<'_, Doors> {
+        self.doors.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a request goes first.
+    fn first<B>(&self, request: &Request<B>) -> First {
         let place = Place::of(request.uri().path());
-        let selector = match place.is_mcp {
-            true => chosen(&place, request.headers())?,
-            false => Selector::All,
-        };
-        let mut doors = self.lock();
-        // Nearly every request.
-        if let (Selector::All, ALL, false, Some(all)) =
-            (&selector, place.base, doors.plan.selector_required, &doors.all)
+        let doors = self.read();
+        let all = Arc::clone(&doors.all);
+        let is_of_all = place.is_of_all(request.headers()) && !doors.plan.selector_required;
+        match is_of_all || !place.is_mcp {
+            true => First::All(all),
+            false => First::Gate(all, place.base.to_owned()),
+        }
+    }
+
+    /// Where a request goes that was let in.
+    fn second<B>(
+        &self,
+        request: &Request<B>,
+    ) -> Result<(Arc<Endpoint<Face>>, Option<Uri>), Refusal> {
+        let (path, world) = (request.uri().path(), self.gateway.0.world());
+        let place = Place::of(path);
+        let choice = place.choice(request.headers(), &world.tags)?;
+        let caller = Caller::let_in(request.extensions());
+        match &choice.selector {
+            Selector::All if self.read().plan.selector_required => {
+                let why = "Choose servers: `/mcp/server/NAME`, `/mcp/tags/A,B`, or the header \
+                           `X-Mcp-Server` or `X-Mcp-Tags`.";
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
+            }
+            // Whoever may see nothing of a server does not learn that it is there.
+            Selector::Server(name) if !Sight::new(&world, &caller).sees_server(name) => {
+                let why = format!("There is no server `{name}` here.");
+                return Err(Refusal::new(StatusCode::NOT_FOUND, why));
+            }
+            _ => {}
+        }
+        let base = choice.path();
+        let to = (base != place.base).then(|| {
+            // The same place in other words: it is made of what was a path.
+            let query = request.uri().query().map(|it| format!("?{it}")).unwrap_or_default();
+            format!("{base}{}{query}", &path[place.base.len()..]).parse().ok()
+        });
+        Ok((self.endpoint(choice, request.extensions())?, to.flatten()))
+    }
+
+    fn endpoint(
+        &self,
+        choice: Choice,
+        sender: &Extensions,
+    ) -> Result<Arc<Endpoint<Face>>, Refusal> {
         {
-            return Ok(To::Known(Arc::clone(all)));
+            let doors = self.read();
+            if choice == Choice::ALL {
+                return Ok(Arc::clone(&doors.all));
+            }
+            if let Some(chosen) = doors.chosen.get(&choice) {
+                return Ok(chosen.asked());
+            }
         }
-        if place.is_mcp {
-            // Before anything is said of servers or kept for whoever asks.
-            door(&doors.plan).check(request.uri(), request.headers())?;
+        let mut doors = self.write();
+        // Those that nobody has used for a while make room.
+        doors.chosen.retain(|_, it| it.since() < KEPT || !it.is_idle());
+        if let Some(chosen) = doors.chosen.get(&choice) {
+            return Ok(chosen.asked());
         }
-        if place.is_mcp && selector == Selector::All && doors.plan.selector_required {
-            let why = "Choose servers: `/mcp/server/NAME`, `/mcp/tags/A,B`, or the header \
-                       `X-Mcp-Server` or `X-Mcp-Tags`.";
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
-        }
-        let key = (selector, place.base.to_owned());
-        if let Selector::Server(name) = &key.0
-            && !self.gateway.0.world().servers.contains_key(name)
-        {
-            // Whoever may not come in does not learn which servers there are.
-            return match doors.gate {
-                Some(_) => Ok(To::Nowhere(self.build(&doors, &key), name.clone())),
-                None => Err(nowhere(name)),
-            };
-        }
-        if let Some(endpoint) = doors.endpoints.get(&key) {
-            return Ok(To::Known(Arc::clone(endpoint)));
-        }
-        let is_all = key == (Selector::All, ALL.to_owned());
-        if doors.endpoints.len() >= ENDPOINTS && !is_all {
-            // A request that is about to be answered has one of its own.
-            doors.endpoints.retain(|_, it| Arc::strong_count(it) > 1 || !it.is_idle());
-        }
-        if doors.endpoints.len() >= ENDPOINTS && !is_all {
+        let who = sender.get::<Principal>().map(Principal::id).unwrap_or_default().into();
+        let room = self.room.take(&who, 1).or_else(|_| {
+            doors.chosen.retain(|_, it| !it.is_idle());
+            self.room.take(&who, 1)
+        });
+        let Ok(_room) = room else {
             let why = "Too many different choices of servers are in use.";
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why));
-        }
-        let endpoint = self.build(&doors, &key);
+        };
+        let (plan, gate) = (&doors.plan, doors.gate.as_ref());
+        let endpoint = build(&self.gateway, plan, gate, &self.budgets, &choice);
         if doors.is_closing {
             endpoint.hang_up();
         }
-        if is_all {
-            doors.all = Some(Arc::clone(&endpoint));
-        }
-        doors.endpoints.insert(key, Arc::clone(&endpoint));
-        Ok(To::Known(endpoint))
+        let used = Mutex::new(Instant::now());
+        doors.chosen.insert(choice, Chosen { endpoint: Arc::clone(&endpoint), used, _room });
+        Ok(endpoint)
     }
 
-    fn build(&self, doors: &Doors, (selector, base): &(Selector, String)) -> Arc<Endpoint<Face>> {
-        let shared = &self.gateway.0;
-        let mut settings = Settings::new(shared.settings.limits.clone());
-        settings.path = base.clone();
-        let pair = match base.as_str() {
-            ALL => ("/sse".to_owned(), "/messages".to_owned()),
-            base => (format!("{base}/sse"), format!("{base}/messages")),
-        };
-        settings.sse_paths = Some(pair);
-        settings.door = door(&doors.plan);
-        settings.gate = doors.gate.clone();
-        settings.budgets = Some(self.budgets.clone());
-        let face = self.gateway.face(selector.clone());
-        let mut core = trunkline_proto::server::Config::clone(&shared.core);
-        core.instructions = shared.instructions(selector);
-        Endpoint::new(Arc::new(core), face, settings)
+    fn every(&self) -> Vec<Arc<Endpoint<Face>>> {
+        let doors = self.read();
+        let chosen = doors.chosen.values().map(|it| &it.endpoint);
+        chosen.chain([&doors.all]).cloned().collect()
     }
 }
 
-/// Who answers a request.
-enum To {
-    Known(Arc<Endpoint<Face>>),
-    /// There is no such server; that is for those to know who are let in.
-    Nowhere(Arc<Endpoint<Face>>, String),
+/// Who looks at a request first.
+enum First {
+    /// The endpoint of all, which answers it.
+    All(Arc<Endpoint<Face>>),
+    /// The endpoint of all, which only lets it in, to what is served at a path.
+    Gate(Arc<Endpoint<Face>>, String),
 }
 
-fn nowhere(name: &str) -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, format!("There is no server `{name}` here."))
+fn build(
+    gateway: &Gateway,
+    plan: &GatewayPlan,
+    gate: Option<&Arc<Gate>>,
+    budgets: &Budgets,
+    choice: &Choice,
+) -> Arc<Endpoint<Face>> {
+    let shared = &gateway.0;
+    let mut settings = Settings::new(shared.settings.limits.clone());
+    settings.path = choice.path().into_owned();
+    let pair = match settings.path.as_str() {
+        ALL => ("/sse".to_owned(), "/messages".to_owned()),
+        base => (format!("{base}/sse"), format!("{base}/messages")),
+    };
+    settings.sse_paths = Some(pair);
+    settings.door = door(plan);
+    settings.gate = gate.cloned();
+    settings.budgets = Some(budgets.clone());
+    let face = gateway.face(choice.selector.clone());
+    Endpoint::new(Arc::new(shared.core_of(&face.view)), face, settings)
 }
 
 /// For whom requests may be meant, and where they may come from.
@@ -197,125 +280,59 @@ fn door(plan: &GatewayPlan) -> Door {
     door
 }
 
-/// What a path says.
-struct Place<'a> {
-    /// The path of its endpoint.
-    base: &'a str,
-    selector: Option<Selector>,
-    is_mcp: bool,
-}
-
-impl<'a> Place<'a> {
-    fn of(path: &'a str) -> Self {
-        let base = path.strip_suffix("/sse").or_else(|| path.strip_suffix("/messages"));
-        let base = base.filter(|it| it.starts_with("/mcp/")).unwrap_or(path);
-        let name = |prefix: &str| base.strip_prefix(prefix).filter(|it| !it.is_empty());
-        if let Some(name) = name("/mcp/server/").filter(|it| !it.contains('/')) {
-            let selector = Some(Selector::Server(name.to_owned()));
-            return Self { base, selector, is_mcp: true };
-        }
-        if let Some(tags) = name("/mcp/tags/").filter(|it| !it.contains('/')) {
-            return Self { base, selector: Some(Selector::Tags(list(tags))), is_mcp: true };
-        }
-        // Everything else is for the endpoint of all, which knows what is not there.
-        Self { base: ALL, selector: None, is_mcp: matches!(path, ALL | "/sse" | "/messages") }
-    }
-}
-
-/// What path and headers choose together.
-fn chosen(place: &Place<'_>, headers: &HeaderMap) -> Result<Selector, Refusal> {
-    let text = |name: &str| -> Result<Option<String>, Refusal> {
-        let mut all = headers.get_all(name).iter();
-        match (all.next(), all.next()) {
-            (None, _) => Ok(None),
-            (Some(value), None) => match value.to_str() {
-                Ok(value) => Ok(Some(value.trim().to_owned())),
-                Err(_) => Err(bad(format!("The header `{name}` cannot be read."))),
-            },
-            (Some(_), Some(_)) => Err(bad(format!("The header `{name}` is there twice."))),
-        }
-    };
-    let by_header = match (text("x-mcp-server")?, text("x-mcp-tags")?) {
-        (None, None) => None,
-        (Some(server), None) => Some(Selector::Server(server)),
-        (None, Some(tags)) => Some(Selector::Tags(list(&tags))),
-        (Some(_), Some(_)) => {
-            return Err(bad("`X-Mcp-Server` and `X-Mcp-Tags` exclude each other.".to_owned()));
-        }
-    };
-    match (&place.selector, by_header) {
-        (Some(path), Some(header)) if *path != header => {
-            Err(bad("The path and the header choose different servers.".to_owned()))
-        }
-        (Some(path), _) => Ok(path.clone()),
-        (None, Some(header)) => Ok(header),
-        (None, None) => Ok(Selector::All),
-    }
-}
-
-fn bad(why: String) -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, why)
-}
-
-/// Tags, as they are compared.
-fn list(tags: &str) -> Vec<String> {
-    let mut tags: Vec<_> =
-        tags.split(',').map(|it| it.trim().to_lowercase()).filter(|it| !it.is_empty()).collect();
-    tags.sort();
-    tags.dedup();
-    tags
-}
-
 impl Answers for Front {
     fn answer(
         &self,
         request: Request<RequestBody>,
         memo: &Mutex<Memo>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
-        let endpoint = match request.uri().path() {
+        let first = match request.uri().path() {
             "/healthz" => Err(plain(StatusCode::OK, "ok\n")),
-            "/readyz" if self.lock().is_closing => {
+            "/readyz" if !self.is_open() => {
                 Err(plain(StatusCode::SERVICE_UNAVAILABLE, "closing\n"))
             }
             "/readyz" => Err(plain(StatusCode::OK, "ok\n")),
-            _ => self.endpoint(&request).map_err(refuse),
+            _ => Ok(self.first(&request)),
         };
         async move {
-            match endpoint {
-                Ok(To::Known(endpoint)) => {
-                    let response = endpoint.answer(request, memo).await;
-                    self.note_refusal(&response);
-                    response
-                }
-                Ok(To::Nowhere(endpoint, name)) => {
-                    let response = endpoint.answer(request, memo).await;
-                    self.note_refusal(&response);
-                    endpoint.end();
-                    match response.status().is_success() {
-                        true => refuse(nowhere(&name)),
-                        false => response,
-                    }
-                }
-                Err(response) => {
-                    self.note_refusal(&response);
-                    response
-                }
-            }
+            let response = match first {
+                Ok(First::All(all)) => all.answer(request, memo).await,
+                Ok(First::Gate(all, path)) => match Box::pin(all.let_in(request, &path)).await {
+                    Ok(request) => self.answer_chosen(request, memo).await,
+                    Err(response) => response,
+                },
+                Err(response) => response,
+            };
+            self.note_refusal(&response);
+            response
         }
     }
 
     fn hang_up(&self) {
-        let all: Vec<_> = {
-            let mut doors = self.lock();
-            doors.is_closing = true;
-            doors.endpoints.values().cloned().collect()
-        };
-        all.iter().for_each(|it| it.hang_up());
+        self.write().is_closing = true;
+        self.every().iter().for_each(|it| it.hang_up());
     }
 
     fn end(&self) {
-        let all: Vec<_> = self.lock().endpoints.values().cloned().collect();
-        all.iter().for_each(|it| it.end());
+        self.every().iter().for_each(|it| it.end());
+    }
+}
+
+impl Front {
+    async fn answer_chosen(
+        &self,
+        mut request: LetIn<RequestBody>,
+        memo: &Mutex<Memo>,
+    ) -> Response<HttpBody> {
+        match self.second(request.get()) {
+            Ok((endpoint, to)) => {
+                if let Some(to) = to {
+                    request.redirect(to);
+                }
+                endpoint.answer_let_in(request, memo).await
+            }
+            Err(refusal) => refuse(refusal),
+        }
     }
 }
 
@@ -342,131 +359,11 @@ fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Failure> {
     Ok(Some(Arc::new(gate)))
 }
 
-/// The path for all servers together.
-const ALL: &str = "/mcp";
-const ENDPOINTS: usize = 1024;
+/// How many choices of servers are kept, and for one caller.
+const CHOICES: usize = 256;
+const CHOICES_OF_ONE: usize = 128;
+/// How long a choice is kept that nobody uses.
+const KEPT: Duration = Duration::from_secs(5 * 60);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Row = (&'static str, &'static [(&'static str, &'static str)], Chosen);
-    type Chosen = Result<(Selector, &'static str), u16>;
-
-    fn choose(path: &str, headers: &[(&'static str, &str)]) -> Result<(Selector, String), u16> {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.append(*name, value.parse().unwrap());
-        }
-        let place = Place::of(path);
-        let selector = chosen(&place, &map).map_err(|it| it.status.as_u16())?;
-        Ok((selector, place.base.to_owned()))
-    }
-
-    #[test]
-    fn servers_are_chosen_by_path_or_header_and_not_by_both() {
-        let server = |name: &str| Selector::Server(name.to_owned());
-        let tags = |tags: &[&str]| Selector::Tags(tags.iter().map(|&it| it.to_owned()).collect());
-        let table: &[Row] = &[
-            ("/mcp", &[], Ok((Selector::All, "/mcp"))),
-            ("/sse", &[], Ok((Selector::All, "/mcp"))),
-            ("/mcp/server/time", &[], Ok((server("time"), "/mcp/server/time"))),
-            ("/mcp/server/time/sse", &[], Ok((server("time"), "/mcp/server/time"))),
-            ("/mcp/tags/B,a,,b", &[], Ok((tags(&["a", "b"]), "/mcp/tags/B,a,,b"))),
-            ("/mcp", &[("x-mcp-server", "time")], Ok((server("time"), "/mcp"))),
-            ("/mcp", &[("x-mcp-tags", "b, A")], Ok((tags(&["a", "b"]), "/mcp"))),
-            (
-                "/mcp/server/time",
-                &[("x-mcp-server", "time")],
-                Ok((server("time"), "/mcp/server/time")),
-            ),
-            ("/mcp/server/time", &[("x-mcp-server", "git")], Err(400)),
-            ("/mcp/server/time", &[("x-mcp-tags", "a")], Err(400)),
-            ("/mcp", &[("x-mcp-server", "time"), ("x-mcp-tags", "a")], Err(400)),
-            ("/mcp", &[("x-mcp-server", "a"), ("x-mcp-server", "b")], Err(400)),
-        ];
-        for (path, headers, expected) in table {
-            let expected = expected.clone().map(|(it, base)| (it, base.to_owned()));
-            assert_eq!(choose(path, headers), expected, "{path} {headers:?}");
-        }
-    }
-    async fn front(gateway: &str) -> Arc<Front> {
-        let text = format!(
-            "gateway: {gateway}\nmcpServers: {{ time: {{ url: 'http://127.0.0.1:9/mcp', tags: [a] }} }}"
-        );
-        let gateway = Gateway::open(plan(&text), settings()).await.unwrap();
-        Front::new(&gateway, "127.0.0.1:7373".parse().unwrap()).unwrap()
-    }
-
-    fn plan(text: &str) -> crate::catalog::plan::Plan {
-        let file = "/etc/trunkline.yaml".as_ref();
-        crate::catalog::load(text, file, &crate::catalog::Process).unwrap().plan
-    }
-
-    fn settings() -> crate::Settings {
-        crate::Settings {
-            store: Arc::new(trunkline_store::Memory::default()),
-            pins: None,
-            logins: None,
-            limits: trunkline_transport::Limits::default(),
-            otel: None,
-        }
-    }
-
-    fn ask(front: &Front, host: &str, path: &str) -> Result<&'static str, u16> {
-        let request = Request::get(path).header("host", host).body(()).unwrap();
-        match front.endpoint(&request) {
-            Ok(To::Known(_)) => Ok("known"),
-            Ok(To::Nowhere(..)) => Ok("nowhere"),
-            Err(refusal) => Err(refusal.status.as_u16()),
-        }
-    }
-
-    #[tokio::test]
-    async fn nothing_is_kept_or_told_before_the_door() {
-        const TOKENS: &str =
-            "{ auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }] } }";
-        for (gateway, host, path, expected, kept) in [
-            ("{}", "localhost", "/mcp/server/time", Ok("known"), 1),
-            ("{}", "localhost", "/mcp/server/nobody", Err(404), 0),
-            ("{}", "evil.example", "/mcp/server/time", Err(403), 0),
-            ("{}", "evil.example", "/mcp/server/nobody", Err(403), 0),
-            ("{}", "evil.example", "/mcp/tags/x", Err(403), 0),
-            (TOKENS, "localhost", "/mcp/server/time", Ok("known"), 1),
-            (TOKENS, "localhost", "/mcp/server/nobody", Ok("nowhere"), 0),
-            ("{ requireSelector: true }", "localhost", "/mcp", Err(400), 0),
-            ("{ requireSelector: true }", "localhost", "/sse", Err(400), 0),
-            ("{ requireSelector: true }", "localhost", "/messages", Err(400), 0),
-            ("{ requireSelector: true }", "localhost", "/mcp/server/time/sse", Ok("known"), 1),
-        ] {
-            let front = front(gateway).await;
-            assert_eq!(ask(&front, host, path), expected, "{gateway} {host} {path}");
-            assert_eq!(front.lock().endpoints.len(), kept, "{gateway} {host} {path}");
-        }
-    }
-
-    #[tokio::test]
-    async fn choices_that_nobody_uses_make_room() {
-        let front = front("{}").await;
-        for number in 0..ENDPOINTS * 2 + 1 {
-            assert_eq!(ask(&front, "localhost", &format!("/mcp/tags/t{number}")), Ok("known"));
-        }
-        assert_eq!(front.lock().endpoints.len(), 1);
-        assert_eq!(ask(&front, "localhost", "/mcp"), Ok("known"));
-    }
-
-    #[tokio::test]
-    async fn a_plan_may_not_open_a_door_that_was_put_elsewhere() {
-        let text = "gateway: { plaintext: true, auth: { tokens: [{ name: ann, token: a-long-enough-secret-token }] } }\n\
-                    mcpServers: {}";
-        let gateway = Gateway::open(plan(text), settings()).await.unwrap();
-        let open = plan("mcpServers: {}").gateway;
-        for (address, is_good) in [("0.0.0.0:7373", false), ("127.0.0.1:7373", true)] {
-            let front = Front::new(&gateway, address.parse().unwrap()).unwrap();
-            assert_eq!(front.can_follow(&open).is_ok(), is_good, "{address}");
-            assert!(front.can_follow(&plan(text).gateway).is_ok(), "{address}");
-        }
-        gateway.apply(plan("mcpServers: {}")).await.unwrap();
-        assert!(Front::new(&gateway, "0.0.0.0:7373".parse().unwrap()).is_err());
-    }
-}
+mod tests;

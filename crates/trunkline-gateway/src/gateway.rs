@@ -1,11 +1,12 @@
 //! Everything together: the plan that is in force, the servers it names, and what is remembered
 //! between two calls.
 
+mod instructions;
 mod lists;
 mod pinning;
 mod watch;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -88,7 +89,7 @@ pub(crate) struct Shared {
     world: RwLock<Arc<World>>,
     /// Changes whenever a list or the plan does.
     pub(crate) generation: AtomicU64,
-    views: Mutex<HashMap<Selector, Arc<View>>>,
+    views: Mutex<HashMap<Selector, Weak<View>>>,
     /// How many clients are there, by what they chose.
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
@@ -121,6 +122,8 @@ pub(crate) struct World {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: BTreeMap<String, Arc<Server>>,
     pub(crate) rules: Rules,
+    /// The tags that make a difference: others choose nothing.
+    pub(crate) tags: BTreeSet<String>,
     quota: Arc<Mutex<Quota>>,
     pub(crate) plugins: Arc<Pipeline>,
     pub(crate) audit: Option<Arc<Audit>>,
@@ -272,6 +275,7 @@ impl Gateway {
         before.quota.lock().unwrap_or_else(PoisonError::into_inner).replace(&plan.gateway.rates);
         let world = World {
             rules: Rules::new(&plan.gateway.rules),
+            tags: known_tags(&plan),
             quota: Arc::clone(&before.quota),
             plan: Arc::new(plan),
             servers,
@@ -294,13 +298,13 @@ impl Gateway {
         selector: Selector,
         shutdown: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
-        let mut core = Config::clone(&self.0.core);
-        core.instructions = self.0.instructions(&selector);
-        let server = trunkline_proto::server::Server::new(Arc::new(core));
+        let face = self.face(selector);
+        let core = Arc::new(self.0.core_of(&face.view));
+        let server = trunkline_proto::server::Server::new(core);
         let (stdin, stdout) =
             (trunkline_transport::stdio::stdin()?, trunkline_transport::stdio::stdout()?);
         let limits = self.0.settings.limits.clone();
-        let driver = Driver::new(server, self.face(selector), (stdin, stdout), None, limits);
+        let driver = Driver::new(server, face, (stdin, stdout), None, limits);
         let voice = driver.voice();
         let mut driving = std::pin::pin!(driver.run());
         tokio::select! {
@@ -344,6 +348,7 @@ impl World {
             plan: Arc::default(),
             servers: BTreeMap::new(),
             rules: Rules::new(&[]),
+            tags: BTreeSet::new(),
             quota: Arc::new(Mutex::new(Quota::new(&[]))),
             plugins: Arc::default(),
             audit: None,
@@ -380,17 +385,21 @@ impl Shared {
         self.bootstrap(&world);
     }
 
+    /// The view of those who chose this: one for all of them, for as long as somebody has it.
     pub(crate) fn view(&self, selector: Selector) -> Arc<View> {
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if views.len() >= VIEWS && !views.contains_key(&selector) {
-            views.retain(|_, view| Arc::strong_count(view) > 1);
+        if let Some(view) = views.get(&selector).and_then(Weak::upgrade) {
+            return view;
         }
-        // Nobody needs more; whoever makes up selectors makes none of the others go.
-        if views.len() >= VIEWS && !views.contains_key(&selector) {
-            return View::new(selector);
-        }
-        let view = views.entry(selector.clone()).or_insert_with(|| View::new(selector));
-        Arc::clone(view)
+        views.retain(|_, it| it.strong_count() > 0);
+        let view = View::new(selector.clone());
+        views.insert(selector, Arc::downgrade(&view));
+        view
+    }
+
+    #[cfg(test)]
+    pub(crate) fn known_views(&self) -> usize {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     pub(crate) fn page(&self) -> Page {
@@ -407,21 +416,6 @@ impl Shared {
 
     pub(crate) fn weak(&self) -> Weak<Self> {
         Weak::clone(&self.this)
-    }
-
-    /// How the servers that were chosen want to be used.
-    pub(crate) fn instructions(&self, selector: &Selector) -> Option<String> {
-        let world = self.world();
-        let chosen = world.servers.values().filter(|it| selector.chooses(&it.plan()));
-        let said = chosen.filter_map(|it| {
-            let said = self.shown_instructions(it)?;
-            match selector {
-                Selector::Server(_) => Some(said),
-                _ => Some(format!("# {}\n{said}", it.name)),
-            }
-        });
-        let said: Vec<_> = said.collect();
-        (!said.is_empty()).then(|| said.join("\n\n"))
     }
 
     pub(crate) fn next_trace(&self) -> Trace {
@@ -526,6 +520,12 @@ fn front(plan: &Plan) -> Timing {
     Timing { idle: hard, hard }
 }
 
+/// The tags of servers, and those that make clients search.
+fn known_tags(plan: &Plan) -> BTreeSet<String> {
+    let automatic = plan.gateway.automatic.iter().flat_map(|it| &it.tags);
+    plan.servers.values().flat_map(|it| &it.tags).chain(automatic).cloned().collect()
+}
+
 /// Tells the traces of one run from those of another.
 fn seed() -> u64 {
     let name = trunkline_auth::tag::random_name();
@@ -534,5 +534,4 @@ fn seed() -> u64 {
     u64::from_str_radix(&digits[..16], 16).unwrap_or(1)
 }
 
-const VIEWS: usize = 1024;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -14,6 +14,7 @@ pub(crate) mod fixture;
 
 pub use cursors::{BadCursor, Cursor};
 pub use index::{Index, Item, Look, Page, Target};
+pub(crate) use lists::cut;
 pub use lists::{Draft, Lists};
 
 /// What can be listed.

@@ -5,6 +5,7 @@
 
 mod batch;
 mod dialect;
+mod instruct;
 mod memo;
 mod reply;
 mod shared;
@@ -27,9 +28,12 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use crate::input_required::missing_capability;
 use crate::pending::cancelled;
-use crate::{Ask, Bounds, CallError, CallKey, Change, Conversation, Input, Output, Utterance, Via};
+use crate::{
+    Ask, Attached, Bounds, CallError, CallKey, Change, Conversation, Input, Output, Utterance, Via,
+};
 use shared::{Asking, From, Shared};
 
+pub use instruct::Instruct;
 pub use memo::{Known, Memo};
 
 /// What a server is, as far as the conversation needs to know.
@@ -54,6 +58,8 @@ pub struct Config {
     pub capabilities: ServerCapabilities,
     /// What a model should know about it.
     pub instructions: Option<String>,
+    /// Works that out for each caller instead, where it is not the same for all.
+    pub instruct: Option<Instruct>,
     /// How long its `server/discover` result may be kept.
     pub cache: CacheHint,
     /// What is logged before a client of the stateful era chooses a level.
@@ -79,6 +85,7 @@ impl Config {
             info,
             capabilities: ServerCapabilities::default(),
             instructions: None,
+            instruct: None,
             cache: CacheHint::default(),
             log_level: LogLevel::Info,
             bounds: Bounds::default(),
@@ -169,6 +176,24 @@ impl Server {
         let mut server = Self::new(config);
         server.session = Some(session);
         server
+    }
+
+    /// Says who is at the other end, for what is not the same for everybody.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_proto::{server::*, Attached};
+    /// # use trunkline_wire::model::Implementation;
+    /// let mut config = Config::new(Implementation::new("travel", "1.0"));
+    /// config.instruct = Some(Instruct::new(|it| it.get::<&str>().map(|it| format!("Hello {it}."))));
+    /// let mut server = Server::new(Arc::new(config));
+    /// server.is_for(&Attached::new("Ann"));
+    /// assert_eq!(server.open_calls(), 0);
+    /// ```
+    pub fn is_for(&mut self, caller: &Attached) {
+        // Nearly every server has nothing to work out, and need not count a reference.
+        if self.shared.config.instruct.is_some() {
+            self.shared.caller = caller.clone();
+        }
     }
 
     /// The revision that `initialize` agreed on, if it came.
@@ -271,7 +296,7 @@ impl Server {
             let error = ErrorObject::invalid_request("This session is already open.");
             return self.shared.reply(from, Err(error));
         }
-        match stateful::Session::open(&self.shared.config, params) {
+        match stateful::Session::open(&self.shared, params) {
             Ok((session, result)) => {
                 self.session = Some(session);
                 self.shared.reply(from, Ok(result));

@@ -9,6 +9,7 @@ mod budgets;
 pub mod client;
 mod cors;
 mod endpoint;
+mod entry;
 mod exchange;
 mod expiry;
 #[cfg(feature = "auth")]
@@ -28,6 +29,7 @@ mod tls;
 pub use body::{HttpBody, RequestBody};
 pub use budgets::Budgets;
 pub use endpoint::{Endpoint, Page, Settings};
+pub use entry::LetIn;
 pub use linger::linger;
 pub use listener::Listener;
 pub use response::{plain, refuse};

@@ -18,6 +18,7 @@ mod gateway_kit;
 mod gateway_leaks;
 mod gateway_once;
 mod gateway_pins;
+mod gateway_sight;
 mod gateway_tasks;
 mod http_stress;
 mod login;

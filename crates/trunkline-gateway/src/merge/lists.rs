@@ -15,7 +15,7 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::{MAX_URI, UriTemplate};
 
-use super::Kind;
+use super::{Item, Kind, Target};
 
 /// The most items of one kind that are taken from one server.
 pub const MAX_ITEMS: usize = 10_000;
@@ -25,6 +25,9 @@ pub const MAX_PAGES: usize = 64;
 pub const MAX_BYTES: usize = 12 << 20;
 /// The longest name, in bytes. Longer ones than MCP allows are shown cut.
 pub const MAX_NAME: usize = 1 << 10;
+
+/// The most bytes of instructions that are taken from one server.
+pub const MAX_INSTRUCTIONS: usize = 64 << 10;
 
 /// What one server offers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +85,20 @@ impl Lists {
             Kind::Resources => &self.etags.resources,
             Kind::Templates => &self.etags.templates,
         }
+    }
+
+    /// Everything there is, as what rules are about.
+    pub(crate) fn targets(&self, server: &Arc<str>) -> impl Iterator<Item = Target> {
+        let to = |name: &str, item| Target { server: Arc::clone(server), name: name.into(), item };
+        let tools = self.tools.iter().map(move |it| to(&it.name, Item::Tool(Arc::clone(it))));
+        let prompts = self.prompts.iter().map(move |it| to(&it.name, Item::Prompt(Arc::clone(it))));
+        let resources =
+            self.resources.iter().map(move |it| to(&it.uri, Item::Resource(Arc::clone(it))));
+        let templates = self
+            .templates
+            .iter()
+            .map(move |it| to(&it.uri_template, Item::Template(Arc::clone(it))));
+        tools.chain(prompts).chain(resources).chain(templates)
     }
 
     /// How many items of a kind there are.
@@ -147,7 +164,7 @@ impl Draft {
             revision,
             server_info,
             capabilities,
-            instructions,
+            instructions: instructions.map(|it| cut(it, MAX_INSTRUCTIONS)),
             tools: Vec::new(),
             prompts: Vec::new(),
             resources: Vec::new(),
@@ -375,6 +392,16 @@ mod shared {
     ) -> Result<Vec<Arc<T>>, D::Error> {
         Ok(Vec::<T>::deserialize(de)?.into_iter().map(Arc::new).collect())
     }
+}
+
+/// A text that ends with `…` where it was longer.
+pub(crate) fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most.saturating_sub(3)));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
 }
 
 const MAX_WARNINGS: usize = 100;

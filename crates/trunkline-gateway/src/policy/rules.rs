@@ -20,6 +20,8 @@ struct Ready {
     principals: Globs,
     tags: Vec<String>,
     tools: Patterns,
+    /// The same as they are written, for what is decided about a server as a whole.
+    written: Globs,
     effect: Effect,
 }
 
@@ -30,6 +32,7 @@ impl Rules {
             principals: Globs::new(&rule.principals),
             tags: rule.tags.iter().map(|it| it.to_lowercase()).collect(),
             tools: Patterns::new(&rule.tools),
+            written: Globs::new(&rule.tools),
             effect: rule.effect,
         });
         Self(ready.collect())
@@ -51,11 +54,7 @@ impl Rules {
         if subject.is_unclear() && !self.is_empty() {
             return Effect::Deny;
         }
-        let concerns = |rule: &Ready| {
-            let tagged = rule.tags.is_empty()
-                || tags.iter().any(|tag| rule.tags.iter().any(|it| it.eq_ignore_ascii_case(tag)));
-            tagged && rule.principals.fits(principal.unwrap_or_default())
-        };
+        let concerns = |rule: &Ready| rule.is_about(principal, tags);
         // What only a careless server reads denies or asks, unless the rest is allowed before.
         let first = |near: &Reading<'_>, far: Option<&Reading<'_>>| {
             let fits = |rule: &&Ready| {
@@ -71,6 +70,25 @@ impl Rules {
         let effects = readings.map(|(near, far)| first(near, far));
         effects.max_by_key(|it| strictness(*it)).unwrap_or(Effect::Allow)
     }
+
+    /// Whether anything on a server with these tags may be other than denied, whatever it has.
+    pub(crate) fn may_allow(&self, principal: Option<&str>, tags: &[String], server: &str) -> bool {
+        let prefix = format!("{server}.");
+        for rule in &self.0 {
+            if !rule.is_about(principal, tags) {
+                continue;
+            }
+            match rule.effect {
+                Effect::Deny if rule.written.fit_all_behind(&prefix) => return false,
+                Effect::Deny => {}
+                Effect::Allow | Effect::Ask if rule.written.fit_some_behind(&prefix) => {
+                    return true;
+                }
+                Effect::Allow | Effect::Ask => {}
+            }
+        }
+        true
+    }
 }
 
 fn strictness(effect: Effect) -> u8 {
@@ -78,6 +96,14 @@ fn strictness(effect: Effect) -> u8 {
         Effect::Allow => 0,
         Effect::Ask => 1,
         Effect::Deny => 2,
+    }
+}
+
+impl Ready {
+    fn is_about(&self, principal: Option<&str>, tags: &[String]) -> bool {
+        let tagged = self.tags.is_empty()
+            || tags.iter().any(|tag| self.tags.iter().any(|it| it.eq_ignore_ascii_case(tag)));
+        tagged && self.principals.fits(principal.unwrap_or_default())
     }
 }
 
@@ -92,6 +118,16 @@ impl Globs {
 
     pub(crate) fn fits(&self, text: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|glob| glob.fits(text))
+    }
+
+    /// Whether one fits every text that begins so.
+    fn fit_all_behind(&self, prefix: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|glob| glob.fits_all_behind(prefix))
+    }
+
+    /// Whether one fits some text that begins so.
+    fn fit_some_behind(&self, prefix: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|glob| glob.fits_some_behind(prefix))
     }
 }
 
@@ -120,6 +156,16 @@ impl Glob {
             rest = &rest[at + piece.len()..];
         }
         true
+    }
+
+    fn fits_all_behind(&self, prefix: &str) -> bool {
+        let (first, others) = self.pieces.split_first().expect("`split` gives at least one piece");
+        !others.is_empty() && others.iter().all(|it| it.is_empty()) && prefix.starts_with(&**first)
+    }
+
+    fn fits_some_behind(&self, prefix: &str) -> bool {
+        let (first, others) = self.pieces.split_first().expect("`split` gives at least one piece");
+        first.starts_with(prefix) || (!others.is_empty() && prefix.starts_with(&**first))
     }
 }
 
@@ -214,6 +260,32 @@ mod tests {
     fn without_rules_everything_is_allowed() {
         assert!(Rules::new(&[]).is_empty());
         assert_eq!(Rules::new(&[]).decide(None, &[], &tool("a.b")), Allow);
+    }
+
+    #[test]
+    fn a_server_of_which_everything_is_denied_is_known_before_its_lists_are() {
+        type Line = (&'static str, &'static str, &'static str, Effect);
+        let table: &[(&[Line], bool)] = &[
+            (&[], true),
+            (&[("", "", "", Deny)], false),
+            (&[("", "", "*", Deny)], false),
+            (&[("", "", "db.*", Deny)], false),
+            (&[("", "", "d*", Deny)], false),
+            (&[("bob", "", "db.*", Deny)], true),
+            (&[("", "prod", "db.*", Deny)], false),
+            (&[("", "test", "db.*", Deny)], true),
+            (&[("", "", "db.drop", Deny)], true),
+            (&[("", "", "*.drop", Deny)], true),
+            (&[("", "", "dbx.*", Deny)], true),
+            (&[("", "", "db.read", Allow), ("", "", "*", Deny)], true),
+            (&[("", "", "*.read", Ask), ("", "", "*", Deny)], true),
+            (&[("", "", "public.*", Allow), ("", "", "*", Deny)], false),
+            (&[("bob", "", "db.*", Allow), ("", "", "*", Deny)], false),
+        ];
+        for (lines, expected) in table {
+            let may = rules(lines).may_allow(Some("alice"), &texts("prod"), "db");
+            assert_eq!(may, *expected, "{lines:?}");
+        }
     }
 
     #[test]

@@ -156,11 +156,12 @@ pub(crate) fn read_call(arguments: Option<&Json>) -> Result<CallToolParams, Stri
 }
 
 /// The answer of [`FIND_TOOLS`]: these tools, without the schemas that the session has been sent.
+/// Without a session nobody knows what was sent, and everything is.
 pub(crate) fn found(
     index: &Index,
     hits: &[(f32, Arc<str>)],
     asked: &Asked,
-    (seen, session, now): (&mut Seen, &str, Instant),
+    (seen, session, now): (&mut Seen, Option<&str>, Instant),
 ) -> CallToolResult {
     #[derive(Serialize)]
     struct Answer<'a> {
@@ -184,8 +185,13 @@ pub(crate) fn found(
     let tools = hits.iter().filter_map(|(_, shown)| {
         let tool = index.tool(shown)?.tool()?;
         // A tool whose definition changed is another one.
-        let digest = sha256(format!("{shown}\n{}", Json::of(&**tool)).as_bytes());
-        let is_sent = seen.is_new(session, &digest, now) || asked.again;
+        let is_sent = match session {
+            Some(session) => {
+                let digest = sha256(format!("{shown}\n{}", Json::of(&**tool)).as_bytes());
+                seen.is_new(session, &digest, now) || asked.again
+            }
+            None => true,
+        };
         Some(Found {
             name: shown,
             title: tool.title.as_deref(),

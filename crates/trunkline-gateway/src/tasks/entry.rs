@@ -83,6 +83,18 @@ pub(super) enum End {
     Cancelled,
 }
 
+impl End {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Result(said, _) => said.get().len(),
+            Self::Error(error, _) => {
+                error.message.len() + error.data.as_ref().map_or(0, |it| it.get().len())
+            }
+            Self::Cancelled => 0,
+        }
+    }
+}
+
 impl Entry {
     /// A task of a server.
     pub(super) fn of(
@@ -283,8 +295,20 @@ impl Entry {
         Some(Guard { plugins, view: Arc::new(view) })
     }
 
+    /// What it keeps, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        self.lock().end.as_ref().map_or(0, End::weight)
+    }
+
     /// It is over, unless it was before.
     pub(super) fn settle(&self, end: End) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        // Not under our lock: it looks at all tasks.
+        if let Some(shared) = self.known.shared.upgrade() {
+            shared.tasks.grows(self, end.weight());
+        }
         {
             let mut state = self.lock();
             if state.end.is_some() {

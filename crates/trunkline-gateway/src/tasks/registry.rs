@@ -93,7 +93,7 @@ impl Registry {
     pub(super) fn add(&self, entry: &Arc<Entry>) -> Result<(), Failure> {
         let mut inner = self.lock();
         inner.room(entry.caller())?;
-        let forgotten = inner.make_room();
+        let forgotten = inner.make_room(entry.caller(), 0);
         inner.order += 1;
         entry.set_order(inner.order);
         inner.shown.insert(entry.id().to_owned(), Arc::clone(entry));
@@ -117,6 +117,12 @@ impl Registry {
     pub(crate) fn clear(&self) {
         let shown = std::mem::take(&mut self.lock().shown);
         drop(shown);
+    }
+
+    /// A task is about to come to something of this size: older ones make room for it.
+    pub(super) fn grows(&self, entry: &Entry, bytes: usize) {
+        let forgotten = self.lock().make_room(entry.caller(), bytes);
+        drop(forgotten);
     }
 
     /// The tasks of a caller from one on, in the order in which they came.
@@ -177,23 +183,49 @@ impl Inner {
         let (mut all, mut own) = (0, 0);
         for entry in open {
             all += 1;
-            own += usize::from(entry.caller().is(caller));
+            // Not by conversation: over 2026-07-28 each request is one of its own.
+            own += usize::from(entry.caller().id == caller.id);
         }
-        if all < ALL && own < OWN {
+        if all < ALL && own < share(caller) {
             return Ok(());
         }
         let failure = Failure::new("too_many_tasks", Stage::Bridge, "Too many tasks are at work.");
         Err(failure.advice("Cancel some, or wait until they are over."))
     }
 
-    /// Forgets the oldest task that is over, if there are too many to keep one more.
-    fn make_room(&mut self) -> Option<Arc<Entry>> {
-        if self.shown.len() < ALL {
-            return None;
+    /// Forgets the oldest tasks that are over, if there are too many to keep one more, or if they keep
+    /// too much: those of this caller if it is their share that is used up, those of all else.
+    fn make_room(&mut self, caller: &Caller, bytes: usize) -> Vec<Arc<Entry>> {
+        let is_own = |it: &Entry| it.caller().id == caller.id;
+        let (mut own, mut all) = ((0, bytes), (self.shown.len(), bytes));
+        let mut over = Vec::new();
+        for entry in self.shown.values() {
+            let weight = entry.weight();
+            all.1 += weight;
+            if is_own(entry) {
+                own = (own.0 + 1, own.1 + weight);
+            }
+            if entry.is_over() {
+                over.push((entry.order(), weight, is_own(entry), entry.id().to_owned()));
+            }
         }
-        let over = self.shown.values().filter(|it| it.is_over());
-        let oldest = over.min_by_key(|it| it.order())?.id().to_owned();
-        self.shown.remove(&oldest)
+        over.sort_unstable();
+        let mut forgotten = Vec::new();
+        for (_, weight, is_own, id) in over {
+            let over_share = own.0 >= ALL / 2 || own.1 > BYTES / 2;
+            if !(over_share && is_own || all.0 >= ALL || all.1 > BYTES) {
+                continue;
+            }
+            all = (all.0 - 1, all.1 - weight);
+            if is_own {
+                own = (own.0 - 1, own.1 - weight);
+            }
+            forgotten.extend(self.shown.remove(&id));
+        }
+        if self.shown.len() * 4 < self.shown.capacity() {
+            self.shown.shrink_to(self.shown.len() * 2);
+        }
+        forgotten
     }
 }
 
@@ -204,8 +236,16 @@ impl Drop for Followed {
     }
 }
 
-/// How many tasks may be at work for one caller, and for all; as many are kept.
+/// How many tasks may be at work for one caller. Those without a name are one, and leave room for the others.
+fn share(caller: &Caller) -> usize {
+    if caller.id.is_empty() { ALL / 2 } else { OWN }
+}
+
+/// How many tasks may be at work for one caller with a name, and for all; as many are kept for all, and
+/// half of them for one caller.
 const OWN: usize = 64;
 const ALL: usize = 1024;
+/// What those that are kept may have come to, in bytes; those of one caller may be half of it.
+const BYTES: usize = 16 << 20;
 /// How long a question waits for its task to be known.
 const UNKNOWN: Duration = Duration::from_secs(5);

@@ -29,6 +29,8 @@ pub(super) struct Shared {
     pub(super) batches: batch::Batches,
     pub(super) memo: Memo,
     pub(super) out: VecDeque<Output>,
+    /// Who is at the other end, if that makes a difference.
+    pub(super) caller: Attached,
 }
 
 /// What the server keeps with a call it owes an answer to.
@@ -72,6 +74,15 @@ impl Shared {
             batches: batch::Batches::default(),
             memo: Memo::default(),
             out: VecDeque::new(),
+            caller: Attached::default(),
+        }
+    }
+
+    /// What a model of this caller should know.
+    pub(super) fn instructions(&self) -> Option<String> {
+        match &self.config.instruct {
+            Some(instruct) => instruct.for_caller(&self.caller),
+            None => self.config.instructions.clone(),
         }
     }
 

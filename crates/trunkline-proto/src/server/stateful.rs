@@ -31,7 +31,8 @@ pub(super) struct Session {
 
 impl Session {
     /// Agrees on a revision: the client's if we speak it, our newest otherwise.
-    pub(super) fn open(config: &Config, params: Object) -> Result<(Self, Json), ErrorObject> {
+    pub(super) fn open(shared: &Shared, params: Object) -> Result<(Self, Json), ErrorObject> {
+        let config = &shared.config;
         // A session remembers all of it.
         if params.iter().map(|(name, value)| name.len() + value.get().len()).sum::<usize>() > HELLO
         {
@@ -56,7 +57,7 @@ impl Session {
             config.capabilities.clone(),
             config.info.clone(),
         );
-        result.instructions = config.instructions.clone();
+        result.instructions = shared.instructions();
         let session = Self {
             revision,
             peer: Arc::new(peer),

@@ -71,7 +71,7 @@ impl Shared {
             supported.iter().map(|it| it.as_str().to_owned()).collect(),
             self.config.capabilities.clone(),
         );
-        result.instructions = self.config.instructions.clone();
+        result.instructions = self.instructions();
         let info = Json::of(&self.config.info);
         let extras = Extras { cache: Some(self.config.cache), server_info: Some(&info) };
         stateless::encode_result(result, &extras)

@@ -1,6 +1,7 @@
 //! An HTTP request → its response: every revision on one URL, and the two of 2024-11-05 beside it.
 
 use std::future::Future;
+use std::ops::ControlFlow::{Break, Continue};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,7 @@ use super::body::{Events, HttpBody, RequestBody};
 use super::budgets::Budgets;
 use super::expiry::Expiry;
 use super::post::overloaded;
-use super::response::{accepted, empty, events, no_session, refuse};
+use super::response::{accepted, empty, events, no_session};
 use super::serve::Answers;
 use super::session::Session;
 use super::sessions::Sessions;
@@ -101,7 +102,7 @@ impl Settings {
 
 /// Where a request may come in.
 #[derive(Clone, Copy)]
-enum Place {
+pub(super) enum Place {
     /// For every revision.
     Streamable,
     /// Where the events of 2024-11-05 come from.
@@ -111,7 +112,7 @@ enum Place {
 }
 
 impl Place {
-    fn methods(self) -> &'static str {
+    pub(super) fn methods(self) -> &'static str {
         match self {
             Self::Streamable => "GET, POST, DELETE",
             Self::Events => "GET",
@@ -204,20 +205,7 @@ impl<H: Handler> Endpoint<H> {
         request: Request<B>,
         memo: &Mutex<Memo>,
     ) -> Response<HttpBody> {
-        let (mut head, body) = request.into_parts();
-        // HTTP/1 has this bound already.
-        if head.headers.len() > HEADER_FIELDS {
-            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return refuse(Refusal::new(status, "There are too many header fields."));
-        }
-        let mut response = match self.route(&mut head, body, memo).await {
-            Ok(response) => response,
-            Err(refusal) => refuse(refusal),
-        };
-        #[cfg(feature = "auth")]
-        super::gate::give_nonce(&head, &mut response);
-        self.allow_reading(&head.headers, &mut response);
-        response
+        self.answer_any(request, memo, false).await
     }
 
     /// Ends every session, and what its handlers are at.
@@ -268,19 +256,21 @@ impl<H: Handler> Endpoint<H> {
         counts.iter().all(|it| it.load(Ordering::SeqCst) == 0) && self.sessions.all().is_empty()
     }
 
-    async fn route<B: Body>(
+    pub(super) async fn route<B: Body>(
         &self,
         head: &mut request::Parts,
         body: B,
         memo: &Mutex<Memo>,
+        is_let_in: bool,
     ) -> Result<Response<HttpBody>, Refusal> {
         let Some(place) = self.place(head.uri.path()) else { return self.beside(head) };
-        self.settings.door.check(&head.uri, &head.headers)?;
-        if head.method == Method::OPTIONS {
-            return self.preflight(&head.headers, place.methods());
-        }
-        #[cfg(feature = "auth")]
-        let body = super::body::let_in(self.enter(head).await, body).await?;
+        let body = match is_let_in {
+            true => body,
+            false => match self.check(head, body, place, &self.settings.path).await {
+                Continue(body) => body,
+                Break(outcome) => return outcome,
+            },
+        };
         match (place, &head.method) {
             (Place::Streamable, &Method::POST) => self.post(head, body, memo).await,
             (Place::Streamable, &Method::GET) => self.get(head),
@@ -593,7 +583,5 @@ impl<H: Handler> Drop for Following<H> {
     }
 }
 
-/// Header fields of one request.
-const HEADER_FIELDS: usize = 100;
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static(trunkline_wire::header::LAST_EVENT_ID);

@@ -42,7 +42,8 @@ pub(super) struct Exchange<H> {
 }
 
 impl<H: Handler> Exchange<H> {
-    pub(super) fn new(core: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
+    pub(super) fn new(mut core: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
+        core.is_for(&attached);
         let (voice, ears) = Voice::of_one_request(queue);
         Self {
             core,

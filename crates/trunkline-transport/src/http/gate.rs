@@ -18,15 +18,14 @@ use crate::handler::Handler;
 impl<H: Handler> Endpoint<H> {
     /// Finds out who sends a request, and notes it where handlers find it. What was noted there by
     /// whoever is in front does not count.
-    pub(super) async fn enter(&self, head: &mut request::Parts) -> Result<(), Refusal> {
+    pub(super) async fn enter(&self, head: &mut request::Parts, path: &str) -> Result<(), Refusal> {
         let Some(gate) = &self.settings.gate else { return Ok(()) };
         // The gate has a bound of its own on what it asks about: a stranger who waits for that
         // takes no place of a call.
         head.extensions.remove::<Principal>();
         let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        let (path, query) = (head.uri.path(), head.uri.query());
-        let view = HeadView::new(head.method.as_str(), path, query, headers);
-        let view = view.served_at(&self.settings.path);
+        let (full, query) = (head.uri.path(), head.uri.query());
+        let view = HeadView::new(head.method.as_str(), full, query, headers).served_at(path);
         let (principal, nonce) = match Box::pin(gate.admit(view)).await {
             Ok(admission) => (Ok(admission.principal), admission.nonce),
             Err(mut denied) => {

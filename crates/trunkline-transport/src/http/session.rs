@@ -105,8 +105,10 @@ impl<H: Handler> Session<H> {
             keep: limits.replay_keep,
             unread: limits.unsent_bytes,
         };
+        let mut speaker = Server::new(core);
+        speaker.is_for(&owner);
         let state = State {
-            core: Server::new(core),
+            core: speaker,
             ears,
             streams: Streams::new(style, bounds),
             calls: Vec::new(),

@@ -73,7 +73,7 @@ fn no_schema_is_sent_twice_in_one_session() {
     let mut answer = |asked: &Asked, session: &str, minutes: u64| {
         let hits = search.find(&asked.query, asked.limit, &|_| true);
         let now = start + Duration::from_secs(minutes * 60);
-        let result = found(&index, &hits, asked, (&mut seen, session, now));
+        let result = found(&index, &hits, asked, (&mut seen, Some(session), now));
         let text = result.as_text();
         let value: serde_json::Value = result.structured_content.unwrap().to().unwrap();
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
@@ -96,7 +96,7 @@ fn no_schema_is_sent_twice_in_one_session() {
 #[test]
 fn finding_nothing_says_what_to_do() {
     let mut seen = Seen::default();
-    let result = found(&index(), &[], &ask("quantum"), (&mut seen, "s", Instant::now()));
+    let result = found(&index(), &[], &ask("quantum"), (&mut seen, Some("s"), Instant::now()));
     let text = "No tool was found for `quantum`; try other words, or fewer.";
     assert_eq!(result.content, [Content::text(text)]);
     assert_eq!(result.structured_content.unwrap().get(), r#"{"tools":[]}"#);

@@ -4,12 +4,16 @@ use super::super::registry::{Asker, Registry};
 use super::*;
 
 fn task(caller: &str) -> Arc<Entry> {
+    task_of(Caller::named(caller))
+}
+
+fn task_of(caller: Caller) -> Arc<Entry> {
     let known = Known {
         id: format!("sealed-{}", trunkline_auth::tag::random_name()),
         trace: "trace".to_owned(),
         server: Arc::from("house"),
         tool: Arc::new(Tool::new("work", Json::empty_object())),
-        caller: Arc::new(Caller::named(caller)),
+        caller: Arc::new(caller),
         shared: Weak::new(),
         plugins: None,
     };
@@ -121,6 +125,41 @@ async fn tasks_are_bounded_by_caller_and_in_all() {
     registry.add(&task("last")).unwrap();
     assert!(registry.get(first.id()).is_none());
     assert!(registry.add(&task("one more")).is_err());
+}
+
+#[tokio::test]
+async fn modern_callers_without_a_name_have_one_share_of_tasks() {
+    let registry = Registry::default();
+    // Over 2026-07-28 each request is a conversation of its own.
+    let nobody = |conversation| {
+        let mut caller = Caller::named("");
+        (caller.name, caller.has_session, caller.conversation) = (None, false, conversation);
+        task_of(caller)
+    };
+    for number in 0..512 {
+        registry.add(&nobody(number)).unwrap();
+    }
+    assert_eq!(registry.add(&nobody(512)).unwrap_err().reason, "too_many_tasks");
+    registry.add(&task("alice")).unwrap();
+}
+
+#[tokio::test]
+async fn what_tasks_came_to_is_bounded_by_caller() {
+    let registry = Registry::default();
+    let large = || json(&format!(r#"{{"content":"{}"}}"#, "x".repeat(1 << 20)));
+    let ends = |caller: &str| {
+        let entry = task(caller);
+        registry.add(&entry).unwrap();
+        registry.grows(&entry, large().get().len());
+        entry.settle(End::Result(large(), Revision::V2026_07_28));
+        entry
+    };
+    let bob = ends("bob");
+    let all: Vec<_> = (0..20).map(|_| ends("alice")).collect();
+    let kept = registry.of(all[0].caller(), 0);
+    assert_eq!(kept.len(), 7, "half of sixteen MiB, and each has a little more than one");
+    assert!(kept.iter().all(|it| it.order() > all[12].order()), "the oldest go first");
+    assert!(registry.get(bob.id()).is_some(), "what others have is not touched");
 }
 
 #[tokio::test(start_paused = true)]

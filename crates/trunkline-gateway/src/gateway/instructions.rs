@@ -1,0 +1,53 @@
+//! What servers want a model to know → what one caller is told: of servers it can see, and no more
+//! than a model should have to read.
+
+use std::sync::{Arc, Weak};
+
+use trunkline_proto::server::{Config, Instruct};
+
+use super::Shared;
+use crate::caller::Caller;
+use crate::face::{Selector, Sight, View};
+use crate::merge::cut;
+
+impl Shared {
+    /// What the gateway is to the clients of a view.
+    pub(crate) fn core_of(&self, view: &Arc<View>) -> Config {
+        let mut core = Config::clone(&self.core);
+        let (this, view) = (Weak::clone(&self.this), Arc::clone(view));
+        // Lists, rules and the catalog change: it is worked out whenever somebody asks.
+        core.instruct = Some(Instruct::new(move |attached| {
+            this.upgrade()?.instructions(&view.selector, &Caller::opening(attached))
+        }));
+        core
+    }
+
+    /// How the servers want to be used that a caller chose and sees something of.
+    pub(crate) fn instructions(&self, selector: &Selector, caller: &Caller) -> Option<String> {
+        let world = self.world();
+        let sight = Sight::new(&world, caller);
+        let mut all = String::new();
+        for server in world.servers.values().filter(|it| selector.chooses(&it.plan())) {
+            if !sight.sees_server(&server.name) {
+                continue;
+            }
+            let said = self.shown_instructions(server).filter(|it| !it.is_empty());
+            let Some(said) = said else { continue };
+            if matches!(selector, Selector::Server(_)) {
+                return Some(cut(said, LONGEST));
+            }
+            let said = cut(said, LONGEST_OF_MANY);
+            if all.len() + said.len() + server.name.len() > LONGEST {
+                all.push_str("\n\n(The instructions of further servers were left out.)");
+                break;
+            }
+            let gap = if all.is_empty() { "" } else { "\n\n" };
+            all.push_str(&format!("{gap}# {}\n{said}", server.name));
+        }
+        (!all.is_empty()).then_some(all)
+    }
+}
+
+/// The most bytes of instructions that one client is sent, and of one server among others.
+const LONGEST: usize = 64 << 10;
+const LONGEST_OF_MANY: usize = 16 << 10;

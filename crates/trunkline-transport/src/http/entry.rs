@@ -1,0 +1,190 @@
+//! A request → one that was let in, by an endpoint that may not be the one that answers it.
+//!
+//! Where one door has many endpoints behind it, nothing may be built or kept for a request before
+//! its Host, its Origin and its sender are checked.
+
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Mutex;
+
+use http::{Method, Request, Response, StatusCode, Uri, request};
+use http_body::Body;
+use trunkline_proto::http::Refusal;
+use trunkline_proto::server::Memo;
+
+use super::body::HttpBody;
+use super::endpoint::{Endpoint, Place};
+use super::response::refuse;
+use crate::handler::Handler;
+
+/// A request whose Host, Origin and sender were checked. Only [`Endpoint::let_in`] makes one.
+///
+/// ```
+/// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+/// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+/// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+/// let request = http::Request::get("http://localhost/a/mcp").body(String::new()).unwrap();
+/// let mut request = endpoint.let_in(request, "/a/mcp").await.ok().unwrap();
+/// assert_eq!(request.get().uri().path(), "/a/mcp");
+/// // Whoever let it in sends it where it is answered.
+/// request.redirect("/mcp".parse().unwrap());
+/// assert_eq!(endpoint.answer_let_in(request, &Default::default()).await.status(), 400);
+/// # });
+/// ```
+pub struct LetIn<B>(pub(super) Request<B>);
+
+impl<B> LetIn<B> {
+    /// The request, with what the gate noted of its sender.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// let request = http::Request::get("http://localhost/mcp").body(String::new()).unwrap();
+    /// let request = endpoint.let_in(request, "/mcp").await.ok().unwrap();
+    /// assert_eq!(request.get().method(), "GET");
+    /// # });
+    /// ```
+    pub fn get(&self) -> &Request<B> {
+        &self.0
+    }
+
+    /// Sends it elsewhere.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// let request = http::Request::get("http://localhost/a").body(String::new()).unwrap();
+    /// let mut request = endpoint.let_in(request, "/a").await.ok().unwrap();
+    /// request.redirect("/b".parse().unwrap());
+    /// assert_eq!(request.get().uri(), "/b");
+    /// # });
+    /// ```
+    pub fn redirect(&mut self, to: Uri) {
+        *self.0.uri_mut() = to;
+    }
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// Checks a request that is meant for an endpoint with the same rules of who is let in, served at
+    /// `path`; or answers it, if it goes no further.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// let request = http::Request::get("http://evil.example/mcp").body(String::new()).unwrap();
+    /// let refused = endpoint.let_in(request, "/mcp").await.err().unwrap();
+    /// assert_eq!(refused.status(), 403);
+    /// # });
+    /// ```
+    pub async fn let_in<B: Body>(
+        &self,
+        request: Request<B>,
+        path: &str,
+    ) -> Result<LetIn<B>, Response<HttpBody>> {
+        let (mut head, body) = request.into_parts();
+        if head.headers.len() > HEADER_FIELDS {
+            return Err(refuse(too_many_fields()));
+        }
+        let place = match head.uri.path().strip_prefix(path) {
+            Some("/sse") => Place::Events,
+            Some("/messages") => Place::Messages,
+            _ => Place::Streamable,
+        };
+        match self.check(&mut head, body, place, path).await {
+            Continue(body) => Ok(LetIn(Request::from_parts(head, body))),
+            Break(outcome) => Err(self.finish(&head, outcome)),
+        }
+    }
+
+    /// Answers a request that an endpoint with the same rules has let in.
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
+    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
+    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
+    /// let request = http::Request::get("http://localhost/mcp").body(String::new()).unwrap();
+    /// let request = endpoint.let_in(request, "/mcp").await.ok().unwrap();
+    /// assert_eq!(endpoint.answer_let_in(request, &Default::default()).await.status(), 400);
+    /// # });
+    /// ```
+    pub async fn answer_let_in<B: Body>(
+        &self,
+        LetIn(request): LetIn<B>,
+        memo: &Mutex<Memo>,
+    ) -> Response<HttpBody> {
+        self.answer_any(request, memo, true).await
+    }
+
+    pub(super) async fn answer_any<B: Body>(
+        &self,
+        request: Request<B>,
+        memo: &Mutex<Memo>,
+        is_let_in: bool,
+    ) -> Response<HttpBody> {
+        let (mut head, body) = request.into_parts();
+        // HTTP/1 has this bound already.
+        if head.headers.len() > HEADER_FIELDS {
+            return refuse(too_many_fields());
+        }
+        let outcome = self.route(&mut head, body, memo, is_let_in).await;
+        self.finish(&head, outcome)
+    }
+
+    /// Host, Origin, preflight and sender, in this order.
+    pub(super) async fn check<B: Body>(
+        &self,
+        head: &mut request::Parts,
+        body: B,
+        place: Place,
+        path: &str,
+    ) -> ControlFlow<Result<Response<HttpBody>, Refusal>, B> {
+        if let Err(refusal) = self.settings.door.check(&head.uri, &head.headers) {
+            return Break(Err(refusal));
+        }
+        if head.method == Method::OPTIONS {
+            return Break(self.preflight(&head.headers, place.methods()));
+        }
+        #[cfg(feature = "auth")]
+        return match super::body::let_in(self.enter(head, path).await, body).await {
+            Ok(body) => Continue(body),
+            Err(refusal) => Break(Err(refusal)),
+        };
+        #[cfg(not(feature = "auth"))]
+        {
+            let _ = path;
+            Continue(body)
+        }
+    }
+
+    /// The response, with what the client has to know beside it.
+    pub(super) fn finish(
+        &self,
+        head: &request::Parts,
+        outcome: Result<Response<HttpBody>, Refusal>,
+    ) -> Response<HttpBody> {
+        let mut response = outcome.unwrap_or_else(refuse);
+        #[cfg(feature = "auth")]
+        super::gate::give_nonce(head, &mut response);
+        self.allow_reading(&head.headers, &mut response);
+        response
+    }
+}
+
+fn too_many_fields() -> Refusal {
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Refusal::new(status, "There are too many header fields.")
+}
+
+/// Header fields of one request.
+const HEADER_FIELDS: usize = 100;
