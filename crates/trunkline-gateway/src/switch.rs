@@ -284,12 +284,12 @@ mod tests {
     fn is_meant(callers: &[&Arc<Caller>]) -> bool {
         let switch =
             Switch::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
-        let last = callers.iter().map(|it| {
-            let mut open = switch.open_line(&line(it));
+        let mut last = None;
+        for caller in callers {
+            let mut open = switch.open_line(&line(caller));
             open.over();
-            open
-        });
-        let last = last.last();
+            last = Some(open);
+        }
         let meant = switch.lock().only().is_some();
         drop(last);
         assert!(switch.lock().only().is_none(), "nobody is meant when no call is open");

@@ -87,12 +87,24 @@ impl Scene {
         tools_of(&self.place).parent().unwrap().to_owned()
     }
 
-    /// Ends the processes of the server.
+    /// Ends the processes of the server. A call that comes before the gateway has noticed may be lost with
+    /// one of them, so this waits until it has.
     async fn stop_servers(&self) {
         let pids = self.place.servers();
         signal("KILL", &pids).await;
         let is_over = |_: &[Value]| self.place.servers().is_empty();
         assert!(self.place.log().wait(PATIENCE, is_over), "they end");
+        for _ in 0..500 {
+            let mut command = Command::new(TRUNKLINE);
+            command.args(["ps", "--json", "--state"]).arg(self.folder().join("state"));
+            let done = command.stdin(Stdio::null()).env_remove("TRUNKLINE_ADMIN").output().await;
+            let told: Value = serde_json::from_slice(&done.unwrap().stdout).unwrap();
+            let servers = told["servers"].as_array().unwrap();
+            if servers.iter().all(|it| it["instances"] == json!([])) {
+                return;
+            }
+        }
+        panic!("the gateway does not notice that its servers ended");
     }
 }
 

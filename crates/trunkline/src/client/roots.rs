@@ -300,7 +300,7 @@ mod tests {
         let mut folders = Folders { named: vec![a.clone(), b.clone()], missing: Vec::new() };
         assert!(!folders.found_missing(Vec::new()));
         assert!(folders.found_missing(vec![a.uri.clone()]));
-        assert_eq!(folders.present(), [b.clone()]);
+        assert_eq!(folders.present(), std::slice::from_ref(&b));
         assert!(!folders.found_missing(vec![a.uri.clone()]));
         assert!(folders.found_missing(Vec::new()));
         assert_eq!(folders.present(), [a, b]);
