@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, timeout_at};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::Root;
@@ -177,17 +177,17 @@ impl RootsWatch {
         let mut changes = roots.shared.changes.subscribe();
         let roots = roots.clone();
         Self(Some(tokio::spawn(async move {
-            let mut looks = interval(every.max(SHORTEST));
-            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            // The first look is at once.
+            let mut next = Instant::now();
             while !voice.is_closed() {
-                tokio::select! {
-                    _ = changes.changed() => {
-                        voice.notify(LIST_CHANGED, Object::default()).await;
-                    }
-                    _ = looks.tick() => {
+                match timeout_at(next, changes.changed()).await {
+                    Ok(Ok(())) => voice.notify(LIST_CHANGED, Object::default()).await,
+                    Ok(Err(_)) => return,
+                    Err(_) => {
                         let roots = roots.clone();
                         // A look that fails to run found nothing.
                         let _ = tokio::task::spawn_blocking(move || roots.look()).await;
+                        next = Instant::now() + every.max(SHORTEST);
                     }
                 }
             }
