@@ -187,7 +187,7 @@ impl Server {
     /// config.instruct = Some(Instruct::new(|it| it.get::<&str>().map(|it| format!("Hello {it}."))));
     /// let mut server = Server::new(Arc::new(config));
     /// server.is_for(&Attached::new("Ann"));
-    /// assert_eq!(server.open_calls(), 0);
+    /// assert_eq!(trunkline_proto::Conversation::open_calls(&server), 0);
     /// ```
     pub fn is_for(&mut self, caller: &Attached) {
         // Nearly every server has nothing to work out, and need not count a reference.
