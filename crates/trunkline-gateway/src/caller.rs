@@ -15,7 +15,7 @@ pub(crate) struct Caller {
     /// The name that rules are about; `None` for whoever need not say who they are.
     pub(crate) name: Option<String>,
     /// What sealed strings are bound to.
-    pub(crate) id: String,
+    pub(crate) id: Arc<str>,
     /// What the caller's conversation is called; over 2026-07-28 it is one request long.
     pub(crate) conversation: u64,
     /// Whether the conversation is a session, which is longer than one request.
@@ -28,7 +28,7 @@ impl Caller {
         let principal = principal(&call.attached);
         Self {
             name: principal.map(name),
-            id: principal.map(Principal::id).unwrap_or_default(),
+            id: id(principal),
             conversation: voice.number(),
             has_session: call.revision.era() == Era::Stateful,
             peer: Arc::clone(&call.peer),
@@ -40,7 +40,7 @@ impl Caller {
         let principal = principal(attached);
         Self {
             name: principal.map(name),
-            id: principal.map(Principal::id).unwrap_or_default(),
+            id: id(principal),
             conversation: voice.number(),
             has_session: false,
             peer: Arc::default(),
@@ -60,7 +60,7 @@ impl Caller {
     fn asking(principal: Option<&Principal>) -> Self {
         Self {
             name: principal.map(name),
-            id: principal.map(Principal::id).unwrap_or_default(),
+            id: id(principal),
             conversation: 0,
             has_session: false,
             peer: Arc::default(),
@@ -70,7 +70,7 @@ impl Caller {
     /// Somebody with a name.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
-        let (name, id) = (Some(name.to_owned()), name.to_owned());
+        let (name, id) = (Some(name.to_owned()), Arc::from(name));
         Self { name, id, conversation: 1, has_session: true, peer: Arc::default() }
     }
 
@@ -107,6 +107,11 @@ impl Caller {
             _ => false,
         }
     }
+}
+
+/// What a principal's sealed strings are bound to; those without a name are one.
+fn id(principal: Option<&Principal>) -> Arc<str> {
+    principal.map_or_else(Arc::default, |it| Arc::from(it.id()))
 }
 
 /// The name that rules are about. An issuer's `alice` is not the `alice` of a token of ours, nor

@@ -205,7 +205,7 @@ struct Joined {
 pub(crate) struct Seat {
     pub(crate) selector: Selector,
     /// By what the client is told apart from others.
-    pub(crate) caller: String,
+    pub(crate) caller: Arc<str>,
     /// What its conversation is called.
     pub(crate) conversation: u64,
 }

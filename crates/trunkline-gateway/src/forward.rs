@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tokio::sync::Notify;
 use trunkline_proto::{Attached, Call, CallError, Peer, Timing, Utterance};
 use trunkline_transport::budget::Held;
 use trunkline_transport::voice::{Listener, Request};
@@ -15,7 +16,7 @@ use trunkline_wire::revision::Era;
 use crate::failure::{Done, Failure, Stage};
 use crate::line::{Line, OnLine, Question};
 use crate::otel::Open;
-use crate::pool::Lease;
+use crate::pool::{Lease, Parking};
 use crate::switch::OpenLine;
 use crate::upstream::{Instance, Upstream};
 
@@ -30,6 +31,8 @@ pub(crate) struct Forward {
     /// Where the trace is recorded; ends with the call.
     pub(crate) span: Option<Box<Open>>,
     pub(crate) lease: Lease<Upstream>,
+    /// While it waits for its caller to answer: others may want its place.
+    parking: Option<Parking<Upstream>>,
     /// Whether the work was begun, whatever becomes of what is asked about it.
     is_begun: bool,
 }
@@ -40,6 +43,8 @@ pub(crate) enum Event {
     Said(Utterance, Held),
     /// The caller should be asked, and come back.
     Asked,
+    /// Others wanted its place more than its caller, who was asked and has not answered.
+    MadeWay,
     /// It is over.
     Over(Result<Json, CallError>),
 }
@@ -64,8 +69,8 @@ impl Forward {
         let instance = lease.instance();
         let open = instance.open_line(&line);
         let call = Box::pin(instance.call(request));
-        let (asked, is_begun) = (Vec::new(), false);
-        Self { call, line, asked, count: 0, open, span: None, lease, is_begun }
+        let (asked, parking, is_begun) = (Vec::new(), None, false);
+        Self { call, line, asked, count: 0, open, span: None, lease, parking, is_begun }
     }
 
     /// A call that is more than one request: whatever goes on inside, it is answered once.
@@ -75,13 +80,18 @@ impl Forward {
         call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
     ) -> Self {
         let open = lease.instance().open_line(&line);
-        let (span, asked) = (None, Vec::new());
-        Self { call, line, asked, count: 0, open, span, lease, is_begun: true }
+        let (span, asked, parking) = (None, Vec::new(), None);
+        Self { call, line, asked, count: 0, open, span, lease, parking, is_begun: true }
     }
 
     /// The place that it had, once it is over.
     pub(crate) fn into_lease(self) -> Lease<Upstream> {
         self.lease
+    }
+
+    /// It waits for its caller: told when others want its place more.
+    pub(crate) fn park(&mut self) -> Arc<Notify> {
+        self.parking.get_or_insert_with(|| self.lease.park()).told()
     }
 
     pub(crate) fn instance(&self) -> &Arc<Instance> {
@@ -107,9 +117,15 @@ impl Forward {
                 }
                 continue;
             }
+            let told = match self.line.is_asking() {
+                true => Some(self.park()),
+                false => None,
+            };
+            self.parking.take_if(|_| told.is_none());
             tokio::select! {
                 biased;
                 () = self.line.news.notified() => {}
+                () = wanted(told) => return Event::MadeWay,
                 outcome = &mut self.call => {
                     self.open.over();
                     if let Some(span) = self.span.take() {
@@ -139,6 +155,14 @@ impl Forward {
                 None => self.asked.push((name, request, question)),
             }
         }
+    }
+}
+
+/// Ready when somebody else wants the place of a call that waits for its caller.
+async fn wanted(told: Option<Arc<Notify>>) {
+    match told {
+        Some(told) => told.notified().await,
+        None => std::future::pending().await,
     }
 }
 

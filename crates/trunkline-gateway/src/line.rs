@@ -1,7 +1,7 @@
 //! One call through an instance: who made it, and what the server asks or says meanwhile.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
@@ -31,6 +31,8 @@ pub(crate) struct Line {
     pub(crate) listens: bool,
     /// What waits to be passed on.
     waiting: Mutex<Waiting>,
+    /// How many questions the caller is being asked, where that does not end the call.
+    asking: AtomicUsize,
     notices: Arc<Notices>,
     guard: Option<Guard>,
     pub(crate) news: Notify,
@@ -69,13 +71,16 @@ fn rejection(rejected: &Rejected) -> ErrorObject {
 /// What waits to be said to all callers: so many bytes in all, and a share of them for each principal.
 pub(crate) struct Notices {
     bytes: Budget,
+    /// The same of what is asked.
+    asked: Budget,
     /// What was not said because too much waited already.
     pub(crate) dropped: AtomicU64,
 }
 
 impl Default for Notices {
     fn default() -> Self {
-        Self { bytes: Budget::new(ALL_BYTES, OWN_BYTES), dropped: AtomicU64::new(0) }
+        let (bytes, asked) = (Budget::new(ALL_BYTES, OWN_BYTES), Budget::new(ALL_BYTES, OWN_BYTES));
+        Self { bytes, asked, dropped: AtomicU64::new(0) }
     }
 }
 
@@ -83,6 +88,8 @@ impl Default for Notices {
 pub(crate) struct Question {
     pub(crate) request: InputRequest,
     pub(crate) tell: oneshot::Sender<Outcome>,
+    /// What it takes of the memory, as long as it is not answered.
+    _held: Held,
 }
 
 impl Line {
@@ -95,15 +102,33 @@ impl Line {
         notices: Arc<Notices>,
         guard: Option<Guard>,
     ) -> Arc<Self> {
-        let (waiting, news) = (Mutex::default(), Notify::new());
-        Arc::new(Self { caller, voice, key, revision, listens, waiting, notices, guard, news })
+        let (waiting, asking, news) = (Mutex::default(), AtomicUsize::new(0), Notify::new());
+        Arc::new(Self {
+            caller,
+            voice,
+            key,
+            revision,
+            listens,
+            waiting,
+            asking,
+            notices,
+            guard,
+            news,
+        })
     }
 
     /// Has the caller asked. In the old era that is a request; in the new one the call ends with the
     /// question, and the answer comes with the next.
     pub(crate) async fn ask(self: Arc<Self>, method: &'static str, params: Object) -> Outcome {
-        let question = InputRequest::read(method, Some(&params.to_json())).map_err(|error| {
+        let params = params.to_json();
+        let question = InputRequest::read(method, Some(&params)).map_err(|error| {
             ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
+        })?;
+        // Twice: as it came, and as it is asked.
+        let held = self.notices.asked.take(&self.caller.id, 2 * params.get().len() + EACH);
+        let held = held.map_err(|_| {
+            let message = "Too many bytes of questions wait for answers of this caller already.";
+            ErrorObject::internal("too_many_questions", message)
         })?;
         let mut question = question;
         if let (InputRequest::Elicit(ElicitParams::Url(url)), Era::Stateful) =
@@ -125,7 +150,10 @@ impl Line {
                 let mut request = Request::new(question.method(), asked.unwrap_or_default());
                 request.during = Some(self.key);
                 request.timing = Some(crate::park::THINKING);
-                let answer = self.voice.ask(request).await.map_err(refused)?;
+                let asking = Asking::new(&self);
+                let answer = self.voice.ask(request).await.map_err(refused);
+                drop((asking, held));
+                let answer = answer?;
                 match &self.guard {
                     Some(guard) => guard.answer(answer).await,
                     None => Ok(answer),
@@ -143,7 +171,7 @@ impl Line {
                         let message = format!("A call may ask {QUESTIONS} questions at once.");
                         return Err(ErrorObject::internal("too_many_questions", message));
                     }
-                    waiting.questions.push_back(Question { request: question, tell });
+                    waiting.questions.push_back(Question { request: question, tell, _held: held });
                 }
                 self.news.notify_one();
                 told.await.unwrap_or_else(|_| {
@@ -155,7 +183,7 @@ impl Line {
 
     /// Has something said to the caller, unless too much waits already.
     pub(crate) fn say(&self, what: Utterance) {
-        let held = self.notices.bytes.take(&Arc::from(self.caller.id.as_str()), size(&what));
+        let held = self.notices.bytes.take(&self.caller.id, size(&what));
         let mut waiting = self.lock();
         match held {
             Ok(held) if waiting.said.len() < SAYINGS => {
@@ -177,8 +205,31 @@ impl Line {
         self.lock().questions.drain(..).collect()
     }
 
+    /// Whether it goes on when its caller has answered.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.load(Ordering::Relaxed) > 0
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that the caller is being asked.
+struct Asking<'a>(&'a Line);
+
+impl<'a> Asking<'a> {
+    fn new(line: &'a Line) -> Self {
+        line.asking.fetch_add(1, Ordering::Relaxed);
+        line.news.notify_one();
+        Self(line)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Ordering::Relaxed);
+        self.0.news.notify_one();
     }
 }
 
@@ -233,7 +284,7 @@ pub(crate) fn no_roots() -> Json {
 
 const QUESTIONS: usize = 64;
 const SAYINGS: usize = 1024;
-/// How many bytes may wait to be said to all callers, and to one principal.
+/// How many bytes may wait to be said to all callers, and to one principal; the same to be asked.
 const ALL_BYTES: usize = 32 << 20;
 const OWN_BYTES: usize = 8 << 20;
 /// What anything takes that waits.

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-pub use run::{Hold, Lease, Pool};
+pub use run::{Hold, Lease, Parking, Pool};
 pub use status::{InstanceStatus, PoolStatus};
 
 /// A future that a backend hands out.
@@ -70,6 +70,8 @@ pub struct Want {
     /// Whose instance it becomes for the rest of its life; `None` where anybody may have any. Of a
     /// [`Cause::List`] it is whose instance will do as well as one that is nobody's.
     pub owner: Option<Arc<str>>,
+    /// Whose share of the pool it comes out of.
+    pub by: Arc<str>,
     /// What the caller can be asked.
     pub profile: Profile,
     /// What for.

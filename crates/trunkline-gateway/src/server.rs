@@ -161,7 +161,12 @@ impl Server {
         };
         let profile = question::offered(profile, plan.questions);
         let owner = self.is_isolated(&plan, era).then(|| self.owner(who));
-        Want { key, owner, profile, cause, patience: plan.timeouts.acquire }
+        let by = match who {
+            Who::Caller(caller) => Arc::clone(&caller.id),
+            Who::Principal(id) => Arc::from(id),
+            Who::Nobody => Arc::default(),
+        };
+        Want { key, owner, by, profile, cause, patience: plan.timeouts.acquire }
     }
 
     /// Whether principals do not share its instances.
@@ -189,8 +194,7 @@ impl Server {
         match who {
             Who::Caller(caller) => match caller.session() {
                 Some(session) if self.tells_sessions_apart() => Arc::from(format!("\0s{session}")),
-                _ if caller.id.is_empty() => Arc::default(),
-                _ => Arc::from(caller.id.as_str()),
+                _ => Arc::clone(&caller.id),
             },
             Who::Principal(id) => Arc::from(id),
             Who::Nobody => Arc::default(),

@@ -401,7 +401,7 @@ fn note(world: &World, caller: &Caller, moved: Vec<(bool, Place)>) {
 
 /// Where a server is subscribed to for somebody.
 fn spot(server: &str, owner: Option<&Caller>) -> Spot {
-    (Arc::from(server), owner.map(|it| Arc::from(it.id.as_str())))
+    (Arc::from(server), owner.map(|it| Arc::clone(&it.id)))
 }
 
 fn held_for<'a>(held: &'a BTreeMap<Spot, Held>, server: &str, caller: &Caller) -> Option<&'a Held> {

@@ -270,7 +270,7 @@ mod tests {
 
     /// Somebody without a name, in a session or not.
     fn anonymous(conversation: u64, has_session: bool) -> Arc<Caller> {
-        let (name, id, peer) = (None, String::new(), Arc::default());
+        let (name, id, peer) = (None, Arc::default(), Arc::default());
         Arc::new(Caller { name, id, conversation, has_session, peer })
     }
 

@@ -14,9 +14,10 @@ use trunkline_wire::revision::{Era, Revision};
 use super::{Came, Walk, Wrong};
 use crate::able;
 use crate::catalog::plan::{Affinity, Questions, Reach, ServerPlan, Strategy};
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, Stage};
 use crate::forward::{self, Event, Forward};
 use crate::line::{Guard, Line};
+use crate::park::Missing;
 use crate::pool::{Cause, Lease};
 use crate::question;
 use crate::seal::Sealed;
@@ -41,7 +42,11 @@ impl Walk {
             let bound = self.bound_to(&plan.name);
             match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
                 Sealed::Parked(name) => {
-                    let mut forward = self.shared.lot.resume(&name).ok_or_else(stale)?;
+                    let resumed = self.shared.lot.resume(&name);
+                    let mut forward = resumed.map_err(|missing| match missing {
+                        Missing::MadeWay => Wrong::from(made_way(&plan.name)),
+                        Missing::Unknown => stale().into(),
+                    })?;
                     let answers = self.call.params.take("inputResponses");
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
                     forward.answer(answers.unwrap_or_default());
@@ -222,6 +227,7 @@ impl Walk {
                     input.state = Some(state);
                     return Ok(Came::Ask(input));
                 }
+                Event::MadeWay => return Err((made_way(&plan.name).into(), None)),
                 Event::Over(Ok(said)) => {
                     // Whoever goes on with what was begun there finds it as it was left.
                     let lease = forward.into_lease();
@@ -359,6 +365,20 @@ fn is_about_urls(error: &ErrorObject) -> bool {
 
 fn stale() -> ErrorObject {
     ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
+}
+
+/// A question was open for others to wait.
+fn made_way(server: &str) -> Failure {
+    let mut failure = Failure::new(
+        "made_way",
+        Stage::Bridge,
+        format!(
+            "The call to `{server}` was given up while a question about it was open: others waited for \
+             its place, and you had more of them."
+        ),
+    );
+    failure.done = Done::Unknown;
+    failure.of(server).advice("Make the call anew, with fewer at a time.")
 }
 
 /// Of an instance whose connection is over.

@@ -31,7 +31,8 @@ pub struct Lease<B: Backend> {
     inner: Arc<Inner<B>>,
     instance: Arc<B::Instance>,
     id: u64,
-    quiet: bool,
+    /// Whose share it comes out of; `None` if it is not a use.
+    by: Option<Arc<str>>,
 }
 
 impl<B: Backend> Pool<B> {
@@ -46,7 +47,12 @@ impl<B: Backend> Pool<B> {
             backend,
             runtime: Handle::current(),
             epoch: Instant::now(),
-            locked: Mutex::new(Locked { state, tasks: HashMap::new(), ticking: false }),
+            locked: Mutex::new(Locked {
+                state,
+                tasks: HashMap::new(),
+                parked: HashMap::new(),
+                ticking: false,
+            }),
             alarm: Arc::new(Notify::new()),
             gone: Notify::new(),
             listener: OnceLock::new(),
@@ -62,7 +68,7 @@ impl<B: Backend> Pool<B> {
     /// When the server does not start, when all is taken for as long as the caller has patience, or
     /// when the pool was closed.
     pub async fn lease(self: &Arc<Self>, want: Want) -> Result<Lease<B>, Failure> {
-        let mut answer = None;
+        let (mut answer, by) = (None, Arc::clone(&want.by));
         let asked = self.inner.with(|state, now| {
             state.want(want, now, || {
                 let (to, from) = oneshot::channel();
@@ -71,7 +77,7 @@ impl<B: Backend> Pool<B> {
             })
         });
         match (asked, answer) {
-            (Asked::Given(id, instance), _) => Ok(self.inner.lease(id, instance, false)),
+            (Asked::Given(id, instance), _) => Ok(self.inner.lease(id, instance, Some(by))),
             (Asked::Refused(failure), _) => Err(failure),
             (Asked::Waits(ticket), answer) => {
                 let waiting = Waiting { inner: &self.inner, ticket: Some(ticket) };
@@ -84,20 +90,20 @@ impl<B: Backend> Pool<B> {
     /// a use: the instance is no less idle for it.
     pub fn running(&self) -> Option<Lease<B>> {
         let (id, instance) = self.inner.with(|state, _| state.running())?;
-        Some(self.inner.lease(id, instance, true))
+        Some(self.inner.lease(id, instance, None))
     }
 
     /// The same of one that was opened for callers who can do at least as much as this. `owner` says whose
     /// will do beside those that are nobody's; `None` if anybody's.
     pub fn running_as(&self, profile: Profile, owner: Option<&str>) -> Option<Lease<B>> {
         let (id, instance) = self.inner.with(|state, _| state.running_as(profile, owner))?;
-        Some(self.inner.lease(id, instance, true))
+        Some(self.inner.lease(id, instance, None))
     }
 
     /// A lease on one instance, whatever else is in flight in it; `None` if it is gone.
     pub fn lease_on(&self, id: u64) -> Option<Lease<B>> {
         let instance = self.inner.with(|state, _| state.ready(id))?;
-        Some(self.inner.lease(id, instance, true))
+        Some(self.inner.lease(id, instance, None))
     }
 
     /// A client that may call has come.
@@ -214,9 +220,47 @@ impl<B: Backend> Lease<B> {
         self.held(false)
     }
 
+    /// Says that its call waits for a person. Until what is returned is dropped, the lease may be asked
+    /// to make way for others, who have less.
+    pub fn park(&self) -> Parking<B> {
+        let told = Arc::new(Notify::new());
+        let ticket = self.by.as_ref().map(|by| {
+            let mut locked = self.inner.lock();
+            let ticket = locked.state.next_ticket();
+            locked.parked.insert(ticket, Arc::clone(&told));
+            drop(locked);
+            self.inner.with(|state, _| state.park(ticket, self.id, by));
+            ticket
+        });
+        Parking { inner: Arc::clone(&self.inner), ticket, told }
+    }
+
     fn held(self, at_work: bool) -> Hold<B> {
         self.inner.with(|state, _| state.hold(self.id, at_work));
         Hold { inner: self.inner.clone(), id: self.id, at_work }
+    }
+}
+
+/// A lease whose call waits for a person, until it is dropped.
+pub struct Parking<B: Backend> {
+    inner: Arc<Inner<B>>,
+    ticket: Option<u64>,
+    told: Arc<Notify>,
+}
+
+impl<B: Backend> Parking<B> {
+    /// Notified when the lease is wanted back.
+    pub fn told(&self) -> Arc<Notify> {
+        Arc::clone(&self.told)
+    }
+}
+
+impl<B: Backend> Drop for Parking<B> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.inner.lock().parked.remove(&ticket);
+            self.inner.with(|state, _| state.unpark(ticket));
+        }
     }
 }
 
@@ -235,7 +279,7 @@ impl<B: Backend> Drop for Hold<B> {
 
 impl<B: Backend> Drop for Lease<B> {
     fn drop(&mut self) {
-        self.inner.with(|state, now| state.release(self.id, self.quiet, now));
+        self.inner.with(|state, now| state.release(self.id, self.by.as_deref(), now));
     }
 }
 
@@ -264,6 +308,8 @@ struct Locked<B: Backend> {
     state: State<Arc<B::Instance>, oneshot::Sender<Answer<B>>>,
     /// What starts an instance, later what watches over it.
     tasks: HashMap<u64, AbortHandle>,
+    /// How leases whose calls wait for a person are told that others want them, by number.
+    parked: HashMap<u64, Arc<Notify>>,
     /// Whether there is a ticking task.
     ticking: bool,
 }
@@ -301,7 +347,13 @@ impl<B: Backend> Inner<B> {
             Action::Stop { id, handle } => self.stop(id, handle),
             Action::Probe { id, handle, timeout } => self.probe(id, handle, timeout),
             // Whoever has gone away meanwhile gives it back by not taking it.
-            Action::Give { to, id, handle } => drop(to.send(Ok(self.lease(id, handle, false)))),
+            Action::Give { to, id, handle, by } => {
+                drop(to.send(Ok(self.lease(id, handle, Some(by)))));
+            }
+            Action::MakeWay { ticket } => {
+                let told = self.lock().parked.get(&ticket).cloned();
+                told.inspect(|it| it.notify_one());
+            }
             Action::Refuse { to, failure } => drop(to.send(Err(failure))),
             Action::Tell(event) => {
                 tracing::debug!(?event, "pool");
@@ -389,8 +441,13 @@ impl<B: Backend> Inner<B> {
         task.inspect(AbortHandle::abort);
     }
 
-    fn lease(self: &Arc<Self>, id: u64, instance: Arc<B::Instance>, quiet: bool) -> Lease<B> {
-        Lease { inner: self.clone(), instance, id, quiet }
+    fn lease(
+        self: &Arc<Self>,
+        id: u64,
+        instance: Arc<B::Instance>,
+        by: Option<Arc<str>>,
+    ) -> Lease<B> {
+        Lease { inner: self.clone(), instance, id, by }
     }
 
     fn lock(&self) -> MutexGuard<'_, Locked<B>> {

@@ -3,6 +3,7 @@
 //! Every input is a method that takes `now`, the time since the pool was made. What is to be done is
 //! then in [`State::actions`], and [`State::alarm`] says when [`State::tick`] wants to be called.
 
+mod fair;
 mod place;
 mod slot;
 mod time;
@@ -17,6 +18,7 @@ use crate::catalog::plan::{Activation, ServerPlan, Strategy};
 use crate::failure::Failure;
 use crate::pool::{Cause, Event, Profile, Want, Why};
 
+use fair::{Parked, Shares};
 use place::Place;
 pub(crate) use slot::{Action, Asked, Phase, Planned, Slot, Waiter};
 pub(crate) use trouble::{Trouble, draining};
@@ -32,6 +34,10 @@ pub(crate) struct State<H, W> {
     bindings: HashMap<Arc<str>, u64>,
     /// In the order they came; their tickets ascend.
     pub(crate) waiters: VecDeque<Waiter<W>>,
+    /// How much each principal has of all this.
+    pub(crate) shares: Shares,
+    /// Leases whose calls wait for a person, by number.
+    pub(crate) parked: BTreeMap<u64, Parked>,
     tickets: u64,
     turn: u64,
     /// What the last caller could be asked: the next will be alike.
@@ -57,6 +63,8 @@ impl<H: Clone, W> State<H, W> {
             planned: Vec::new(),
             bindings: HashMap::new(),
             waiters: VecDeque::new(),
+            shares: Shares::default(),
+            parked: BTreeMap::new(),
             tickets: 0,
             turn: 0,
             recent: Profile::default(),
@@ -87,16 +95,25 @@ impl<H: Clone, W> State<H, W> {
             Place::Refuse(failure) => return self.turn_away(failure),
             Place::Wait(on) => on,
         };
-        if want.patience.is_zero() || self.waiters.len() >= MAX_WAITERS {
+        if want.patience.is_zero() {
             self.expect_less(on);
-            return self.turn_away(if want.patience.is_zero() {
-                trouble::busy(&self.plan.name, on.is_some(), want.patience)
-            } else {
-                trouble::overloaded(&self.plan.name, self.waiters.len())
-            });
+            return self.turn_away(trouble::busy(&self.plan.name, on.is_some(), want.patience));
         }
-        self.tickets += 1;
-        let (ticket, deadline) = (self.tickets, now.saturating_add(want.patience));
+        if self.waiters.len() >= MAX_WAITERS {
+            let overloaded = trouble::overloaded(&self.plan.name, self.waiters.len());
+            let Some(at) = self.crowding_out(&want.by) else {
+                self.expect_less(on);
+                return self.turn_away(overloaded);
+            };
+            let waiter = self.waiters.remove(at).expect("it was found there");
+            self.expect_less(waiter.on);
+            self.refuse(waiter, overloaded, now);
+        }
+        let (ticket, deadline) = (self.next_ticket(), now.saturating_add(want.patience));
+        self.shares.wait(&want.by);
+        if on.is_none() {
+            self.make_way(&want);
+        }
         self.waiters.push_back(Waiter { ticket, to: to(), want, since: now, deadline, on });
         self.arm(deadline);
         Asked::Waits(ticket)
@@ -107,6 +124,7 @@ impl<H: Clone, W> State<H, W> {
         let Ok(at) = self.waiters.binary_search_by_key(&ticket, |it| it.ticket) else { return };
         let waiter = self.waiters.remove(at).expect("it was found there");
         self.expect_less(waiter.on);
+        self.shares.wait_no_more(&waiter.want.by);
         self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: false });
         if !self.planned.is_empty() || self.slots.values().any(Slot::is_reserved) {
             self.settle(now);
@@ -116,7 +134,7 @@ impl<H: Clone, W> State<H, W> {
     /// A lease on any ready instance that has room.
     pub(crate) fn running(&mut self) -> Option<(u64, H)> {
         let bound = self.roomy(|slot| slot.bound.is_none()).or_else(|| self.roomy(|_| true))?;
-        Some((bound, self.take(bound, true)))
+        Some((bound, self.take(bound, None)))
     }
 
     /// The same of one that was opened for callers who can do at least as much as this; if `owner` says
@@ -127,23 +145,25 @@ impl<H: Clone, W> State<H, W> {
             profile.is_within(slot.profile) && slot.owner.as_ref().is_none_or(is_ours)
         };
         let found = self.roomy(|slot| fits(slot) && slot.bound.is_none()).or(self.roomy(fits))?;
-        Some((found, self.take(found, true)))
+        Some((found, self.take(found, None)))
     }
 
     /// One that is ready, whatever else is in flight in it.
     pub(crate) fn ready(&mut self, id: u64) -> Option<H> {
         self.slots.get(&id).filter(|it| it.is_ready())?;
-        Some(self.take(id, true))
+        Some(self.take(id, None))
     }
 
-    /// A lease is over. A `quiet` one was not a use: it does not keep the instance from being idle.
-    pub(crate) fn release(&mut self, id: u64, quiet: bool, now: Duration) {
+    /// A lease is over. One that was nobody's was not a use: it does not keep the instance from being
+    /// idle.
+    pub(crate) fn release(&mut self, id: u64, by: Option<&str>, now: Duration) {
+        by.into_iter().for_each(|by| self.shares.give_back(by));
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.in_flight = slot.in_flight.saturating_sub(1);
         let idle = slot.in_flight == 0;
         match &mut slot.phase {
             Phase::Ready { last, .. } => {
-                if !quiet {
+                if by.is_some() {
                     *last = now;
                 }
                 if !self.waiters.is_empty() && !self.closing && self.hand_over(id, now) {
@@ -472,6 +492,9 @@ impl<H: Clone, W> State<H, W> {
                 slot.phase = Phase::Draining { handle, why, until };
                 self.unbind(id);
                 self.lost_one();
+                if why == Why::Owner {
+                    self.leave_parked(id);
+                }
             }
             Phase::Starting { .. } | Phase::Stopping { .. } => return,
         }
@@ -514,12 +537,13 @@ impl<H: Clone, W> State<H, W> {
         }
     }
 
-    fn take(&mut self, id: u64, quiet: bool) -> H {
+    fn take(&mut self, id: u64, by: Option<&Arc<str>>) -> H {
         self.turn += 1;
         let slot = self.slots.get_mut(&id).expect("only what is there is given");
         slot.in_flight += 1;
         slot.given = self.turn;
-        slot.uses += u64::from(!quiet);
+        slot.uses += u64::from(by.is_some());
+        by.into_iter().for_each(|by| self.shares.lend(by, self.turn));
         match &slot.phase {
             Phase::Ready { handle, .. } => handle.clone(),
             _ => unreachable!("only what is ready is given"),
@@ -528,17 +552,19 @@ impl<H: Clone, W> State<H, W> {
 
     fn lend(&mut self, id: u64, want: &Want) -> H {
         self.slots.get_mut(&id).expect("only what is there is given").lent(want);
-        self.take(id, false)
+        self.take(id, Some(&want.by))
     }
 
     fn give(&mut self, waiter: Waiter<W>, id: u64, now: Duration) {
+        self.shares.wait_no_more(&waiter.want.by);
         let handle = self.lend(id, &waiter.want);
         self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: true });
-        self.actions.push(Action::Give { to: waiter.to, id, handle });
+        self.actions.push(Action::Give { to: waiter.to, id, handle, by: waiter.want.by });
     }
 
     fn refuse(&mut self, waiter: Waiter<W>, failure: Failure, now: Duration) {
         *self.refusals.entry(failure.reason).or_default() += 1;
+        self.shares.wait_no_more(&waiter.want.by);
         self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: false });
         self.tell(Event::Refused { reason: failure.reason });
         self.actions.push(Action::Refuse { to: waiter.to, failure });

@@ -5,6 +5,7 @@ mod keeping;
 mod owners;
 mod property;
 mod runner;
+mod shares;
 mod sharing;
 mod sim;
 mod sticky;

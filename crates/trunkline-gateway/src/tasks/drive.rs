@@ -44,7 +44,7 @@ pub(super) struct Drive {
     is_over: bool,
     trace: String,
     /// On whose behalf.
-    pub(super) owner: String,
+    pub(super) owner: Arc<str>,
 }
 
 /// How it ended.
@@ -81,7 +81,7 @@ impl Drive {
             followed,
             is_over: false,
             trace: String::new(),
-            owner: String::new(),
+            owner: Arc::default(),
         }
     }
 

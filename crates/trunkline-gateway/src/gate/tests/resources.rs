@@ -71,7 +71,7 @@ async fn an_unlisted_uri_is_offered_to_nobody_but_the_server_that_named_it() {
     let named_by = |who: &str, server: &str| {
         let said = r#"{"content":[{"type":"resource_link","name":"s","uri":"y://secret"}]}"#;
         let mut caller = Caller::named(who);
-        caller.id = Principal::new(who).id();
+        caller.id = Principal::new(who).id().into();
         named::remember(shared, &view, &caller, &Arc::from(server), &Json::parse(said).unwrap());
     };
     named_by("bob", "b");

@@ -46,10 +46,13 @@ impl<H: Clone, W> State<H, W> {
         if may_start
             && (self.live() == self.max_instances()
                 || !may_grow && self.live() < self.max_instances())
-            && let Some(id) =
-                self.longest_idle(|it| !it.is_reserved() && (may_grow || it.owner == want.owner))
+            && let Some(id) = self.longest_idle(|it| {
+                !it.is_reserved()
+                    && (may_grow || it.owner == want.owner)
+                    && self.may_displace(it, want)
+            })
         {
-            let why = if self.slots[&id].serves(want) { Why::Profile } else { Why::Owner };
+            let why = if self.serves(&self.slots[&id], want) { Why::Profile } else { Why::Owner };
             self.stop(id, why, None, now);
             return Place::Wait(self.order(profile, None, want, now));
         }
@@ -76,14 +79,14 @@ impl<H: Clone, W> State<H, W> {
             planned.expected += 1;
             return Place::Wait(None);
         }
-        if let Some(place) = self.bind(key, |profile| profile == want.profile) {
+        if let Some(place) = self.bind(want, |profile| profile == want.profile) {
             return place;
         }
         let may_start = self.may_start(now);
         if may_start && self.live() < self.max_instances() {
             return Place::Wait(self.order(want.profile, Some(key.into()), want, now));
         }
-        if let Some(place) = self.bind(key, |profile| profile.is_within(want.profile)) {
+        if let Some(place) = self.bind(want, |profile| profile.is_within(want.profile)) {
             return place;
         }
         if may_start
@@ -91,6 +94,13 @@ impl<H: Clone, W> State<H, W> {
             && let Some(id) = self.longest_idle(|_| true)
         {
             self.stop(id, Why::Profile, None, now);
+            return Place::Wait(self.order(want.profile, Some(key.into()), want, now));
+        }
+        if may_start
+            && self.live() == self.max_instances()
+            && let Some(id) = self.most_bound(want)
+        {
+            self.retire(id, Why::Owner, YIELD, now);
             return Place::Wait(self.order(want.profile, Some(key.into()), want, now));
         }
         if self.trouble.holds(now) {
@@ -117,18 +127,22 @@ impl<H: Clone, W> State<H, W> {
     }
 
     /// Binds an instance that nobody has used yet.
-    fn bind(&mut self, key: &str, fits: impl Fn(Profile) -> bool) -> Option<Place> {
+    fn bind(&mut self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<Place> {
+        let key = want.key.as_deref().unwrap_or_default();
         let free = |slot: &Slot<H>| slot.bound.is_none() && fits(slot.profile);
         let ready = self.slots.iter().find(|(_, slot)| slot.is_ready() && free(slot));
         let starting = || self.slots.iter().find(|(_, slot)| slot.is_starting() && free(slot));
         if let Some(id) = ready.or_else(starting).map(|(id, _)| *id) {
             let key: Arc<str> = key.into();
-            self.slots.get_mut(&id).expect("just found").bound = Some(key.clone());
+            let slot = self.slots.get_mut(&id).expect("just found");
+            slot.bound = Some(key.clone());
+            slot.by = Arc::clone(&want.by);
             self.bindings.insert(key, id);
             return Some(self.place_on(id));
         }
         let planned = self.planned.iter_mut().find(|it| it.key.is_none() && fits(it.profile))?;
         planned.key = Some(key.into());
+        planned.by = Arc::clone(&want.by);
         planned.expected += 1;
         Some(Place::Wait(None))
     }
@@ -139,7 +153,7 @@ impl<H: Clone, W> State<H, W> {
         let planned = std::mem::take(&mut self.planned);
         if !self.closing {
             self.expect_anew(planned, now);
-            for mut waiter in std::mem::take(&mut self.waiters) {
+            for mut waiter in self.take_in_turn() {
                 match self.place(&waiter.want, now) {
                     Place::Ready(id) => self.give(waiter, id, now),
                     Place::Refuse(failure) => self.refuse(waiter, failure, now),
@@ -149,6 +163,7 @@ impl<H: Clone, W> State<H, W> {
                     }
                 }
             }
+            self.waiters.make_contiguous().sort_unstable_by_key(|it| it.ticket);
             // Whoever has found a place elsewhere keeps none for themselves.
             let (waiters, mut is_freed) = (&self.waiters, false);
             for slot in self.slots.values_mut().filter(|it| it.is_reserved()) {
@@ -159,6 +174,7 @@ impl<H: Clone, W> State<H, W> {
                 return self.settle(now);
             }
             self.warm(now);
+            self.make_way_for_all();
         }
         self.rearm();
     }
@@ -197,11 +213,11 @@ impl<H: Clone, W> State<H, W> {
                     == Some(waiter.want.key.as_deref().unwrap_or_default());
             }
             let profile = self.profile(&waiter.want);
-            slot.serves(&waiter.want)
+            self.serves(slot, &waiter.want)
                 && (slot.profile == profile
                     || waiter.on.is_none() && slot.profile.is_within(profile))
         };
-        let Some(at) = self.waiters.iter().position(fits) else { return false };
+        let Some(at) = self.next_of(fits) else { return false };
         let waiter = self.waiters.remove(at).expect("it was found there");
         self.expect_less(waiter.on);
         self.give(waiter, id, now);
@@ -220,7 +236,8 @@ impl<H: Clone, W> State<H, W> {
             let always = self.plan.activation == Activation::AlwaysOn;
             let cause = if always { Cause::AlwaysOn } else { Cause::Warm };
             let profile = self.opened_with(self.recent);
-            self.start(Planned { profile, key: None, owner: None, cause, expected: 0 }, now);
+            let by = Arc::default();
+            self.start(Planned { profile, key: None, owner: None, by, cause, expected: 0 }, now);
         }
     }
 
@@ -274,7 +291,8 @@ impl<H: Clone, W> State<H, W> {
     ) -> Option<u64> {
         // A key has an instance of its own anyway.
         let owner = want.owner.clone().filter(|_| want.owns() && key.is_none());
-        self.start(Planned { profile, key, owner, cause: want.cause, expected: 1 }, now)
+        let (by, cause) = (Arc::clone(&want.by), want.cause);
+        self.start(Planned { profile, key, owner, by, cause, expected: 1 }, now)
     }
 
     fn start(&mut self, planned: Planned, now: Duration) -> Option<u64> {
@@ -282,12 +300,12 @@ impl<H: Clone, W> State<H, W> {
             self.planned.push(planned);
             return None;
         }
-        let Planned { profile, key, owner, cause, expected } = planned;
+        let Planned { profile, key, owner, by, cause, expected } = planned;
         let id = self.number();
         let deadline = now.saturating_add(self.plan.timeouts.start).saturating_add(START_GRACE);
         let mut slot = Slot::new(profile, cause, self.trouble.round, now);
         slot.phase = Phase::Starting { deadline, expected };
-        slot.owner = owner;
+        (slot.owner, slot.by) = (owner, by);
         if let Some(key) = key {
             self.bindings.insert(key.clone(), id);
             slot.bound = Some(key);
@@ -302,10 +320,10 @@ impl<H: Clone, W> State<H, W> {
 
     /// A start under way, or to come, that still has places: `Some(None)` for one to come.
     fn join(&mut self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<Option<u64>> {
-        let max = self.max_concurrent();
+        let (max, is_one) = (self.max_concurrent(), self.is_one_for_all());
         for (id, slot) in &mut self.slots {
             if fits(slot.profile)
-                && slot.serves(want)
+                && (is_one || slot.serves(want))
                 && let Some(expected) = slot.expected()
                 && *expected < max
             {
@@ -332,7 +350,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// One with room for this: somebody's own before what is nobody's yet.
     fn roomy_for(&self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<u64> {
-        let fits = |slot: &Slot<H>| fits(slot.profile) && slot.serves(want);
+        let fits = |slot: &Slot<H>| fits(slot.profile) && self.serves(slot, want);
         if want.owner.is_some()
             && let Some(own) = self.roomy(|slot| slot.owner.is_some() && fits(slot))
         {
@@ -343,10 +361,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// Whether one principal may have one more, as far as its own go.
     fn may_have_more(&self, want: &Want) -> bool {
-        let is_own = |own: &Option<Arc<str>>| *own == want.owner;
-        let live = self.slots.values().filter(|it| it.is_live() && is_own(&it.owner)).count();
-        live + self.planned.iter().filter(|it| is_own(&it.owner)).count()
-            < self.plan.max_each.max(1)
+        self.owned_by(&want.owner) < self.plan.max_each.max(1)
     }
 
     /// Where every place is taken by others and none of them is idle: an instance of whoever has most,
@@ -370,7 +385,9 @@ impl<H: Clone, W> State<H, W> {
         self.slots
             .iter()
             .filter(|(_, it)| it.is_ready() && it.at_work == 0)
-            .filter(|(_, it)| !it.is_reserved() && !it.serves(want))
+            .filter(|(_, it)| !it.is_reserved() && !self.serves(it, want))
+            // A question to whoever has but this one is waited for.
+            .filter(|(id, it)| owned(it) > 1 || !self.has_parked(**id))
             .min_by_key(|(_, it)| (std::cmp::Reverse(owned(it)), it.in_flight, it.given))
             .map(|(id, _)| *id)
     }
@@ -399,7 +416,7 @@ impl<H: Clone, W> State<H, W> {
             return false;
         }
         let profile = self.profile(want);
-        let fits = |slot: &Slot<H>| slot.profile.is_within(profile) && slot.serves(want);
+        let fits = |slot: &Slot<H>| slot.profile.is_within(profile) && self.serves(slot, want);
         self.slots.values().any(|slot| of(slot) && fits(slot))
     }
 
@@ -415,11 +432,21 @@ impl<H: Clone, W> State<H, W> {
         self.slots.values().filter(|slot| slot.is_live()).count() + self.planned.len()
     }
 
+    /// Whether it may be lent to this.
+    pub(super) fn serves(&self, slot: &Slot<H>, want: &Want) -> bool {
+        self.is_one_for_all() || slot.serves(want)
+    }
+
+    /// Whether there is one for all, which is nobody's, whatever those want who came before that was said.
+    fn is_one_for_all(&self) -> bool {
+        self.plan.strategy == Strategy::Singleton
+    }
+
     fn profile(&self, want: &Want) -> Profile {
         self.opened_with(want.profile)
     }
 
-    fn opened_with(&self, profile: Profile) -> Profile {
+    pub(super) fn opened_with(&self, profile: Profile) -> Profile {
         if self.plan.strategy == Strategy::Singleton { Profile::ALL } else { profile }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Slot<H> {
     /// whoever waits for it.
     // Invariant: once somebody has used it as their own, this does not change.
     pub(crate) owner: Option<Arc<str>>,
+    /// Who used it last, or it was ordered for.
+    pub(crate) by: Arc<str>,
     /// Whether somebody has used it as anybody's.
     pub(crate) is_common: bool,
     pub(crate) cause: Cause,
@@ -78,6 +80,7 @@ impl<H> Slot<H> {
             at_work: 0,
             bound: None,
             owner: None,
+            by: Arc::default(),
             is_common: false,
             cause,
             since: now,
@@ -99,6 +102,9 @@ impl<H> Slot<H> {
 
     /// It is lent, and is somebody's from now on.
     pub(crate) fn lent(&mut self, want: &Want) {
+        if self.by != want.by {
+            self.by = Arc::clone(&want.by);
+        }
         match &want.owner {
             // A look at the lists leaves nothing behind.
             _ if !want.owns() => {}
@@ -157,6 +163,8 @@ pub(crate) struct Planned {
     pub(crate) key: Option<Arc<str>>,
     /// Whose it will be.
     pub(crate) owner: Option<Arc<str>>,
+    /// Whose share it comes out of.
+    pub(crate) by: Arc<str>,
     pub(crate) cause: Cause,
     pub(crate) expected: usize,
 }
@@ -208,6 +216,11 @@ pub(crate) enum Action<H, W> {
         to: W,
         id: u64,
         handle: H,
+        by: Arc<str>,
+    },
+    /// A call that waits for a person makes way.
+    MakeWay {
+        ticket: u64,
     },
     Refuse {
         to: W,

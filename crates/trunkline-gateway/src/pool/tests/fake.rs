@@ -129,7 +129,8 @@ pub(super) fn call() -> Want {
 }
 
 pub(super) fn patient(patience: Duration) -> Want {
-    Want { key: None, owner: None, profile: Profile(0), cause: Cause::Call, patience }
+    let by = Arc::default();
+    Want { key: None, owner: None, by, profile: Profile(0), cause: Cause::Call, patience }
 }
 
 /// How long a start and a stop take.

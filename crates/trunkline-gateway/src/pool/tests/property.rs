@@ -36,8 +36,9 @@ struct World {
     probing: BTreeSet<u64>,
     /// Who waits: ticket by name, and what they want.
     waiting: BTreeMap<u64, (u64, Want)>,
-    /// Leases: instance, whether quiet.
-    leases: Vec<(u64, bool)>,
+    leases: Vec<Leased>,
+    /// Who was told to make way.
+    told: BTreeSet<u64>,
     /// Whose an instance was, on a stateful server.
     owners: BTreeMap<u64, String>,
     /// Every principal that an instance was ever lent to; none where anybody may have it.
@@ -47,6 +48,13 @@ struct World {
     told_gone: bool,
     waits_told: (u64, u64),
     waits: u64,
+}
+
+/// A lease: on what, whose (`None` if it is not a use), and its number if its call waits for a person.
+struct Leased {
+    id: u64,
+    by: Option<Arc<str>>,
+    parked: Option<u64>,
 }
 
 impl World {
@@ -64,6 +72,7 @@ impl World {
             probing: BTreeSet::new(),
             waiting: BTreeMap::new(),
             leases: vec![],
+            told: BTreeSet::new(),
             owners: BTreeMap::new(),
             users: BTreeMap::new(),
             names: 0,
@@ -83,8 +92,8 @@ impl World {
             34..52 => {
                 if !self.leases.is_empty() {
                     let at = self.dice.below(self.leases.len() as u64) as usize;
-                    let (id, quiet) = self.leases.swap_remove(at);
-                    self.state.release(id, quiet, now);
+                    let lease = self.leases.swap_remove(at);
+                    self.give_back(&lease);
                 }
             }
             52..66 => {
@@ -150,7 +159,16 @@ impl World {
                 }
                 self.state.reconfigure(plan, now);
             }
-            87..89 => {
+            87 => {
+                let at = self.leases.iter().position(|it| it.by.is_some() && it.parked.is_none());
+                if let Some(lease) = at.map(|at| &mut self.leases[at]) {
+                    let (ticket, by) =
+                        (self.state.next_ticket(), lease.by.clone().expect("filtered"));
+                    lease.parked = Some(ticket);
+                    self.state.park(ticket, lease.id, &by);
+                }
+            }
+            88 => {
                 if let Some((id, _)) = self.state.running() {
                     self.given(id, None);
                 }
@@ -169,7 +187,9 @@ impl World {
         let profile = Profile([0, 1, 3, 4][self.dice.below(4) as usize]);
         let patience = Duration::from_secs(self.dice.below(40));
         let cause = if self.dice.below(10) == 0 { Cause::List } else { Cause::Call };
-        let want = Want { key, owner, profile, cause, patience };
+        // A key, like an owner, is one principal's.
+        let by = format!("o{}", number % 3).into();
+        let want = Want { key, owner, by, profile, cause, patience };
         self.names += 1;
         let name = self.names;
         match self.state.want(want.clone(), self.now, || name) {
@@ -231,6 +251,16 @@ impl World {
                 Action::Probe { id, .. } => {
                     assert!(self.probing.insert(id), "{seed}: i{id} is being probed");
                 }
+                Action::MakeWay { ticket } => {
+                    let at = self.leases.iter().position(|it| it.parked == Some(ticket));
+                    let at = at.unwrap_or_else(|| panic!("{seed}: {ticket} is not parked"));
+                    let by = &self.leases[at].by;
+                    let own = self.leases.iter().filter(|it| it.by == *by).count();
+                    let is_drained = self.state.slots.get(&self.leases[at].id);
+                    let is_drained = is_drained.is_some_and(|it| !it.is_ready());
+                    assert!(own >= 2 || is_drained, "{seed}: {by:?} had but this one");
+                    assert!(self.told.insert(ticket), "{seed}: {ticket} was told twice");
+                }
                 Action::Give { to, id, .. } => {
                     let (_, want) = self.waiting.remove(&to).expect("answered once, while waiting");
                     self.given(id, Some(&want));
@@ -251,7 +281,7 @@ impl World {
         let seed = self.seed;
         let plan = &self.state.plan;
         let profile = self.up.get(&id).unwrap_or_else(|| panic!("{seed}: i{id} is not up"));
-        let in_flight = self.leases.iter().filter(|it| it.0 == id).count();
+        let in_flight = self.leases.iter().filter(|it| it.id == id).count();
         assert!(in_flight < plan.max_concurrent, "{seed}: {in_flight} were in flight in i{id}");
         if let Some(want) = want {
             let key = want.key.as_deref().unwrap_or_default();
@@ -266,11 +296,23 @@ impl World {
             // A key has an instance of its own, and is one principal's.
             if want.cause != Cause::List && plan.strategy != Strategy::Stateful {
                 let users = self.users.entry(id).or_default();
-                users.insert(want.owner.clone());
-                assert!(want.owner.is_none() || users.len() == 1, "{seed}: i{id} had {users:?}");
+                // What is one for all is nobody's.
+                let is_one = plan.strategy == Strategy::Singleton;
+                let owner = want.owner.clone().filter(|_| !is_one);
+                let has_owner = owner.is_some();
+                users.insert(owner);
+                assert!(!has_owner || users.len() == 1, "{seed}: i{id} had {users:?}");
             }
         }
-        self.leases.push((id, want.is_none()));
+        let by = want.map(|it| Arc::clone(&it.by));
+        self.leases.push(Leased { id, by, parked: None });
+    }
+
+    fn give_back(&mut self, lease: &Leased) {
+        if let Some(ticket) = lease.parked {
+            self.state.unpark(ticket);
+        }
+        self.state.release(lease.id, lease.by.as_deref(), self.now);
     }
 
     fn refused(&self, failure: &Failure) {
@@ -292,9 +334,15 @@ impl World {
         assert_eq!(state.waiters.len(), self.waiting.len(), "{seed}: somebody waits in vain");
         let there = self.starting.len() + self.up.len() + self.stopping.len();
         assert_eq!(state.slots.len(), there, "{seed}: a process is lost");
+        for who in ["o0", "o1", "o2"] {
+            let leases = self.leases.iter().filter(|it| it.by.as_deref() == Some(who)).count();
+            assert_eq!(state.shares.leases(who), leases, "{seed}: what {who} has");
+            let waiters = self.waiting.values().filter(|(_, it)| &*it.by == who).count();
+            assert_eq!(state.shares.waiters(who), waiters, "{seed}: what {who} waits for");
+        }
         let mut keys = BTreeSet::new();
         for (id, slot) in &state.slots {
-            let leases = self.leases.iter().filter(|it| it.0 == *id).count();
+            let leases = self.leases.iter().filter(|it| it.id == *id).count();
             assert_eq!(slot.in_flight, leases, "{seed}: i{id}");
             if let Some(key) = &slot.bound {
                 assert!(keys.insert(key.clone()), "{seed}: `{key}` has two instances");
@@ -328,9 +376,10 @@ impl World {
         self.state.tick(self.now);
         self.look();
         assert!(self.starting.is_empty() && self.up.is_empty(), "{}", self.seed);
-        for (id, quiet) in std::mem::take(&mut self.leases) {
-            self.state.release(id, quiet, self.now);
+        for lease in std::mem::take(&mut self.leases) {
+            self.give_back(&lease);
         }
+        assert!(self.state.parked.is_empty(), "{}: somebody is parked for ever", self.seed);
         for id in std::mem::take(&mut self.stopping) {
             self.state.stopped(id, self.now);
         }

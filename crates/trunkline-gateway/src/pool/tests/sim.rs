@@ -18,7 +18,8 @@ use crate::pool::{Cause, Event, Profile, Want};
 /// Runs a transcript. Each line is an input, `->`, and everything that is then done.
 ///
 /// `call a profile=1 patience=5s` wants an instance for `a`; `a: i1` is its lease on the first one,
-/// `a: busy` a refusal. `wait 5s` lets the time pass. Settings are those of [`plan`].
+/// `a: busy` a refusal; `by=alice` says whose share it comes out of. `park a` has its call wait for a
+/// person. `wait 5s` lets the time pass. Settings are those of [`plan`].
 #[track_caller]
 pub(super) fn check(settings: &str, transcript: &str) {
     let mut sim = Sim::new(plan(settings));
@@ -118,7 +119,9 @@ pub(super) struct Sim {
     did: Vec<String>,
     /// What was done before the first input.
     first: Option<Vec<String>>,
-    leases: HashMap<String, (u64, bool)>,
+    leases: HashMap<String, (u64, Option<Arc<str>>)>,
+    /// Names of those whose calls wait for a person, by number.
+    parked: HashMap<u64, String>,
     tickets: HashMap<String, u64>,
 }
 
@@ -131,6 +134,7 @@ impl Sim {
             did: vec![],
             first: None,
             leases: HashMap::new(),
+            parked: HashMap::new(),
             tickets: HashMap::new(),
         };
         sim.look();
@@ -159,16 +163,24 @@ impl Sim {
                     Some((id, _)) => format!("{name}: i{id}"),
                     None => format!("{name}: none"),
                 });
-                got.map(|(id, _)| self.leases.insert(name.to_owned(), (id, true)));
+                got.map(|(id, _)| self.leases.insert(name.to_owned(), (id, None)));
             }
             "leave" => {
                 let ticket = self.tickets.remove(name).expect("who leaves has waited");
                 self.state.leave(ticket, now);
             }
             "release" => {
-                let (id, quiet) = self.leases.remove(name).expect("who releases has a lease");
-                self.state.release(id, quiet, now);
+                let (id, by) = self.leases.remove(name).expect("who releases has a lease");
+                self.unpark(name);
+                self.state.release(id, by.as_deref(), now);
             }
+            "park" => {
+                let (id, by) = self.leases[name].clone();
+                let (ticket, by) = (self.state.next_ticket(), by.expect("a use"));
+                self.parked.insert(ticket, name.to_owned());
+                self.state.park(ticket, id, &by);
+            }
+            "unpark" => self.unpark(name),
             "started" => self.state.started(id(), Ok(id()), now),
             "failed" => self.state.started(id(), Err(failed(rest.get(1).copied())), now),
             "ended" => {
@@ -196,10 +208,19 @@ impl Sim {
         self.look();
     }
 
+    fn unpark(&mut self, name: &str) {
+        let ticket = self.parked.iter().find(|(_, it)| *it == name).map(|(ticket, _)| *ticket);
+        if let Some(ticket) = ticket {
+            self.parked.remove(&ticket);
+            self.state.unpark(ticket);
+        }
+    }
+
     fn call(&mut self, name: &str, words: &[&str]) {
         let mut want = Want {
             key: None,
             owner: None,
+            by: Arc::default(),
             profile: Profile(0),
             cause: Cause::Call,
             patience: seconds("30s"),
@@ -207,18 +228,20 @@ impl Sim {
         for word in words {
             match word.split_once('=').expect("name=value") {
                 ("key", key) => want.key = Some(key.into()),
-                ("owner", owner) => want.owner = Some(owner.into()),
+                ("owner", owner) => (want.owner, want.by) = (Some(owner.into()), owner.into()),
+                ("by", by) => want.by = by.into(),
                 ("profile", bits) => want.profile = Profile(bits.parse().expect("bits")),
                 ("patience", time) => want.patience = seconds(time),
                 ("cause", "list") => want.cause = Cause::List,
                 _ => panic!("`{word}` is nothing of a want"),
             }
         }
+        let by = Some(Arc::clone(&want.by));
         let asked = self.state.want(want, self.now, || name.to_owned());
         self.look();
         match asked {
             Asked::Given(id, _) => {
-                self.leases.insert(name.to_owned(), (id, false));
+                self.leases.insert(name.to_owned(), (id, by));
                 self.did.push(format!("{name}: i{id}"));
             }
             Asked::Refused(failure) => self.did.push(format!("{name}: {}", told(&failure))),
@@ -248,8 +271,9 @@ impl Sim {
                 Action::Start { id, profile } => format!("start i{id} profile={}", profile.0),
                 Action::Abort { id } => format!("abort i{id}"),
                 Action::Probe { id, .. } => format!("probe i{id}"),
-                Action::Give { to, id, .. } => {
-                    self.leases.insert(to.clone(), (id, false));
+                Action::MakeWay { ticket } => format!("{} makes way", self.parked[&ticket]),
+                Action::Give { to, id, by, .. } => {
+                    self.leases.insert(to.clone(), (id, Some(by)));
                     format!("{to}: i{id}")
                 }
                 Action::Refuse { to, failure } => format!("{to}: {}", told(&failure)),

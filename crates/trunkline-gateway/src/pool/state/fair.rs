@@ -1,0 +1,254 @@
+//! How much of a pool each principal has → whose turn is next, and who makes way for whom.
+//!
+//! Places go to whoever has fewest, then to whoever was not served for longest, so that a principal with one call waits for one place to become
+//! free, however many calls another has. Nothing is kept back: whoever is alone may have everything.
+//! What only waits for a person, and a key's instance, makes way for a principal that has less by two
+//! or more: then both have not changed their roles afterwards, and nothing goes back and forth.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::pool::Want;
+
+use super::slot::{Action, Phase, Slot, Waiter};
+use super::{State, Why};
+
+/// What each principal has and waits for. Whoever has nothing is not in it.
+#[derive(Default)]
+pub(crate) struct Shares(HashMap<Arc<str>, Share>);
+
+#[derive(Clone, Copy, Default)]
+struct Share {
+    leases: usize,
+    waiters: usize,
+    /// When it was given one last, counted in leases; 0 for never, or long ago.
+    served: u64,
+}
+
+impl Shares {
+    pub(crate) fn leases(&self, who: &str) -> usize {
+        self.0.get(who).map_or(0, |it| it.leases)
+    }
+
+    pub(crate) fn waiters(&self, who: &str) -> usize {
+        self.0.get(who).map_or(0, |it| it.waiters)
+    }
+
+    pub(super) fn lend(&mut self, who: &Arc<str>, turn: u64) {
+        let share = self.entry(who);
+        (share.leases, share.served) = (share.leases + 1, turn);
+    }
+
+    /// The least is next.
+    fn rank(&self, who: &str) -> (usize, u64) {
+        self.0.get(who).map_or((0, 0), |it| (it.leases, it.served))
+    }
+
+    pub(super) fn give_back(&mut self, who: &str) {
+        self.less(who, |it| it.leases = it.leases.saturating_sub(1));
+    }
+
+    pub(super) fn wait(&mut self, who: &Arc<str>) {
+        self.entry(who).waiters += 1;
+    }
+
+    pub(super) fn wait_no_more(&mut self, who: &str) {
+        self.less(who, |it| it.waiters = it.waiters.saturating_sub(1));
+    }
+
+    /// Whoever has most waiting.
+    fn most_waiting(&self) -> Option<(&Arc<str>, usize)> {
+        let all = self.0.iter().map(|(who, it)| (who, it.waiters));
+        all.max_by(|one, other| (one.1, one.0).cmp(&(other.1, other.0)))
+    }
+
+    fn several_wait(&self) -> bool {
+        self.0.values().filter(|it| it.waiters > 0).nth(1).is_some()
+    }
+
+    fn entry(&mut self, who: &Arc<str>) -> &mut Share {
+        // Looked up before, since most are there and a key would have to be cloned.
+        if !self.0.contains_key(who) {
+            self.0.insert(Arc::clone(who), Share::default());
+        }
+        self.0.get_mut(who).expect("it is there now")
+    }
+
+    fn less(&mut self, who: &str, less: impl FnOnce(&mut Share)) {
+        let Some(share) = self.0.get_mut(who) else { return };
+        less(share);
+        if share.leases == 0 && share.waiters == 0 {
+            self.0.remove(who);
+        }
+    }
+}
+
+/// A lease whose call waits for a person.
+pub(crate) struct Parked {
+    pub(crate) slot: u64,
+    pub(crate) by: Arc<str>,
+    /// Whether it was told to make way, and is about to.
+    pub(crate) is_leaving: bool,
+}
+
+impl<H: Clone, W> State<H, W> {
+    /// A number that nothing else has.
+    pub(crate) fn next_ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
+    }
+
+    /// The call of a lease waits for a person from now on.
+    pub(crate) fn park(&mut self, ticket: u64, slot: u64, by: &Arc<str>) {
+        self.parked.insert(ticket, Parked { slot, by: Arc::clone(by), is_leaving: false });
+        if self.slots.get(&slot).is_some_and(|it| makes_room(&it.phase)) {
+            self.leave_parked(slot);
+        }
+        self.make_way_for_all();
+    }
+
+    /// It goes on, or is over.
+    pub(crate) fn unpark(&mut self, ticket: u64) {
+        self.parked.remove(&ticket);
+    }
+
+    /// Whose turn it is of those who wait and fit.
+    pub(super) fn next_of(&self, fits: impl Fn(&Waiter<W>) -> bool) -> Option<usize> {
+        if !self.shares.several_wait() {
+            return self.waiters.iter().position(fits);
+        }
+        let fitting = self.waiters.iter().enumerate().filter(|(_, it)| fits(it));
+        let rank = |waiter: &Waiter<W>| (self.shares.rank(&waiter.want.by), waiter.ticket);
+        fitting.min_by_key(|(_, it)| rank(it)).map(|(at, _)| at)
+    }
+
+    /// All who wait, in the order in which places would go to them.
+    pub(super) fn take_in_turn(&mut self) -> Vec<Waiter<W>> {
+        let mut waiters: Vec<_> = std::mem::take(&mut self.waiters).into();
+        if self.shares.several_wait() {
+            let mut next: HashMap<Arc<str>, (usize, u64)> = HashMap::new();
+            let mut ranks: BTreeMap<u64, (usize, u64)> = BTreeMap::new();
+            for waiter in &waiters {
+                let rank = || self.shares.rank(&waiter.want.by);
+                let next = next.entry(Arc::clone(&waiter.want.by)).or_insert_with(rank);
+                ranks.insert(waiter.ticket, *next);
+                next.0 += 1;
+            }
+            waiters.sort_by_key(|it| (ranks[&it.ticket], it.ticket));
+        }
+        waiters
+    }
+
+    /// Where the queue is full: the last to come of whoever has most in it, if that is more than
+    /// this principal has.
+    pub(super) fn crowding_out(&self, who: &str) -> Option<usize> {
+        let (most, waiters) = self.shares.most_waiting()?;
+        if waiters <= self.shares.waiters(who) + 1 {
+            return None;
+        }
+        self.waiters.iter().rposition(|it| it.want.by == *most)
+    }
+
+    /// Everybody who waits for nothing that is under way has others make way.
+    pub(super) fn make_way_for_all(&mut self) {
+        if self.parked.is_empty() || self.waiters.is_empty() {
+            return;
+        }
+        let mut wants: Vec<Want> = Vec::new();
+        for waiter in self.waiters.iter().filter(|it| it.on.is_none()) {
+            if wants.iter().all(|it| it.by != waiter.want.by) {
+                wants.push(waiter.want.clone());
+            }
+        }
+        wants.iter().for_each(|want| self.make_way(want));
+    }
+
+    /// Calls that only wait for a person make way for a principal that has fewer leases, if nothing that
+    /// is at work will.
+    pub(super) fn make_way(&mut self, want: &Want) {
+        if self.parked.is_empty() || self.is_stateful() {
+            return;
+        }
+        let profile = self.opened_with(want.profile);
+        let fits =
+            |it: &Slot<H>| it.is_ready() && it.profile.is_within(profile) && self.serves(it, want);
+        let fitting = self.slots.iter().filter(|(_, it)| fits(it));
+        let fitting: BTreeMap<u64, usize> = fitting.map(|(id, it)| (*id, it.in_flight)).collect();
+        let idle = self.parked.values().filter(|it| !it.is_leaving);
+        let idle = idle.filter(|it| fitting.contains_key(&it.slot)).count();
+        let at_work = fitting.values().sum::<usize>().saturating_sub(idle);
+        let wanted = self.shares.waiters(&want.by).saturating_sub(at_work);
+        for _ in 0..wanted {
+            let least = self.shares.leases(&want.by) + 2;
+            let leases = |it: &Parked| self.shares.leases(&it.by);
+            let may = |it: &Parked| {
+                !it.is_leaving && fitting.contains_key(&it.slot) && leases(it) >= least
+            };
+            let parked = self.parked.iter().filter(|(_, it)| may(it));
+            // The one that waits longest was most likely forgotten.
+            let first = parked.max_by_key(|(ticket, it)| (leases(it), std::cmp::Reverse(**ticket)));
+            let Some(ticket) = first.map(|(ticket, _)| *ticket) else { return };
+            self.leave_one(ticket);
+        }
+    }
+
+    /// All that is parked in an instance that makes room for another principal.
+    pub(super) fn leave_parked(&mut self, slot: u64) {
+        let here = self.parked.iter().filter(|(_, it)| it.slot == slot && !it.is_leaving);
+        let here: Vec<u64> = here.map(|(ticket, _)| *ticket).collect();
+        here.into_iter().for_each(|ticket| self.leave_one(ticket));
+    }
+
+    fn leave_one(&mut self, ticket: u64) {
+        if let Some(parked) = self.parked.get_mut(&ticket) {
+            parked.is_leaving = true;
+            self.actions.push(Action::MakeWay { ticket });
+        }
+    }
+
+    /// Whether a question is open in it.
+    pub(super) fn has_parked(&self, slot: u64) -> bool {
+        self.parked.values().any(|it| it.slot == slot)
+    }
+
+    /// Where every instance is some key's: one of the principal that has most, if it has two more than
+    /// whoever wants one. The one that was not used for longest, if possible not in use.
+    pub(super) fn most_bound(&self, want: &Want) -> Option<u64> {
+        let bound = |who: &Arc<str>| {
+            let has = |it: &&Slot<H>| it.is_live() && it.bound.is_some() && it.by == *who;
+            self.slots.values().filter(has).count()
+                + self.planned.iter().filter(|it| it.key.is_some() && it.by == *who).count()
+        };
+        let least = bound(&want.by) + 2;
+        self.slots
+            .iter()
+            .filter(|(_, it)| it.is_ready() && it.bound.is_some() && it.at_work == 0)
+            .map(|(id, it)| (bound(&it.by), id, it))
+            .filter(|(count, ..)| *count >= least)
+            .min_by_key(|(count, id, it)| {
+                (std::cmp::Reverse(*count), it.in_flight, self.has_parked(**id), it.last())
+            })
+            .map(|(_, id, _)| *id)
+    }
+
+    /// Whether an idle instance may go so that this want has one: nobody's, its own, or of somebody who
+    /// can better do without. Whoever has none comes before whoever has one that is idle.
+    pub(super) fn may_displace(&self, slot: &Slot<H>, want: &Want) -> bool {
+        if slot.owner.is_none() || slot.owner == want.owner {
+            return true;
+        }
+        let own = self.owned_by(&want.owner);
+        own == 0 || self.owned_by(&slot.owner) >= own + 2
+    }
+
+    /// How many instances one owner has or is about to have.
+    pub(super) fn owned_by(&self, owner: &Option<Arc<str>>) -> usize {
+        self.slots.values().filter(|it| it.is_live() && it.owner == *owner).count()
+            + self.planned.iter().filter(|it| it.owner == *owner).count()
+    }
+}
+
+/// Whether an instance goes so that another principal can have one.
+fn makes_room<H>(phase: &Phase<H>) -> bool {
+    matches!(phase, Phase::Draining { why: Why::Owner, .. })
+}
