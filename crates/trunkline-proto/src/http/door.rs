@@ -1,6 +1,9 @@
 //! A request's head → let in, or a refusal: what is decided before a byte of the body is read.
 
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, UPGRADE};
+use http::header::{
+    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING,
+    UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::Refusal;
@@ -135,6 +138,29 @@ impl Door {
         let name = without_port(host);
         self.hosts.iter().any(|it| it.eq_ignore_ascii_case(name) || it.eq_ignore_ascii_case(host))
     }
+}
+
+/// Whether a body comes as it is or in chunks. What is chunked twice, or is chunks of something else,
+/// would be read as what it is not (RFC 9112 §6.1).
+///
+/// ```
+/// # use http::{HeaderMap, Uri};
+/// # use trunkline_proto::http::door::*;
+/// let mut headers = HeaderMap::new();
+/// assert!(check_coding(&headers).is_ok());
+/// headers.insert("transfer-encoding", "chunked".parse().unwrap());
+/// assert!(check_coding(&headers).is_ok());
+/// headers.insert("transfer-encoding", "gzip, chunked".parse().unwrap());
+/// assert_eq!(check_coding(&headers).unwrap_err().status, 501);
+/// ```
+pub fn check_coding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return Ok(()) };
+    if codings.next().is_none() && coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return Ok(());
+    }
+    let message = "Send the body as it is or in chunks, with no other Transfer-Encoding.";
+    Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, message))
 }
 
 /// Whether a POST carries what can be read, of a length that will be.

@@ -6,9 +6,9 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Mutex;
 
-use http::{Method, Request, Response, StatusCode, Uri, request};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request};
 use http_body::Body;
-use trunkline_proto::http::Refusal;
+use trunkline_proto::http::{Refusal, door};
 use trunkline_proto::server::Memo;
 
 use super::body::HttpBody;
@@ -92,9 +92,7 @@ impl<H: Handler> Endpoint<H> {
         path: &str,
     ) -> Result<LetIn<B>, Response<HttpBody>> {
         let (mut head, body) = request.into_parts();
-        if head.headers.len() > HEADER_FIELDS {
-            return Err(refuse(too_many_fields()));
-        }
+        check_fields(&head.headers).map_err(refuse)?;
         let place = match head.uri.path().strip_prefix(path) {
             Some("/sse") => Place::Events,
             Some("/messages") => Place::Messages,
@@ -133,9 +131,8 @@ impl<H: Handler> Endpoint<H> {
         is_let_in: bool,
     ) -> Response<HttpBody> {
         let (mut head, body) = request.into_parts();
-        // HTTP/1 has this bound already.
-        if head.headers.len() > HEADER_FIELDS {
-            return refuse(too_many_fields());
+        if let Err(refusal) = check_fields(&head.headers) {
+            return refuse(refusal);
         }
         let outcome = self.route(&mut head, body, memo, is_let_in).await;
         self.finish(&head, outcome)
@@ -181,9 +178,14 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-fn too_many_fields() -> Refusal {
-    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    Refusal::new(status, "There are too many header fields.")
+/// What is wrong with a head wherever the request goes.
+fn check_fields(headers: &HeaderMap) -> Result<(), Refusal> {
+    // HTTP/1 has this bound already.
+    if headers.len() > HEADER_FIELDS {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Err(Refusal::new(status, "There are too many header fields."));
+    }
+    door::check_coding(headers)
 }
 
 /// Header fields of one request.

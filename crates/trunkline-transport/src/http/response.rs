@@ -66,10 +66,11 @@ pub fn refuse(refusal: Refusal) -> Response<HttpBody> {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => say(header::ACCEPT_ENCODING, "identity"),
         StatusCode::SERVICE_UNAVAILABLE => say(header::RETRY_AFTER, "30"),
         StatusCode::TOO_MANY_REQUESTS => say(header::RETRY_AFTER, "1"),
-        // What is left of the body is not read, so nothing can follow it.
-        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
-            say(header::CONNECTION, "close")
-        }
+        // What is left of the body is not read, or others may see its end elsewhere (RFC 9112 §11.2).
+        // Either way nothing can follow it.
+        StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::NOT_IMPLEMENTED => say(header::CONNECTION, "close"),
         _ => None,
     };
     if let Some(challenge) = challenge.and_then(|it| HeaderValue::try_from(it).ok()) {
