@@ -76,6 +76,12 @@ impl Line {
         let _ = sent.expect("the server reads");
     }
 
+    /// Says that nothing more comes; what the server still sends can be read.
+    pub async fn finish(&mut self) {
+        // A server that is gone already need not be told.
+        let _ = self.stream.shutdown().await;
+    }
+
     /// The head of the next response; `None` if the server hung up instead.
     pub async fn try_head(&mut self) -> Option<Head> {
         let end = loop {

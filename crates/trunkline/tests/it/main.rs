@@ -24,6 +24,7 @@ mod host;
 mod http;
 mod http_bad;
 mod http_ends;
+mod http_framing;
 mod http_limits;
 mod http_refused;
 mod http_resume;

@@ -1,0 +1,318 @@
+//! Heads: request lines, header lines, and whom the request is for.
+
+use super::Then::{Closed, CutOff, Open};
+use super::{Counted, Row, rows};
+
+#[tokio::test]
+async fn a_request_line_is_read_as_it_stands_or_not_at_all() {
+    let counted = Counted::new().await;
+    let call = |line: &&str| {
+        format!("{line}Host: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY$HIDDEN")
+    };
+    let bad: Vec<_> = BAD_LINES.iter().map(call).collect();
+    counted.check(&rows(&bad, &[400], Closed, (0, 0))).await;
+    counted.check(LINES).await;
+}
+
+#[tokio::test]
+async fn a_header_line_that_is_none_ends_the_connection() {
+    let counted = Counted::new().await;
+    let call = |line: &&str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n{line}$LABELSContent-Length: $LENGTH\r\n\r\n\
+             $BODY$HIDDEN"
+        )
+    };
+    let bad: Vec<_> = BAD_FIELDS.iter().map(call).collect();
+    counted.check(&rows(&bad, &[400], Closed, (0, 0))).await;
+    counted.check(FIELDS).await;
+}
+
+#[tokio::test]
+async fn a_request_is_for_one_host_that_is_ours() {
+    Counted::new().await.check(HOSTS).await;
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_no_call() {
+    Counted::new().await.check(CUT).await;
+}
+
+const BAD_LINES: &[&str] = &[
+    // Versions.
+    "POST /mcp\r\n",
+    "POST /mcp \r\n",
+    "POST /mcp HTTP/0.9\r\n",
+    "POST /mcp HTTP/1.2\r\n",
+    "POST /mcp HTTP/2.0\r\n",
+    "POST /mcp HTTP/3\r\n",
+    "POST /mcp HTTP/1.10\r\n",
+    "POST /mcp HTTP/01.1\r\n",
+    "POST /mcp HTTP/1,1\r\n",
+    "POST /mcp http/1.1\r\n",
+    "POST /mcp HTTPS/1.1\r\n",
+    "POST /mcp ICY\r\n",
+    "POST /mcp HTTP/1.1 x\r\n",
+    "POST /mcp HTTP/1.1\rx\r\n",
+    // Spaces.
+    " POST /mcp HTTP/1.1\r\n",
+    "POST  /mcp HTTP/1.1\r\n",
+    "POST /mcp  HTTP/1.1\r\n",
+    "POST\t/mcp\tHTTP/1.1\r\n",
+    "POST\x0b/mcp HTTP/1.1\r\n",
+    "POST /m cp HTTP/1.1\r\n",
+    // Methods and targets that are none.
+    "/mcp HTTP/1.1\r\n",
+    "P(ST /mcp HTTP/1.1\r\n",
+    "POST\0 /mcp HTTP/1.1\r\n",
+    "PÖST /mcp HTTP/1.1\r\n",
+    "POST /mcp\0 HTTP/1.1\r\n",
+    "POST /mcp\x7f HTTP/1.1\r\n",
+    // Other protocols.
+    "\x16\x03\x01\x02\0\x01\0\x01\x7c\x03\x03 /mcp HTTP/1.1\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "PROXY TCP4 127.0.0.1 127.0.0.1 1 1\r\nPOST /mcp HTTP/1.1\r\n",
+    "{\"jsonrpc\":\"2.0\"}\r\n",
+];
+
+const LINES: &[Row<'_>] = &[
+    // A method that is none of ours is one all the same, and its body is a body.
+    (
+        "post /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
+        &[405],
+        Open,
+        (0, 0),
+    ),
+    (
+        "GPOST /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
+        &[405],
+        Open,
+        (0, 0),
+    ),
+    // A tunnel is not opened, and after a refusal HTTP goes on (RFC 9110 §9.3.6).
+    ("CONNECT $HOST HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", &[404, 200], Open, (0, 1)),
+    // What is no path is the name of a host, where nothing is served.
+    (
+        "POST mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
+        &[404],
+        Open,
+        (0, 0),
+    ),
+    ("OPTIONS * HTTP/1.1\r\nHost: $HOST\r\n\r\n", &[404], Open, (0, 0)),
+    // Empty lines before a request are passed over (RFC 9112 §2.2).
+    ("\r\n\r\n$CALL", &[200], Open, (1, 0)),
+    ("$CALL\r\n$HIDDEN", &[200, 200], Open, (1, 1)),
+    // The whole head has a limit, and the target has no other.
+    (
+        "POST /mcp?$LONG HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
+         $BODY$HIDDEN",
+        &[431],
+        Closed,
+        (0, 0),
+    ),
+    ("$LONG /mcp HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", &[431], Closed, (0, 0)),
+    // HTTP/1.0 has one request for each connection.
+    (
+        "POST /mcp HTTP/1.0\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY$HIDDEN",
+        &[200],
+        Closed,
+        (1, 0),
+    ),
+    ("GET /mcp HTTP/1.0\r\n\r\n$HIDDEN", &[400], Closed, (0, 0)),
+    // HTTP/0.9 has no versions and no headers, and is not spoken.
+    ("GET /mcp\r\n$HIDDEN", &[400], Closed, (0, 0)),
+    ("GET /mcp\n", &[400], Closed, (0, 0)),
+    // HTTP/2 begins with the first byte or not at all.
+    ("$CALLPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[200], Closed, (1, 0)),
+    ("PRI * HTTP/1.1\r\nHost: $HOST\r\n\r\n", &[404], Open, (0, 0)),
+];
+
+const BAD_FIELDS: &[&str] = &[
+    // Names.
+    "X : y\r\n",
+    "X\t: y\r\n",
+    " X: y\r\n",
+    "\tX: y\r\n",
+    "X Y: z\r\n",
+    "X\0: y\r\n",
+    "X\x0b: y\r\n",
+    "X\r: y\r\n",
+    "X(: y\r\n",
+    "Ä: y\r\n",
+    ": y\r\n",
+    ":\r\n",
+    "X\r\n",
+    "{}\r\n",
+    // Values.
+    "X: a\0b\r\n",
+    "X: a\x08b\r\n",
+    "X: a\x7fb\r\n",
+    "X: a\rb\r\n",
+    "X: a\r\rb\r\n",
+    "X: a\r\r\n",
+    // One value on two lines (RFC 9112 §5.2).
+    "X: a\r\n b\r\n",
+    "X: a\r\n\tb\r\n",
+    "X:\r\n b\r\n",
+    "X: a\n b\r\n",
+];
+
+const FIELDS: &[Row<'_>] = &[
+    // A lone LF ends a line (RFC 9112 §2.2 allows it), in every line the same: the length that
+    // stands there is the length.
+    (
+        "POST /mcp HTTP/1.1\nHost: $HOST\n$LABELSContent-Length: $LENGTH\n\n$BODY",
+        &[200],
+        Open,
+        (1, 0),
+    ),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSX: y\nContent-Length: $LENGTH\r\n\n$BODY",
+        &[200],
+        Open,
+        (1, 0),
+    ),
+    // Whoever reads the length in the value of another header is not agreed with.
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSX: Content-Length: 0\r\n\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[200],
+        Open,
+        (1, 0),
+    ),
+    // Letters that are no ASCII say nothing to us.
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSX: é\r\nContent-Length: $LENGTH\r\n\r\n$BODY",
+        &[200],
+        Open,
+        (1, 0),
+    ),
+    // Naming a header as one of this hop does not take it away: we are the end of the hop.
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
+         Connection: content-length, host\r\n\r\n$BODY",
+        &[200],
+        Open,
+        (1, 0),
+    ),
+    // What was said to be the last request is the last.
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
+         Connection: close\r\n\r\n$BODY$HIDDEN",
+        &[200],
+        Closed,
+        (1, 0),
+    ),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
+         Connection: close\r\nConnection: keep-alive\r\n\r\n$BODY$HIDDEN",
+        &[200],
+        Closed,
+        (1, 0),
+    ),
+    ("GET / HTTP/1.1\r\nHost: $HOST\r\nX: $LONG\r\n\r\n$HIDDEN", &[431], Closed, (0, 0)),
+    ("GET / HTTP/1.1\r\nHost: $HOST\r\n$LONG: x\r\n\r\n$HIDDEN", &[431], Closed, (0, 0)),
+];
+
+const HOSTS: &[Row<'_>] = &[
+    ("POST /mcp HTTP/1.1\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY", &[400], Open, (0, 0)),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
+         $BODY",
+        &[400],
+        Open,
+        (0, 0),
+    ),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\nhost: evil.example\r\n$LABELS\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[400],
+        Open,
+        (0, 0),
+    ),
+    (
+        "POST /mcp HTTP/1.1\r\nHost:\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
+        &[403],
+        Open,
+        (0, 0),
+    ),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST evil.example\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
+         $BODY",
+        &[403],
+        Open,
+        (0, 0),
+    ),
+    // The target may name the host too; then both must be ours.
+    (
+        "POST http://evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[403],
+        Open,
+        (0, 0),
+    ),
+    (
+        "POST http://$HOST/mcp HTTP/1.1\r\nHost: evil.example\r\n$LABELS\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[403],
+        Open,
+        (0, 0),
+    ),
+    (
+        "POST http://$HOST@evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[403],
+        Open,
+        (0, 0),
+    ),
+    (
+        "POST http://evil.example@$HOST/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[403],
+        Open,
+        (0, 0),
+    ),
+    (
+        "POST http://$HOST/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[200],
+        Open,
+        (1, 0),
+    ),
+    // Without a scheme it is the host all the same.
+    (
+        "POST ://evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\
+         Content-Length: $LENGTH\r\n\r\n$BODY",
+        &[403],
+        Open,
+        (0, 0),
+    ),
+    // Nothing is fetched for anybody.
+    ("GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", &[404], Open, (0, 0)),
+    ("CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n", &[404], Open, (0, 0)),
+];
+
+const CUT: &[Row<'_>] = &[
+    ("P", &[400], CutOff, (0, 0)),
+    ("POST /mcp HTTP/1.1", &[400], CutOff, (0, 0)),
+    ("POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS", &[400], CutOff, (0, 0)),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n",
+        &[400],
+        CutOff,
+        (0, 0),
+    ),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n",
+        &[400],
+        CutOff,
+        (0, 0),
+    ),
+    // One byte is missing, which is not waited for once the peer has hung up.
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: 1000\r\n\r\n$BODY",
+        &[400],
+        CutOff,
+        (0, 0),
+    ),
+];
