@@ -165,14 +165,16 @@ struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     fn read(text: &'a str) -> Result<Message, Malformed> {
-        let envelope: Envelope<'a> = serde_json::from_str(text).map_err(|err| {
-            let kind = match err.classify() {
-                serde_json::error::Category::Data => MalformedKind::NotJsonRpc,
-                _ => MalformedKind::NotJson,
-            };
-            Malformed::new(kind)
-        })?;
-        envelope.judge()
+        let envelope: Result<Envelope<'a>, _> = serde_json::from_str(text);
+        match envelope {
+            Ok(envelope) => envelope.judge(),
+            // The grammar of JSON has half a surrogate pair and numbers of any size (RFC 8259 §8.2,
+            // §6). What cannot be read for those is JSON, and no message.
+            Err(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
+                Err(Malformed::new(MalformedKind::NotJsonRpc))
+            }
+            Err(_) => Err(Malformed::new(MalformedKind::NotJson)),
+        }
     }
 
     fn judge(self) -> Result<Message, Malformed> {

@@ -146,6 +146,17 @@ fn what_is_no_message_is_told_why() {
             MalformedKind::NotJsonRpc,
         ),
         (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, MalformedKind::NotJsonRpc),
+        // The grammar of JSON has these, though nobody can read them.
+        (r#"{"jsonrpc":"2.0","id":"\ud800","method":"x"}"#, MalformedKind::NotJsonRpc),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, MalformedKind::NotJsonRpc),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x","\ud800":1}"#, MalformedKind::NotJsonRpc),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"\ud800":1}}"#,
+            MalformedKind::NotJsonRpc,
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":1e400}"#, MalformedKind::NotJsonRpc),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"\ud8"}"#, MalformedKind::NotJson),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x","\ud800":1"#, MalformedKind::NotJson),
     ];
     for (text, kind) in table {
         assert_eq!(bad(text).kind, kind, "{text}");

@@ -75,11 +75,16 @@ pub const EITHER_ERA: &[Row] = &[
     (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\x80\""))]),
     (400, Some(-32700), &[Recode(|text| with_id(text, b"\"\xe2\x82\""))]),
     (400, Some(-32700), &[Recode(|text| with_id(text, b"\"a\0b\""))]),
-    // Half of a surrogate pair is no letter.
+    // Half of a surrogate pair is JSON by its grammar and no text to anybody (RFC 8259 §8.2): not a
+    // parse error, but no message.
     (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":"\ud800""#)]),
     (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":"\udc00\ud800""#)]),
     (400, Some(-32600), &[Swap("tools/call", r"tools/call\ud800")]),
-    (400, Some(-32700), &[Swap(r#""method""#, r#""\udbffmethod""#)]),
+    (400, Some(-32600), &[Swap("tools/call", r"\udc00tools/call")]),
+    (400, Some(-32600), &[Swap(r#""method""#, r#""\udbffmethod""#)]),
+    (400, Some(-32600), &[Swap(r#""jsonrpc""#, r#""\ud800":1,"jsonrpc""#)]),
+    (400, Some(-32600), &[Swap(r#""name":"sum""#, r#""name":"sum","\ud800":1"#)]),
+    (400, Some(-32600), &[Swap(r#""2.0""#, r#""2.0\udfff""#)]),
     // Ids that are no ids.
     (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":false"#)]),
     (400, Some(-32600), &[Swap(r#""id":1"#, r#""id":[]"#)]),
