@@ -32,6 +32,7 @@ mod http_server;
 mod http_service;
 mod http_streams;
 mod http_stress;
+mod ids;
 mod layers;
 mod logins;
 mod observe;
