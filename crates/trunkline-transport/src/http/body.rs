@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::StatusCode;
+use http::header::EXPECT;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
@@ -147,13 +148,17 @@ pub struct RequestBody {
     body: Option<Incoming>,
     ended: bool,
     broken: bool,
+    /// Whether the client waits to be asked for it, and was not yet.
+    unasked: bool,
     /// None where somebody else serves the connection.
     pulse: Option<Arc<Pulse>>,
 }
 
 impl RequestBody {
-    pub(super) fn new(body: Incoming, pulse: Arc<Pulse>) -> Self {
-        Self { body: Some(body), ended: false, broken: false, pulse: Some(pulse) }
+    /// With `is_awaited` the client sends it when it is asked to, which reading does.
+    pub(super) fn new(body: Incoming, is_awaited: bool, pulse: Arc<Pulse>) -> Self {
+        let pulse = Some(pulse);
+        Self { body: Some(body), ended: false, broken: false, unasked: is_awaited, pulse }
     }
 
     fn body(&self) -> &Incoming {
@@ -164,7 +169,7 @@ impl RequestBody {
 /// A body of a connection that somebody else serves, and closes.
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
-        Self { body: Some(body), ended: false, broken: false, pulse: None }
+        Self { body: Some(body), ended: false, broken: false, unasked: false, pulse: None }
     }
 }
 
@@ -176,6 +181,7 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.unasked = false;
         let body = self.body.as_mut().expect("it is taken when this is dropped");
         let polled = Pin::new(body).poll_frame(cx);
         match &polled {
@@ -202,8 +208,9 @@ impl Drop for RequestBody {
             && !self.ended
             && !body.is_end_stream()
         {
-            // What comes after a chunk that is none cannot be told from it.
-            pulse.leave_unread((!self.broken).then_some(body));
+            // What comes after a chunk that is none cannot be told from it. Nor can the next request
+            // from a body that nobody asked for and that may come all the same.
+            pulse.leave_unread((!self.broken && !self.unasked).then_some(body));
         }
     }
 }
@@ -277,12 +284,22 @@ pub(super) async fn let_arrive<B: Body>(body: B) -> bool {
     !is_long && timeout(UNREAD_TIME, arriving).await.unwrap_or(false)
 }
 
+/// Whether the client sends the body only when it is asked to (RFC 9110 §10.1.1).
+pub(super) fn is_awaited(headers: &HeaderMap) -> bool {
+    headers.get(EXPECT).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
 /// The body of a request that is let in. A refusal waits for a short body: where somebody else serves the
-/// connection, unread bytes may cost the client the answer.
+/// connection, unread bytes may cost the client the answer. Nobody is asked for a body to be refused.
 #[cfg(feature = "auth")]
-pub(super) async fn let_in<B: Body>(entered: Result<(), Refusal>, body: B) -> Result<B, Refusal> {
+pub(super) async fn let_in<B: Body>(
+    entered: Result<(), Refusal>,
+    headers: &HeaderMap,
+    body: B,
+) -> Result<B, Refusal> {
     match entered {
         Ok(()) => Ok(body),
+        Err(refusal) if is_awaited(headers) => Err(refusal),
         Err(refusal) => {
             Box::pin(let_arrive(body)).await;
             Err(refusal)

@@ -153,7 +153,7 @@ impl<H: Handler> Endpoint<H> {
             return Break(self.preflight(&head.headers, place.methods()));
         }
         #[cfg(feature = "auth")]
-        return match super::body::let_in(self.enter(head, path).await, body).await {
+        return match super::body::let_in(self.enter(head, path).await, &head.headers, body).await {
             Ok(body) => Continue(body),
             Err(refusal) => Break(Err(refusal)),
         };

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_proto::server::Memo;
 
-use super::body::{HttpBody, RequestBody, let_arrive};
+use super::body::{HttpBody, RequestBody, is_awaited, let_arrive};
 use super::linger::linger;
 use super::listener::{Accepted, Listener};
 use super::pulse::{Felt, Pulse};
@@ -377,7 +377,9 @@ struct Shared<A> {
 impl<A: Answers> Shared<A> {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<HttpBody> {
         let beat = self.pulse.request();
-        let request = request.map(|body| RequestBody::new(body, Arc::clone(&self.pulse)));
+        let is_awaited = is_awaited(request.headers());
+        let pulse = Arc::clone(&self.pulse);
+        let request = request.map(|body| RequestBody::new(body, is_awaited, pulse));
         let mut response = self.answers.answer(request, &self.memo).await;
         if self.pulse.is_unread() && !self.pulse.is_h2 {
             self.end_body(&mut response).await;

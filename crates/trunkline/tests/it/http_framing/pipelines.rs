@@ -48,6 +48,12 @@ async fn a_request_behind_one_without_a_token_needs_its_own() {
         (covered, &[401], (0, 0)),
         (trailers, &[401], (0, 0)),
     ];
+    // Who has no token is not asked for a body.
+    let expecting = "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
+                     Expect: 100-continue\r\n\r\n";
+    let mut heard = Vec::new();
+    counted.send(expecting, 1, Closed, &mut heard).await;
+    assert_eq!((&*heard, counted.runs()), (&[401][..], (0, 0)));
     for (text, statuses, runs) in rows {
         let mut heard = Vec::new();
         counted.send(&text, statuses.len(), Open, &mut heard).await;
@@ -150,6 +156,30 @@ const ASKED_FIRST: &[Row<'_>] = &[
         Open,
         (1, 1),
     ),
+    // Who is refused for the head alone is not asked for a body (RFC 9110 §10.1.1). What comes
+    // instead of one is not looked at: it could be either.
+    (
+        "POST /nowhere HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\
+         Expect: 100-continue\r\n\r\n",
+        &[404],
+        Closed,
+        (0, 0),
+    ),
+    (
+        "POST /nowhere HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\
+         Expect: 100-continue\r\n\r\n$HIDDEN",
+        &[404],
+        Closed,
+        (0, 0),
+    ),
+    (
+        "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: 99999999\r\n\
+         Expect: 100-continue\r\n\r\n$HIDDEN",
+        &[413],
+        Closed,
+        (0, 0),
+    ),
+    ("GET /nowhere HTTP/1.1\r\nHost: $HOST\r\nExpect: 100-continue\r\n\r\n", &[404], Open, (0, 0)),
     // An expectation that nobody knows may be passed over (RFC 9110 §10.1.1).
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
