@@ -14,9 +14,7 @@ use report::Report;
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     suite::install()?;
-    if options.server || options.client {
-        suite::build()?;
-    }
+    suite::build()?;
     let mut report = Report::new(options.scenario.is_some());
     if let Some(name) = &options.scenario {
         let served = options.server && server::one(name, &mut report)?;
@@ -36,7 +34,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     if options.gateway {
-        gateway::build()?;
         gateway::run(&mut report)?;
     }
     report.end()

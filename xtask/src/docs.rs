@@ -17,34 +17,31 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Builds the documentation; a warning is a failure.
 pub fn build() -> Result<(), String> {
-    for (krate, features) in CRATES {
-        run::run(document(krate, features).env("RUSTDOCFLAGS", "-D warnings"))?;
-    }
-    Ok(())
+    run::run(document().env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Counts what has no example.
 pub fn examples() -> Result<(), String> {
+    // The count is a part of rustdoc that is not stable yet; it reads, and writes nothing.
+    let flags = "-Z unstable-options --show-coverage --output-format json";
+    let mut command = document();
+    command.env("RUSTC_BOOTSTRAP", "1").env("RUSTDOCFLAGS", flags).env("CARGO_TERM_QUIET", "true");
+    let output = command.output().map_err(|error| format!("rustdoc does not start: {error}."))?;
+    let text = String::from_utf8_lossy(&output.stdout);
     let mut lacking = 0;
-    for (krate, features) in CRATES {
-        // The count is a part of rustdoc that is not stable yet; it reads, and writes nothing.
-        let flags = "-Z unstable-options --show-coverage --output-format json";
-        let mut command = document(krate, features);
-        command
-            .env("RUSTC_BOOTSTRAP", "1")
-            .env("RUSTDOCFLAGS", flags)
-            .env("CARGO_TERM_QUIET", "true");
-        let output =
-            command.output().map_err(|error| format!("rustdoc does not start: {error}."))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let line = text.lines().find(|line| line.starts_with('{'));
-        let Some(line) = line else {
+    for (krate, _) in CRATES {
+        let folder = format!("\"crates/{krate}/src/");
+        let Some(line) = text.lines().find(|it| it.starts_with('{') && it.contains(&folder)) else {
             let why = String::from_utf8_lossy(&output.stderr);
             return Err(format!("rustdoc did not count the examples of `{krate}`: {why}"));
         };
         let (items, with) = count(line);
         println!("{krate}: {with} of {items} items have an example");
         lacking += items - with;
+        for file in line.split(&folder).skip(1).filter(|it| count(it).0 > count(it).1) {
+            let file = file.split('"').next().unwrap_or_default();
+            println!("  lacking in `crates/{krate}/src/{file}`");
+        }
     }
     match lacking {
         0 => Ok(()),
@@ -52,9 +49,15 @@ pub fn examples() -> Result<(), String> {
     }
 }
 
-fn document(krate: &str, features: &str) -> Command {
-    let args = ["doc", "--quiet", "--no-deps", "-p", krate, "--features", features];
-    let mut command = run::cargo(args);
+/// All of them at once, so that what they build on is built once.
+fn document() -> Command {
+    let mut command = run::cargo(["doc", "--quiet", "--no-deps"]);
+    for (krate, features) in CRATES {
+        command.args(["-p", krate]);
+        for feature in features.split(',').filter(|it| !it.is_empty()) {
+            command.arg("--features").arg(format!("{krate}/{feature}"));
+        }
+    }
     // A target of its own: other flags would have everything built anew.
     command.env("CARGO_TARGET_DIR", run::root().join("target/docs"));
     command

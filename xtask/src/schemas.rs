@@ -2,8 +2,9 @@
 //! members and values, without a sentence of prose.
 
 use crate::json::{self, Json, Lenient};
-use crate::run;
+use crate::{readme, run};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Writes the facts of every revision; the folder is the argument, or the variable names it.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -40,9 +41,9 @@ pub fn compare(folder: &Path) -> Result<(), String> {
         }
     }
     println!("the facts of {} revisions are those of the published schemas", REVISIONS.len());
-    let mut examples = run::cargo(["run", "--quiet", "--package", "trunkline-testkit"]);
-    examples.args(["--bin", "published-examples", "--"]).arg(folder.join("protocol/examples"));
-    run::run(&mut examples)
+    run::run(&mut readme::build(["--quiet"]))?;
+    let mut examples = Command::new(run::trunkline().with_file_name("published-examples"));
+    run::run(examples.arg(folder.join("protocol/examples")))
 }
 
 /// Where a revision's facts are kept in the repository.

@@ -20,7 +20,9 @@ const SOAKS: &[Soak] = &[
         scope: GATEWAY,
         filters: &["gateway_leaks::", "gateway_isolation::", "--test-threads", "1"],
     },
-    Soak { name: "isolation", scope: GATEWAY, filters: &["crossings::", "--test-threads", "1"] },
+    Soak { name: "fairness", scope: GATEWAY, filters: &["crossings::fairness::"] },
+    Soak { name: "isolation", scope: GATEWAY, filters: &["crossings::soak::"] },
+    Soak { name: "memory", scope: GATEWAY, filters: &["memory::"] },
     Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
 ];
 

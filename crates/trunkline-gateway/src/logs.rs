@@ -50,8 +50,14 @@ impl Logged {
 
 /// The last lines.
 pub(crate) struct Logs {
-    last: Mutex<VecDeque<Arc<Logged>>>,
+    last: Mutex<Last>,
     news: broadcast::Sender<Arc<Logged>>,
+}
+
+#[derive(Default)]
+struct Last {
+    lines: VecDeque<Arc<Logged>>,
+    bytes: usize,
 }
 
 impl Default for Logs {
@@ -61,14 +67,21 @@ impl Default for Logs {
 }
 
 impl Logs {
-    pub(crate) fn add(&self, logged: Logged) {
+    pub(crate) fn add(&self, mut logged: Logged) {
+        if logged.line.len() > LONGEST {
+            logged.line.truncate(logged.line.floor_char_boundary(LONGEST));
+            logged.line.push('…');
+            logged.line.shrink_to_fit();
+        }
         let logged = Arc::new(logged);
         // Under the lock, so that a follower misses no line and sees none twice.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() >= KEPT {
-            last.pop_front();
+        last.bytes += logged.line.len();
+        last.lines.push_back(Arc::clone(&logged));
+        while last.lines.len() > KEPT || last.bytes > BYTES {
+            let Some(oldest) = last.lines.pop_front() else { break };
+            last.bytes -= oldest.line.len();
         }
-        last.push_back(Arc::clone(&logged));
         // Nobody may be listening.
         let _ = self.news.send(logged);
     }
@@ -79,9 +92,30 @@ impl Logs {
         server: Option<&str>,
     ) -> (Vec<Arc<Logged>>, broadcast::Receiver<Arc<Logged>>) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = last.iter().filter(|it| server.is_none_or(|name| it.server == name));
+        let wanted = last.lines.iter().filter(|it| server.is_none_or(|name| it.server == name));
         (wanted.cloned().collect(), self.news.subscribe())
     }
 }
 
+/// How many lines are kept, and of how many bytes; what is longer than a line is cut.
 const KEPT: usize = 2000;
+const BYTES: usize = 2 << 20;
+const LONGEST: usize = 4 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded_in_lines_and_in_bytes() {
+        let logs = Logs::default();
+        let kept = || logs.follow(None).0;
+        (0..3000).for_each(|it| logs.add(Logged::gateway("time", &it.to_string())));
+        assert_eq!((kept().len(), &*kept()[0].line), (KEPT, "1000"));
+        (0..1000).for_each(|_| logs.add(Logged::message("time", 1, "é".repeat(1 << 20))));
+        let kept = kept();
+        assert!(kept.iter().map(|it| it.line.len()).sum::<usize>() <= BYTES);
+        assert!(kept.iter().all(|it| it.line.len() <= LONGEST + 3 && it.line.ends_with('…')));
+        assert!(kept.len() > 500, "{}", kept.len());
+    }
+}

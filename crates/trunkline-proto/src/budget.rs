@@ -30,6 +30,12 @@ pub struct Ledger {
 }
 
 /// Which bound a piece would exceed.
+///
+/// ```
+/// # use trunkline_proto::budget::{Ledger, Over};
+/// let ledger = Ledger::new(10, 6);
+/// assert_eq!(ledger.fits("alice", 7), Err(Over::Share));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// What one principal may hold: its own doing.

@@ -10,6 +10,13 @@ use crate::Change;
 /// The longest URI that can be subscribed to.
 pub(crate) const MAX_URI: usize = trunkline_wire::text::MAX_URI;
 
+/// What the URIs that one session has subscribed to may have in all, in bytes.
+///
+/// ```
+/// assert_eq!(trunkline_proto::subscribe::SUBSCRIBED, 1 << 20);
+/// ```
+pub const SUBSCRIBED: usize = 1 << 20;
+
 /// The open subscriptions of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Listens(Vec<(Id, SubscriptionFilter)>);

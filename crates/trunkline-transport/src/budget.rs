@@ -102,6 +102,18 @@ impl Held {
     }
 }
 
+impl Held {
+    /// How much it is.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::budget::Budget;
+    /// assert_eq!(Budget::new(100, 60).take(&Arc::from("alice"), 10).unwrap().amount(), 10);
+    /// ```
+    pub fn amount(&self) -> usize {
+        self.amount
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.budget.lock().give(&self.who, self.amount);

@@ -23,6 +23,8 @@ use tokio::time::timeout;
 use crate::limits::Limits;
 use spawn::Group;
 
+pub(crate) use spawn::trim;
+
 pub use command::{Command, INHERITED};
 pub use error::{SpawnError, Stage};
 pub use stderr::Stderr;

@@ -118,6 +118,10 @@ limits! {
     /// HTTP: how many of them one caller may have, where callers have names: 2,500. One more gets
     /// 429.
     sessions_share: usize = 2_500;
+    /// HTTP: the URIs that all callers are subscribed to, in bytes: 8 MiB. More get 503.
+    subscribed_bytes: usize = 8 << 20;
+    /// HTTP: how much of that one caller may take, where callers have names: 2 MiB. More get 429.
+    subscribed_share: usize = 2 << 20;
     /// HTTP: how long a session may do nothing: 30 min. Then it is gone, and its id gets 404.
     session_idle: Duration = Duration::from_secs(30 * 60);
     /// HTTP: how often sessions that did nothing are looked for: 30 s.

@@ -5,7 +5,7 @@
 use super::checks::Check;
 use super::report::Report;
 use super::suite::{self, Role};
-use crate::{readme, run};
+use crate::run;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -45,11 +45,6 @@ pub fn run(report: &mut Report) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The binaries, as the build of the tests leaves them.
-pub fn build() -> Result<(), String> {
-    run::run(&mut readme::build(["--quiet"]))
 }
 
 /// A check that cannot succeed between two revisions.

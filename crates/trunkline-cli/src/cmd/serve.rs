@@ -118,6 +118,7 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
     let until = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
         let _ = stopped.wait_for(|it| *it).await;
     };
+    let small = tokio::spawn(trunkline_transport::footprint::keep_small());
     let served = match door {
         None => {
             let selector = match args.server {
@@ -153,6 +154,7 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
         let _ = following.await;
     }
     gateway.close().await;
+    small.abort();
     served
 }
 

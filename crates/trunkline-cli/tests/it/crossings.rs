@@ -1,6 +1,7 @@
 //! What belongs to one caller never reaches another, whatever a server says and whenever it says it.
 
 mod asked;
+mod fairness;
 mod person;
 mod remote;
 mod soak;

@@ -23,6 +23,7 @@ mod gateway_tasks;
 mod http_stress;
 mod login;
 mod mcpv;
+mod memory;
 mod roots;
 mod run;
 mod stdio;

@@ -195,7 +195,7 @@ impl Session {
     fn subscribe(&mut self, params: &Object, limit: usize) -> Result<Json, ErrorObject> {
         let uri = uri_of(params)?;
         let bytes = self.subscribed.iter().map(String::len).sum::<usize>() + uri.len();
-        let is_too_much = self.subscribed.len() >= limit || bytes > SUBSCRIBED;
+        let is_too_much = self.subscribed.len() >= limit || bytes > crate::subscribe::SUBSCRIBED;
         if is_too_much && !self.subscribed.contains(&uri) {
             return Err(ErrorObject::internal("overloaded", "Too many subscriptions are open."));
         }
@@ -215,8 +215,6 @@ impl Session {
 
 /// The longest `initialize`, in bytes: a session remembers what it says.
 const HELLO: usize = 64 << 10;
-/// What the URIs that a session subscribed to may have in all, in bytes.
-const SUBSCRIBED: usize = 1 << 20;
 
 /// The revision an `initialize` asks for.
 pub(super) fn requested(params: &Object) -> Option<String> {

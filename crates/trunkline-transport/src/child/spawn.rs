@@ -1,4 +1,4 @@
-//! fork, exec, signal and wait: the only unsafe code of the project.
+//! fork, exec, signal and wait, and one word to the allocator: the only unsafe code of the project.
 //!
 //! All children are forked by one thread that never ends. The kernel sends the parent-death signal
 //! when the *thread* that forked dies, so a worker of a runtime must not be that thread.
@@ -20,6 +20,15 @@ use tokio::sync::{oneshot, watch};
 
 use super::command::Parts;
 use super::{Exit, SpawnError, Stage};
+
+/// Has the allocator return what is free, wherever it is.
+pub(crate) fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it may be called at any time from any thread, and touches nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
 
 /// A process group whose leader is our child.
 #[derive(Debug)]

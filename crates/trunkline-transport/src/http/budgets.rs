@@ -6,7 +6,7 @@
 //! number of requests takes more than the budget. A short body that is there as a whole, as nearly all
 //! are, is not counted: it waits for nothing, and its call is.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use http::{Extensions, StatusCode};
 use trunkline_auth::Principal;
@@ -33,6 +33,7 @@ pub struct Budgets {
     bodies: Budget,
     sessions: Budget,
     listeners: Budget,
+    subscribed: Budget,
     knows_callers: bool,
 }
 
@@ -54,6 +55,7 @@ impl Budgets {
             bodies: of(limits.bodies_bytes, limits.bodies_share),
             sessions: of(limits.sessions, limits.sessions_share),
             listeners: of(limits.sessions, limits.sessions_share),
+            subscribed: of(limits.subscribed_bytes, limits.subscribed_share),
             knows_callers,
         }
     }
@@ -76,6 +78,30 @@ impl Budgets {
     /// ```
     pub fn sessions(&self) -> &Budget {
         &self.sessions
+    }
+
+    /// The bytes of the URIs that are subscribed to.
+    ///
+    /// ```
+    /// # use trunkline_transport::{http::Budgets, Limits};
+    /// assert_eq!(Budgets::new(&Limits::default(), true).subscribed().used(), 0);
+    /// ```
+    pub fn subscribed(&self) -> &Budget {
+        &self.subscribed
+    }
+
+    /// Counts what is subscribed to beside what `held` counts already.
+    pub(super) fn subscribe(
+        &self,
+        caller: &Extensions,
+        bytes: usize,
+        held: &mut Option<Held>,
+    ) -> Result<(), Refusal> {
+        let counted = match held {
+            Some(held) => held.grow(bytes),
+            none => self.subscribed.take(&principal(caller), bytes).map(|it| *none = Some(it)),
+        };
+        counted.map_err(|over| self.refusal(over, "bytes of subscriptions"))
     }
 
     /// A place for one more session.
@@ -108,6 +134,32 @@ impl Budgets {
         };
         let error = ErrorObject::internal("overloaded", message);
         Refusal { error, ..Refusal::new(status, "") }
+    }
+}
+
+/// What a session has ever subscribed to. What is given up counts until the session ends, but no
+/// session counts for more than it can have.
+#[derive(Default)]
+pub(super) struct Subscribed(Mutex<Option<Held>>);
+
+impl Subscribed {
+    /// Counts what is about to be subscribed to.
+    pub(super) fn count(
+        &self,
+        budgets: &Budgets,
+        caller: &Extensions,
+        bytes: usize,
+    ) -> Result<(), Refusal> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = trunkline_proto::subscribe::SUBSCRIBED;
+        let left = left.saturating_sub(held.as_ref().map_or(0, Held::amount));
+        match bytes.min(left) {
+            0 => Ok(()),
+            bytes => budgets.subscribe(caller, bytes, &mut held),
+        }
     }
 }
 

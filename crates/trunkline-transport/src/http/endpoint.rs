@@ -458,9 +458,15 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The same for a subscription: there may be as many as sessions.
-    pub(super) fn admit_listener(&self, caller: &Extensions) -> Result<Admitted, Refusal> {
-        Ok(Admitted::new(&self.listening, Some(self.budgets.listener(caller)?)).0)
+    /// The same for a subscription, of so many bytes: there may be as many as sessions.
+    pub(super) fn admit_listener(
+        &self,
+        caller: &Extensions,
+        bytes: usize,
+    ) -> Result<Admitted, Refusal> {
+        let mut admitted = Admitted::new(&self.listening, Some(self.budgets.listener(caller)?)).0;
+        self.budgets.subscribe(caller, bytes, &mut admitted._held[2])?;
+        Ok(admitted)
     }
 
     fn speaks_old(&self) -> bool {
@@ -491,8 +497,8 @@ pub(super) struct Admitted {
     counter: Arc<AtomicUsize>,
     /// What those in front of us know of the request.
     pub(super) attached: Attached,
-    /// The place of a subscription, and the bytes of the request.
-    _held: [Option<Held>; 2],
+    /// The place of a subscription, the bytes of the request, and of what it subscribes to.
+    _held: [Option<Held>; 3],
 }
 
 impl Admitted {
@@ -500,7 +506,7 @@ impl Admitted {
     pub(super) fn new(counter: &Arc<AtomicUsize>, place: Option<Held>) -> (Self, usize) {
         let before = counter.fetch_add(1, Ordering::Relaxed);
         let attached = Attached::default();
-        (Self { counter: Arc::clone(counter), attached, _held: [place, None] }, before)
+        (Self { counter: Arc::clone(counter), attached, _held: [place, None, None] }, before)
     }
 
     /// The same with what was found out about the request, for the handler, and what it takes.

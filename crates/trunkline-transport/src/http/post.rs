@@ -13,7 +13,7 @@ use trunkline_proto::http::{Refusal, door, reply};
 use trunkline_proto::server::{Memo, Server};
 use trunkline_proto::{Attached, Outgoing};
 use trunkline_wire::header::SESSION_ID;
-use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message};
+use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Params};
 use trunkline_wire::revision::Era;
 
 use super::body::{HttpBody, read};
@@ -46,7 +46,7 @@ impl<H: Handler> Endpoint<H> {
             return Err(unacceptable());
         }
         let admitted = match is_listen(&incoming) {
-            true => self.admit_listener(&head.extensions),
+            true => self.admit_listener(&head.extensions, subscribes(&incoming)),
             false => self.admit(),
         };
         let admitted = admitted.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
@@ -75,6 +75,10 @@ impl<H: Handler> Endpoint<H> {
                     // Which request it was that found no session is told where it can be.
                     Refusal { id: id_of(&incoming), ..refusal }
                 })?;
+                session
+                    .subscribed
+                    .count(&self.budgets, &head.extensions, subscribes(&incoming))
+                    .map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
                 let is_batch = matches!(incoming, Incoming::Batch(_));
                 let expects = expects_answer(&incoming);
                 match session.post(incoming, expects, Arc::new(admitted)).await {
@@ -102,7 +106,12 @@ impl<H: Handler> Endpoint<H> {
         if session.is_stuffed() {
             return Err(Refusal { id: id_of(&incoming), ..overloaded() });
         }
-        let admitted = self.admit().map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
+        let with_id = |it: Refusal| Refusal { id: id_of(&incoming), ..it };
+        session
+            .subscribed
+            .count(&self.budgets, &head.extensions, subscribes(&incoming))
+            .map_err(with_id)?;
+        let admitted = self.admit().map_err(with_id)?;
         let admitted = admitted.with(&head.extensions, meter.into_held());
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
@@ -257,6 +266,23 @@ fn expects_answer(incoming: &Incoming) -> bool {
 
 fn is_listen(incoming: &Incoming) -> bool {
     matches!(incoming, Incoming::One(Message::Request { method, .. }) if method == "subscriptions/listen")
+}
+
+/// The bytes of what a message wants to be told of.
+fn subscribes(incoming: &Incoming) -> usize {
+    let of = |message: &Message| match message {
+        Message::Request { method, params: Params::Object(params), .. } => match &**method {
+            "subscriptions/listen" => params.get("notifications").map_or(0, |it| it.get().len()),
+            "resources/subscribe" => params.get("uri").map_or(0, |it| it.get().len()),
+            _ => 0,
+        },
+        _ => 0,
+    };
+    match incoming {
+        Incoming::One(message) => of(message),
+        Incoming::Batch(messages) => messages.iter().flatten().map(of).sum(),
+        Incoming::Bad(_) => 0,
+    }
 }
 
 fn is_dialect(incoming: &Incoming) -> bool {

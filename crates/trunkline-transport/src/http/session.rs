@@ -23,6 +23,7 @@ use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
 
+use super::budgets::Subscribed;
 use super::endpoint::Admitted;
 use crate::clock::now;
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
@@ -38,6 +39,8 @@ pub(super) struct Session<H> {
     is_old: bool,
     /// What came with the request that opened it.
     owner: Attached,
+    /// What it has ever subscribed to, as far as that counts.
+    pub(super) subscribed: Subscribed,
     state: Mutex<State>,
     me: Weak<Self>,
     /// Wakes the session itself: whoever speaks up has it hear that at once.
@@ -126,6 +129,7 @@ impl<H: Handler> Session<H> {
             tags,
             is_old: style == Style::Single,
             owner,
+            subscribed: Subscribed::default(),
             state: Mutex::new(state),
             me: me.clone(),
             pump: Waker::from(Arc::new(Pump(me.clone()))),

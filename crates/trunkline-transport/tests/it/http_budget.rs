@@ -57,7 +57,9 @@ impl House {
         let budgets = Budgets::new(&limits, true);
         let mut settings = Settings::new(limits.clone());
         settings.budgets = Some(budgets.clone());
-        let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+        let mut core = Config::new(Implementation::new("travel", "1.0"));
+        core.capabilities.resources.get_or_insert_default().subscribe = true;
+        let core = Arc::new(core);
         let endpoint = Endpoint::new(core, Arc::new(Nobody), settings);
         let listener = bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -252,6 +254,75 @@ async fn no_caller_takes_the_sessions_of_the_others() {
         }
     }
     assert_eq!(house.budgets.sessions().used(), 5);
+}
+
+/// Posts a message as somebody; the status, the head and the error.
+async fn post(house: &House, name: &str, more: &str, message: &Value) -> (u16, String, Value) {
+    let (mut stream, body) = (house.line().await, message.to_string());
+    let request = format!("{}{body}", head(name, &format!("{}{more}", length(body.len()))));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    answer(&mut stream).await
+}
+
+#[tokio::test]
+async fn no_caller_subscribes_to_more_bytes_than_a_share() {
+    let limits = Limits::default().subscribed_bytes(5000).subscribed_share(3000);
+    let house = House::open(limits).await;
+    let open = async |name: &str| {
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "a", "version": "1" },
+        }});
+        let (status, head, _) = post(&house, name, "", &hello).await;
+        assert_eq!(status, 200, "{head}");
+        let session = head.lines().find_map(|it| it.strip_prefix("mcp-session-id: "));
+        format!(
+            "\r\nmcp-session-id: {}\r\nmcp-protocol-version: 2025-11-25",
+            session.unwrap().trim()
+        )
+    };
+    let subscribe = async |name: &str, session: &str, uri: &str| {
+        let uri = format!("x://{uri}/{}", "a".repeat(1002));
+        let params = json!({ "uri": uri });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": params });
+        post(&house, name, session, &message).await
+    };
+    let (one, other) = (open("alice").await, open("alice").await);
+    for (session, uri) in [(&one, "1"), (&other, "2")] {
+        assert_ne!(subscribe("alice", session, uri).await.0, 429);
+    }
+    let held = house.budgets.subscribed().used();
+    assert!((2000..2100).contains(&held), "{held}");
+    check(&subscribe("alice", &one, "3").await, 429);
+    let bobs = open("bob").await;
+    assert_ne!(subscribe("bob", &bobs, "4").await.0, 429);
+    assert!(house.budgets.subscribed().used() > held);
+    // Streams of the new era come out of the same budget.
+    let listen = |bytes: usize| {
+        let uri = format!("x://a/{}", "b".repeat(bytes));
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "a", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "notifications": { "resourceSubscriptions": [uri] }, "_meta": meta });
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "subscriptions/listen", "params": params })
+    };
+    let new = "\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen";
+    check(&post(&house, "alice", new, &listen(2000)).await, 429);
+    check(&post(&house, "carol", new, &listen(2500)).await, 503);
+    // A session that is over counts no more.
+    let mut stream = house.line().await;
+    let end = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\nx-name: alice{one}\r\n\r\n");
+    stream.write_all(end.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    let given_back = async {
+        while house.budgets.subscribed().used() >= 2100 {
+            yield_now().await;
+        }
+    };
+    timeout(PATIENCE, given_back).await.expect("what the session had is given back");
 }
 
 const PATIENCE: Duration = Duration::from_secs(30);
