@@ -120,12 +120,14 @@ async fn under(attack: Attack, long: Duration) -> [usize; 3] {
                 Some(ended) => ended.expect("nobody fails"),
                 None => break,
             },
+            // the sleep is the subject: the memory is looked at again and again
             () = tokio::time::sleep(look) => most = most.max(resident(pid)),
         }
     }
     let ended = Instant::now();
     let mut after = resident(pid);
     while ended.elapsed() < GRACE && after > base + LEFT {
+        // the sleep is the subject: how much is left after a while
         tokio::time::sleep(look).await;
         after = resident(pid);
     }
@@ -189,6 +191,7 @@ impl Attacker {
 
     /// Until it is over, whatever is kept open meanwhile.
     async fn stay(&self) {
+        // the sleep is the subject: an attack takes its time
         tokio::time::sleep_until(self.until.into()).await;
     }
 

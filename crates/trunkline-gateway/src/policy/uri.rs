@@ -67,6 +67,11 @@ impl Forms {
             }
             let [authority_now, path, tail] = &parts;
             let authority = authority.is_some().then_some(&**authority_now);
+            if let Some(it) = authority.filter(|it| it.contains(['/', '\\'])) {
+                // What was escaped in it ends it for whoever decodes first.
+                let text = format!("{scheme}://{it}{path}{tail}").replace('\\', "/");
+                self.read(&text, 1);
+            }
             for path in slashes(path) {
                 self.put(&scheme, authority, &path, tail);
             }

@@ -68,7 +68,7 @@ async fn one_with_hundreds_of_calls_does_not_keep_another_waiting() {
     }
     // Until all have come. Where its own questions take every place, its calls wait for itself.
     while answered.iter().map(|it| it.load(Ordering::Relaxed)).sum::<usize>() < 4 * PLACES {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
     let beside = visit(gateway.address, calls, &answered).await;
     others.abort_all();
@@ -121,7 +121,7 @@ async fn press(address: SocketAddr, number: usize, answered: Arc<[AtomicUsize; 3
         let said = person.ask("tools/call", work(SERVERS[at], &format!("{number}-{key}"))).await;
         person.forget();
         if said["result"].is_null() {
-            // One with more keys than there are instances is refused, and told when to come back.
+            // the sleep is the subject: one with more keys than there are instances is told when to come back
             tokio::time::sleep(Duration::from_secs(1)).await;
         } else {
             answered[at].fetch_add(1, Ordering::Relaxed);
@@ -135,6 +135,7 @@ async fn wonder(address: SocketAddr, server: &str) {
     loop {
         person.call_once(&format!("{server}.ask"), json!({ "message": "Well?" })).await;
         person.forget();
+        // the sleep is the subject: somebody who asks again and again
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

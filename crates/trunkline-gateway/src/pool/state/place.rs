@@ -147,6 +147,29 @@ impl<H: Clone, W> State<H, W> {
         Some(Place::Wait(None))
     }
 
+    /// A lease on any ready instance that has room.
+    pub(crate) fn running(&mut self) -> Option<(u64, H)> {
+        let bound = self.roomy(|slot| slot.bound.is_none()).or_else(|| self.roomy(|_| true))?;
+        Some((bound, self.take(bound, None)))
+    }
+
+    /// The same of one that was opened for callers who can do at least as much as this; if `owner` says
+    /// whose will do, of nobody else's.
+    pub(crate) fn running_as(&mut self, profile: Profile, owner: Option<&str>) -> Option<(u64, H)> {
+        let is_ours = |own: &Arc<str>| owner.is_none_or(|owner| **own == *owner);
+        let fits = |slot: &Slot<H>| {
+            profile.is_within(slot.profile) && slot.owner.as_ref().is_none_or(is_ours)
+        };
+        let found = self.roomy(|slot| fits(slot) && slot.bound.is_none()).or(self.roomy(fits))?;
+        Some((found, self.take(found, None)))
+    }
+
+    /// One that is ready, whatever else is in flight in it.
+    pub(crate) fn ready(&mut self, id: u64) -> Option<H> {
+        self.slots.get(&id).filter(|it| it.is_ready())?;
+        Some(self.take(id, None))
+    }
+
     /// Finds a place for everybody who waits, and for what must be warm. After anything but a lease
     /// or a release.
     pub(super) fn settle(&mut self, now: Duration) {
