@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::limits::Limits;
 use spawn::Group;
 
-pub(crate) use spawn::trim;
+pub(crate) use spawn::{keep_apart, trim};
 
 pub use command::{Command, INHERITED};
 pub use error::{SpawnError, Stage};

@@ -1,7 +1,8 @@
 //! What was freed and not given back → the system has it again.
 //!
 //! The allocator of glibc returns what is free at the end of its heaps, and keeps what is free in their
-//! midst. A process that was flooded once would stay large for ever.
+//! midst; and large pieces, which it maps apart at first, come from the heaps as well once one was freed.
+//! A process that was flooded once would stay large for ever.
 
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::child;
 /// # }
 /// ```
 pub async fn keep_small() {
+    child::keep_apart();
     let Some(now) = resident() else { return };
     let mut watch = Watch::new(now);
     loop {

@@ -92,10 +92,10 @@ limits! {
     /// HTTP: the longest body of a request, counted as it comes: 4 MiB. A longer one gets 413.
     body_bytes: usize = 4 << 20;
     /// HTTP: the bodies of all requests together, as far as they have come, until their calls are
-    /// answered: 32 MiB. More get 503.
-    bodies_bytes: usize = 32 << 20;
-    /// HTTP: how much of that one caller may take, where callers have names: 16 MiB. More get 429.
-    bodies_share: usize = 16 << 20;
+    /// answered: 24 MiB. More get 503.
+    bodies_bytes: usize = 24 << 20;
+    /// HTTP: how much of that one caller may take, where callers have names: 8 MiB. More get 429.
+    bodies_share: usize = 8 << 20;
     /// HTTP: all headers of a request together: 64 KiB. More get 431.
     header_bytes: usize = 64 << 10;
     /// HTTP: how long the head of a request may take: 10 s. Then 408, and the connection ends.
@@ -118,10 +118,11 @@ limits! {
     /// HTTP: how many of them one caller may have, where callers have names: 2,500. One more gets
     /// 429.
     sessions_share: usize = 2_500;
-    /// HTTP: the URIs that all callers are subscribed to, in bytes: 8 MiB. More get 503.
-    subscribed_bytes: usize = 8 << 20;
-    /// HTTP: how much of that one caller may take, where callers have names: 2 MiB. More get 429.
-    subscribed_share: usize = 2 << 20;
+    /// HTTP: the URIs that all callers are subscribed to, in bytes: 4 MiB. More get 503.
+    subscribed_bytes: usize = 4 << 20;
+    /// HTTP: how much of that one caller may take, where callers have names: 512 KiB. More get
+    /// 429.
+    subscribed_share: usize = 512 << 10;
     /// HTTP: how long a session may do nothing: 30 min. Then it is gone, and its id gets 404.
     session_idle: Duration = Duration::from_secs(30 * 60);
     /// HTTP: how often sessions that did nothing are looked for: 30 s.

@@ -14,15 +14,11 @@ pub(crate) fn check(data: &[u8]) {
         assert!(form.len() <= 3 * uri.len() + 16, "{uri:?} became {form:?}");
         if let Some(path) = form.strip_prefix("file://") {
             let path = path.split(['?', '#']).next().unwrap_or_default();
+            // In front of it is a host, whatever its name.
+            let path = path.find('/').map_or("", |at| &path[at..]);
             assert!(path.split('/').all(|it| it != ".." && it != "."), "{uri:?} became {form:?}");
         }
-        let Some((again, _)) = uri_forms(form) else {
-            panic!("{uri:?} is clear, and its reading {form:?} is not");
-        };
-        // Whoever reads what was read finds nothing that no rule has seen, but for the slash at its end.
-        let known = |it: &String| is_reading(it) || is_reading(&turned(it));
-        let new = again.iter().find(|it| !known(it));
-        assert_eq!(new, None, "{uri:?} can be read as {form:?}, and that as no reading of it");
+        assert!(uri_forms(form).is_some(), "{uri:?} is clear, and its reading {form:?} is not");
     }
     // A scheme has no case.
     if let Some((scheme, rest)) = uri.split_once(':')
@@ -32,16 +28,6 @@ pub(crate) fn check(data: &[u8]) {
         let loud = uri_forms(&format!("{}:{rest}", scheme.to_ascii_uppercase()));
         let quiet = uri_forms(&format!("{}:{rest}", scheme.to_ascii_lowercase()));
         assert_eq!(loud.map(|it| it.0), quiet.map(|it| it.0), "{uri:?}");
-    }
-}
-
-/// The same with a slash at its end if it has none, and without if it has.
-fn turned(uri: &str) -> String {
-    let end = uri.find(['?', '#']).unwrap_or(uri.len());
-    let (body, tail) = uri.split_at(end);
-    match body.strip_suffix('/') {
-        Some(body) => format!("{body}{tail}"),
-        None => format!("{body}/{tail}"),
     }
 }
 

@@ -376,13 +376,13 @@ async fn subscriptions(it: Attacker) {
     while it.goes_on() {
         count += 1;
         let uris: Vec<String> = (0..1000)
-            .map(|uri| format!("fake://one/{}-{count}-{uri}-{}", it.number, "x".repeat(2000)))
+            .map(|uri| format!("fake://one/{}-{count}-{uri}-{}", it.number, "x".repeat(400)))
             .collect();
         let params = json!({ "notifications": { "resourceSubscriptions": uris } });
         let message = guest.prepare("subscriptions/listen", params);
         let (line, _) = post(&guest, &message).await;
         lines.push(line);
-        if lines.len() > 64 {
+        if lines.len() > 4 {
             lines.remove(0);
         }
     }

@@ -21,8 +21,11 @@ pub(crate) struct Forms {
 impl Forms {
     pub(crate) fn of(uri: &str) -> Self {
         let mut forms = Self::default();
-        let is_odd = uri.len() > LONGEST || uri.trim() != uri || uri.contains(char::is_control);
-        let Some(stages) = stages(uri).filter(|_| !is_odd) else {
+        let is_odd = uri.len() > LONGEST || uri.trim() != uri;
+        // Also what is one only after it was decoded.
+        let is_clear =
+            |it: &Vec<String>| !is_odd && !it.iter().any(|it| it.contains(char::is_control));
+        let Some(stages) = stages(uri).filter(is_clear) else {
             forms.is_unclear = true;
             return forms;
         };
@@ -69,8 +72,13 @@ impl Forms {
             let authority = authority.is_some().then_some(&**authority_now);
             if let Some(it) = authority.filter(|it| it.contains(['/', '\\'])) {
                 // What was escaped in it ends it for whoever decodes first.
-                let text = format!("{scheme}://{it}{path}{tail}").replace('\\', "/");
-                self.read(&text, 1);
+                for it in [it, without_port(&scheme, it)] {
+                    let text = format!("{scheme}://{it}{path}{tail}").replace('\\', "/");
+                    self.read(&text, 1);
+                }
+                if it.contains('/') {
+                    continue;
+                }
             }
             for path in slashes(path) {
                 self.put(&scheme, authority, &path, tail);

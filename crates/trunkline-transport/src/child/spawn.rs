@@ -21,6 +21,16 @@ use tokio::sync::{oneshot, watch};
 use super::command::Parts;
 use super::{Exit, SpawnError, Stage};
 
+/// Has the allocator keep large pieces apart from its heaps for good: each goes back when it is freed.
+/// By itself it would stop doing so once a large piece was freed.
+pub(crate) fn keep_apart() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it may be called at any time from any thread, and changes one number.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+    }
+}
+
 /// Has the allocator return what is free, wherever it is.
 pub(crate) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -412,6 +412,8 @@ impl Builders {
     fn new(limits: &Limits) -> Self {
         let mut h1 = http1::Builder::new();
         h1.header_read_timeout(None).max_header_size(limits.header_bytes);
+        // A connection keeps the buffer that a long body made it grow.
+        h1.max_buf_size(limits.header_bytes.max(8 << 10) + (16 << 10));
         let mut h2 = http2::Builder::new(TokioExecutor::new());
         h2.timer(TokioTimer::new())
             .keep_alive_interval(Some(limits.stream_keep_alive))
