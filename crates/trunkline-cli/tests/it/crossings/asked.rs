@@ -82,7 +82,10 @@ async fn plugins_see_whatever_comes_of_a_call() {
             "mcpServers": { "talk": { "command": words[0], "args": words[1..] } },
             "gateway": {
                 "auth": { "tokens": [{ "name": "swordfish-eater", "token": token("swordfish-eater") }] },
-                "plugins": [{ "name": "hide", "category": "content", "command": ["python3", plugin] }],
+                // One that answers late is another test.
+                "plugins": [{
+                    "name": "hide", "category": "content", "command": ["python3", plugin], "timeoutMs": 60_000,
+                }],
             },
         }));
         let gateway = Gateway::start(&place).await;
