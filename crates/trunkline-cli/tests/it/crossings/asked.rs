@@ -52,16 +52,18 @@ import json, os, socket
 
 sock = socket.socket(socket.AF_UNIX)
 sock.connect(os.environ["TRUNKLINE_PLUGIN_SOCKET"])
-stream = sock.makefile("rw", encoding="utf-8", newline="\n")
+# Two: one that does both forgets what it has read whenever it writes.
+reader = sock.makefile("r", encoding="utf-8", newline="\n")
+writer = sock.makefile("w", encoding="utf-8", newline="\n")
 
 
 def say(**message):
-    stream.write(json.dumps(message) + "\n")
-    stream.flush()
+    writer.write(json.dumps(message) + "\n")
+    writer.flush()
 
 
 say(type="hello", name="hide", category="content", flows=["response", "answer"])
-for line in stream:
+for line in reader:
     message = json.loads(line)
     if message["type"] in ("configure", "shutdown"):
         continue
@@ -82,10 +84,7 @@ async fn plugins_see_whatever_comes_of_a_call() {
             "mcpServers": { "talk": { "command": words[0], "args": words[1..] } },
             "gateway": {
                 "auth": { "tokens": [{ "name": "swordfish-eater", "token": token("swordfish-eater") }] },
-                // One that answers late is another test.
-                "plugins": [{
-                    "name": "hide", "category": "content", "command": ["python3", plugin], "timeoutMs": 60_000,
-                }],
+                "plugins": [{ "name": "hide", "category": "content", "command": ["python3", plugin] }],
             },
         }));
         let gateway = Gateway::start(&place).await;

@@ -11,17 +11,19 @@ import json, os, socket, sys
 name, category, log = sys.argv[1:]
 sock = socket.socket(socket.AF_UNIX)
 sock.connect(os.environ["TRUNKLINE_PLUGIN_SOCKET"])
-stream = sock.makefile("rw", encoding="utf-8", newline="\n")
+# Two: one that does both forgets what it has read whenever it writes.
+reader = sock.makefile("r", encoding="utf-8", newline="\n")
+writer = sock.makefile("w", encoding="utf-8", newline="\n")
 
 
 def say(**message):
-    stream.write(json.dumps(message) + "\n")
-    stream.flush()
+    writer.write(json.dumps(message) + "\n")
+    writer.flush()
 
 
 say(type="hello", name=name, category=category, version="1.0")
 config = {}
-for line in stream:
+for line in reader:
     message = json.loads(line)
     if message["type"] == "configure":
         config = message["config"]

@@ -11,18 +11,20 @@ const PROGRAM: &str = r#"
 import json, os, socket, sys
 sock = socket.socket(socket.AF_UNIX)
 sock.connect(os.environ["TRUNKLINE_PLUGIN_SOCKET"])
-stream = sock.makefile("rw", encoding="utf-8", newline="\n")
+# Two: one that does both forgets what it has read whenever it writes.
+reader = sock.makefile("r", encoding="utf-8", newline="\n")
+writer = sock.makefile("w", encoding="utf-8", newline="\n")
 name, category = sys.argv[1], sys.argv[2]
 def say(**message):
-    stream.write(json.dumps(message) + "\n")
-    stream.flush()
+    writer.write(json.dumps(message) + "\n")
+    writer.flush()
 say(type="hello", name=name, category=category, version="1")
 config, held = {}, []
 def note(what):
     if "log" in config:
         with open(config["log"], "a") as log:
             log.write(what + "\n")
-for line in stream:
+for line in reader:
     message = json.loads(line)
     kind = message["type"]
     if kind == "configure":
