@@ -95,11 +95,14 @@ impl Budgets {
         &self,
         caller: &Extensions,
         bytes: usize,
-        held: &mut Option<Held>,
+        held: &mut Option<Box<Held>>,
     ) -> Result<(), Refusal> {
         let counted = match held {
             Some(held) => held.grow(bytes),
-            none => self.subscribed.take(&principal(caller), bytes).map(|it| *none = Some(it)),
+            none => {
+                let taken = self.subscribed.take(&principal(caller), bytes);
+                taken.map(|it| *none = Some(Box::new(it)))
+            }
         };
         counted.map_err(|over| self.refusal(over, "bytes of subscriptions"))
     }
@@ -140,7 +143,7 @@ impl Budgets {
 /// What a session has ever subscribed to. What is given up counts until the session ends, but no
 /// session counts for more than it can have.
 #[derive(Default)]
-pub(super) struct Subscribed(Mutex<Option<Held>>);
+pub(super) struct Subscribed(Mutex<Option<Box<Held>>>);
 
 impl Subscribed {
     /// Counts what is about to be subscribed to.
@@ -155,7 +158,7 @@ impl Subscribed {
         }
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left = trunkline_proto::subscribe::SUBSCRIBED;
-        let left = left.saturating_sub(held.as_ref().map_or(0, Held::amount));
+        let left = left.saturating_sub(held.as_ref().map_or(0, |it| it.amount()));
         match bytes.min(left) {
             0 => Ok(()),
             bytes => budgets.subscribe(caller, bytes, &mut held),

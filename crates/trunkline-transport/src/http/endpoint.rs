@@ -465,7 +465,7 @@ impl<H: Handler> Endpoint<H> {
         bytes: usize,
     ) -> Result<Admitted, Refusal> {
         let mut admitted = Admitted::new(&self.listening, Some(self.budgets.listener(caller)?)).0;
-        self.budgets.subscribe(caller, bytes, &mut admitted._held[2])?;
+        self.budgets.subscribe(caller, bytes, &mut admitted._subscribed)?;
         Ok(admitted)
     }
 
@@ -497,8 +497,10 @@ pub(super) struct Admitted {
     counter: Arc<AtomicUsize>,
     /// What those in front of us know of the request.
     pub(super) attached: Attached,
-    /// The place of a subscription, the bytes of the request, and of what it subscribes to.
-    _held: [Option<Held>; 3],
+    /// The place of a subscription, and the bytes of the request.
+    _held: [Option<Held>; 2],
+    /// The bytes of what it subscribes to.
+    _subscribed: Option<Box<Held>>,
 }
 
 impl Admitted {
@@ -506,7 +508,15 @@ impl Admitted {
     pub(super) fn new(counter: &Arc<AtomicUsize>, place: Option<Held>) -> (Self, usize) {
         let before = counter.fetch_add(1, Ordering::Relaxed);
         let attached = Attached::default();
-        (Self { counter: Arc::clone(counter), attached, _held: [place, None, None] }, before)
+        (
+            Self {
+                counter: Arc::clone(counter),
+                attached,
+                _held: [place, None],
+                _subscribed: None,
+            },
+            before,
+        )
     }
 
     /// The same with what was found out about the request, for the handler, and what it takes.
