@@ -141,7 +141,7 @@ pub struct Endpoint<H: Handler> {
     /// Requests that are being answered.
     pub(super) busy: Arc<AtomicUsize>,
     /// Subscriptions of the stateless era: they are kept, not worked on.
-    listening: Arc<AtomicUsize>,
+    pub(super) listening: Arc<AtomicUsize>,
     /// Whether the server should end.
     closing: AtomicBool,
     /// What goes on although its client has hung up, and belongs to no session.
@@ -458,17 +458,6 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The same for a subscription, of so many bytes: there may be as many as sessions.
-    pub(super) fn admit_listener(
-        &self,
-        caller: &Extensions,
-        bytes: usize,
-    ) -> Result<Admitted, Refusal> {
-        let mut admitted = Admitted::new(&self.listening, Some(self.budgets.listener(caller)?)).0;
-        self.budgets.subscribe(caller, bytes, &mut admitted._subscribed)?;
-        Ok(admitted)
-    }
-
     fn speaks_old(&self) -> bool {
         !self.old_core.revisions.is_empty()
     }
@@ -500,7 +489,7 @@ pub(super) struct Admitted {
     /// The place of a subscription, and the bytes of the request.
     _held: [Option<Held>; 2],
     /// The bytes of what it subscribes to.
-    _subscribed: Option<Box<Held>>,
+    pub(super) subscribed: Option<Box<Held>>,
 }
 
 impl Admitted {
@@ -509,12 +498,7 @@ impl Admitted {
         let before = counter.fetch_add(1, Ordering::Relaxed);
         let attached = Attached::default();
         (
-            Self {
-                counter: Arc::clone(counter),
-                attached,
-                _held: [place, None],
-                _subscribed: None,
-            },
+            Self { counter: Arc::clone(counter), attached, _held: [place, None], subscribed: None },
             before,
         )
     }

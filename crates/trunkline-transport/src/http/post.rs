@@ -133,6 +133,13 @@ impl<H: Handler> Endpoint<H> {
         Ok(Incoming::parse(text.bytes()))
     }
 
+    /// Lets a subscription of so many bytes in: there may be as many as sessions.
+    fn admit_listener(&self, caller: &Extensions, bytes: usize) -> Result<Admitted, Refusal> {
+        let mut admitted = Admitted::new(&self.listening, Some(self.budgets.listener(caller)?)).0;
+        self.budgets.subscribe(caller, bytes, &mut admitted.subscribed)?;
+        Ok(admitted)
+    }
+
     /// Opens a session, if there is room for one more and `initialize` comes to something.
     async fn open(
         &self,
