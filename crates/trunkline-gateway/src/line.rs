@@ -1,7 +1,7 @@
 //! One call through an instance: who made it, and what the server asks or says meanwhile.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
@@ -33,6 +33,8 @@ pub(crate) struct Line {
     waiting: Mutex<Waiting>,
     /// How many questions the caller is being asked, where that does not end the call.
     asking: AtomicUsize,
+    /// Whether the caller left to find answers: what it is asked now, it hears when it comes back.
+    is_parked: AtomicBool,
     notices: Arc<Notices>,
     guard: Option<Guard>,
     pub(crate) news: Notify,
@@ -102,7 +104,8 @@ impl Line {
         notices: Arc<Notices>,
         guard: Option<Guard>,
     ) -> Arc<Self> {
-        let (waiting, asking, news) = (Mutex::default(), AtomicUsize::new(0), Notify::new());
+        let (waiting, news) = (Mutex::default(), Notify::new());
+        let (asking, is_parked) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self {
             caller,
             voice,
@@ -111,6 +114,7 @@ impl Line {
             listens,
             waiting,
             asking,
+            is_parked,
             notices,
             guard,
             news,
@@ -208,6 +212,15 @@ impl Line {
     /// Whether it goes on when its caller has answered.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.load(Ordering::Relaxed) > 0
+    }
+
+    /// The caller left to find answers, or came back.
+    pub(crate) fn park(&self, is_parked: bool) {
+        self.is_parked.store(is_parked, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_parked(&self) -> bool {
+        self.is_parked.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {

@@ -72,6 +72,7 @@ impl Lot {
             }
         });
         let patience = patience.abort_handle();
+        forward.line.park(true);
         lot.parked.insert(name.clone(), Parked { forward, owner: Arc::clone(owner), patience });
         Ok(name)
     }
@@ -84,6 +85,7 @@ impl Lot {
             return Err(if made_way { Missing::MadeWay } else { Missing::Unknown });
         };
         parked.patience.abort();
+        parked.forward.line.park(false);
         Ok(parked.forward)
     }
 

@@ -59,10 +59,15 @@ impl Served {
 }
 
 impl Lines {
-    /// The line of whoever is meant by what does not say so: the last that was opened, if every call
-    /// this instance has ever served was of one caller, and nobody else's is open or was given up just now.
+    /// The line of whoever is meant by what does not say so, if every call this instance has ever served
+    /// was of one caller, and nobody else's is open or was given up just now: the last that was opened of
+    /// those whose caller is there to hear it.
     fn only(&mut self) -> Option<Arc<Line>> {
-        let last = self.open.last().filter(|_| !matches!(self.served, Served::Several)).cloned()?;
+        if matches!(self.served, Served::Several) {
+            return None;
+        }
+        let heard = self.open.iter().rfind(|it| !it.is_parked());
+        let last = heard.or(self.open.last()).cloned()?;
         self.are_all_of(&last.caller).then_some(last)
     }
 
@@ -230,7 +235,7 @@ impl Drop for OpenLine {
     fn drop(&mut self) {
         let mut lines = self.switch.lock();
         if let Some(at) = lines.open.iter().position(|it| Arc::ptr_eq(it, &self.line)) {
-            lines.open.swap_remove(at);
+            lines.open.remove(at);
         }
         if !self.is_over {
             lines.leave(&self.line.caller);
@@ -310,6 +315,28 @@ mod tests {
             "with or without sessions"
         );
         assert!(!is_meant(&[&alice, &three]));
+    }
+
+    #[test]
+    fn of_the_calls_of_one_caller_the_last_is_meant_that_it_waits_for() {
+        let alice = Arc::new(Caller::named("alice"));
+        let switch =
+            Switch::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
+        let lines: Vec<_> = (0..4).map(|_| line(&alice)).collect();
+        let mut open: Vec<_> = lines.iter().map(|it| switch.open_line(it)).collect();
+        let is_meant = |at: usize| {
+            let meant = switch.lock().only();
+            meant.is_some_and(|it| Arc::ptr_eq(&it, &lines[at]))
+        };
+        assert!(is_meant(3));
+        drop(open.remove(0));
+        assert!(is_meant(3), "they stay in order");
+        lines[3].park(true);
+        assert!(is_meant(2), "she has left the last one to find answers");
+        lines[1..3].iter().for_each(|it| it.park(true));
+        assert!(is_meant(3), "she has left them all");
+        lines[1].park(false);
+        assert!(is_meant(1));
     }
 
     struct Nothing;

@@ -1,5 +1,6 @@
 //! A fake server behind HTTP: each session is a process, and whatever does not name a request goes to the
-//! session's own stream, where nothing says whom it is for.
+//! session's own stream, where nothing says whom it is for. Where the process ends, so do the session and what
+//! is open in it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,8 +21,8 @@ type Sessions = Arc<Mutex<HashMap<String, Arc<Session>>>>;
 /// A process, and where what it says goes.
 struct Session {
     stdin: AsyncMutex<ChildStdin>,
-    /// Requests that wait, by their ids.
-    open: Mutex<HashMap<String, mpsc::UnboundedSender<Value>>>,
+    /// Requests that wait, by their ids; none once the process has ended.
+    open: Mutex<Option<HashMap<String, mpsc::UnboundedSender<Value>>>>,
     /// The session's own stream; what is said before it is there waits in it.
     own: mpsc::UnboundedSender<Value>,
     unread: AsyncMutex<mpsc::UnboundedReceiver<Value>>,
@@ -63,8 +64,7 @@ async fn connection(stream: TcpStream, sessions: Sessions, words: Arc<Vec<String
             ("POST", None) if message["method"] == "initialize" => {
                 // No name is given twice, also when sessions have ended.
                 let name = format!("s{}", NAMES.fetch_add(1, Ordering::Relaxed));
-                let session = Session::start(&words);
-                sessions.lock().unwrap().insert(name.clone(), Arc::clone(&session));
+                let session = Session::start(&words, &sessions, &name);
                 answer(&mut stream, &session, &message, &format!("Mcp-Session-Id: {name}\r\n"))
                     .await
             }
@@ -77,7 +77,7 @@ async fn connection(stream: TcpStream, sessions: Sessions, words: Arc<Vec<String
                 session.tell(&message).await;
                 stream.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await
             }
-            _ => stream.write_all(b"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n").await,
+            _ => stream.write_all(b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n").await,
         };
         if told.is_err() {
             return;
@@ -120,7 +120,9 @@ async fn answer(
     headers: &str,
 ) -> std::io::Result<()> {
     let (tell, mut told) = mpsc::unbounded_channel();
-    session.open.lock().unwrap().insert(message["id"].to_string(), tell);
+    if let Some(open) = &mut *session.open.lock().unwrap() {
+        open.insert(message["id"].to_string(), tell);
+    }
     session.tell(message).await;
     stream.write_all(head(headers).as_bytes()).await?;
     while let Some(said) = told.recv().await {
@@ -145,15 +147,17 @@ async fn event(stream: &mut BufReader<TcpStream>, said: &Value) -> std::io::Resu
 }
 
 impl Session {
-    fn start(words: &[String]) -> Arc<Self> {
+    fn start(words: &[String], sessions: &Sessions, name: &str) -> Arc<Self> {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).kill_on_drop(true).spawn().expect("it runs");
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (own, unread) = mpsc::unbounded_channel();
         let (stdin, unread) = (AsyncMutex::new(stdin), AsyncMutex::new(unread));
-        let session = Arc::new(Self { stdin, open: Mutex::default(), own, unread });
-        let this = Arc::downgrade(&session);
+        let session = Arc::new(Self { stdin, open: Mutex::new(Some(HashMap::new())), own, unread });
+        sessions.lock().unwrap().insert(name.to_owned(), Arc::clone(&session));
+        let (this, sessions, name) =
+            (Arc::downgrade(&session), Arc::clone(sessions), name.to_owned());
         tokio::spawn(async move {
             let mut lines = BufReader::new(stdout).lines();
             while let Ok(Some(line)) = lines.next_line().await {
@@ -161,6 +165,10 @@ impl Session {
                     break;
                 };
                 this.route(said);
+            }
+            sessions.lock().unwrap().remove(&name);
+            if let Some(this) = this.upgrade() {
+                this.open.lock().unwrap().take();
             }
             drop(child);
         });
@@ -174,6 +182,7 @@ impl Session {
 
     fn route(&self, said: Value) {
         let mut open = self.open.lock().unwrap();
+        let Some(open) = &mut *open else { return };
         if said.get("method").is_none() {
             if let Some(waits) = open.remove(&said["id"].to_string()) {
                 let _ = waits.send(said);

@@ -77,7 +77,11 @@ async fn no_text_of_one_principal_reaches_another() {
     shared["sharing"] = json!("shared");
     let mut few = fake("few", &[]);
     few["maxInstances"] = json!(3);
-    let url = |address: SocketAddr, revision: &str| json!({ "url": format!("http://{address}/mcp"), "protocolVersion": revision });
+    // Nobody kills these: one for each, so that those who do not come back keep nobody else waiting.
+    let url = |address: SocketAddr, revision: &str| {
+        let url = format!("http://{address}/mcp");
+        json!({ "url": url, "protocolVersion": revision, "maxInstances": people })
+    };
     let tokens: Vec<_> = names.iter().map(|it| json!({ "name": it, "token": token(it) })).collect();
     place.catalog(&json!({
         "mcpServers": {
@@ -118,6 +122,7 @@ async fn no_text_of_one_principal_reaches_another() {
             let lived = lived.expect("nobody fails");
             all.crossed.extend(lived.crossed);
             all.received += lived.received;
+            all.slowest = all.slowest.max(lived.slowest);
             for (word, count) in lived.outcomes {
                 *all.outcomes.entry(word).or_default() += count;
             }
@@ -127,13 +132,20 @@ async fn no_text_of_one_principal_reaches_another() {
     };
     let (killed, all) = tokio::join!(killing, living);
     println!(
-        "{calls} calls of {people} principals in {:.1?}, {killed} servers killed: {:?}, {} messages received, {} crossed",
+        "{calls} calls of {people} principals in {:.1?}, {killed} servers killed: {:?}, {} messages received, {} crossed, the slowest took {:.1?}: {}",
         began.elapsed(),
         all.outcomes,
         all.received,
         all.crossed.len(),
+        all.slowest.0,
+        all.slowest.1,
     );
     assert_eq!(all.crossed, [""; 0]);
+    assert!(
+        all.slowest.0 < HANGS,
+        "this one waited for somebody who did not come: {:?}",
+        all.slowest
+    );
     let made: usize = all.outcomes.values().sum();
     assert_eq!(made, calls / people * people, "every call came to something");
     assert!(all.outcomes.get("answered").is_some_and(|it| *it > calls / 4), "{:?}", all.outcomes);
@@ -144,7 +156,12 @@ struct Lived {
     outcomes: BTreeMap<String, usize>,
     received: usize,
     crossed: Vec<String>,
+    /// How long the longest call took, and which it was.
+    slowest: (Duration, String),
 }
+
+/// Longer than any clock of a call: whatever takes that long waits for a question that nobody is asked.
+const HANGS: Duration = Duration::from_secs(120);
 
 /// What one of them does and gets.
 async fn live(address: SocketAddr, number: usize, names: &[String], calls: usize) -> Lived {
@@ -170,7 +187,8 @@ async fn live(address: SocketAddr, number: usize, names: &[String], calls: usize
         let arguments = json!({ "text": text, "during": during, "after": after });
         let server = ["old", "older", "new", "shared", "few", "session"][dice.below(6) as usize];
         let tool = format!("{server}.gossip");
-        let said = match dice.below(20) {
+        let (began, kind) = (Instant::now(), dice.below(20));
+        let said = match kind {
             0 => {
                 person.give_up(&tool, arguments).await;
                 Value::Null
@@ -194,6 +212,9 @@ async fn live(address: SocketAddr, number: usize, names: &[String], calls: usize
             (_, error) => error["data"]["reason"].as_str().unwrap_or("error"),
         };
         *lived.outcomes.entry(outcome.to_owned()).or_default() += 1;
+        if began.elapsed() > lived.slowest.0 {
+            lived.slowest = (began.elapsed(), format!("{text}, {tool}, kind {kind}, {outcome}"));
+        }
         if call % 64 == 63 {
             lived.look(&person, names);
             person.forget();
