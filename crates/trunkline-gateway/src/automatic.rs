@@ -85,7 +85,9 @@ fn find(walk: &Walk, asked: &search::Asked) -> Came {
     let index = walk.view.index(&walk.shared);
     let sight = Sight::new(&walk.world, &walk.caller);
     let may_see = |name: &str| index.tool(name).is_some_and(|it| sight.effect(it) != Effect::Deny);
-    let found = walk.view.search(&index).find(&asked.query, asked.limit, &may_see);
+    let search = walk.view.search(&index);
+    walk.view.count(&walk.shared, &index);
+    let found = search.find(&asked.query, asked.limit, &may_see);
     let session = match walk.call.revision.era() {
         Era::Stateful => Some(format!("s{}", walk.caller.conversation)),
         // Those without a name cannot be told apart: what one was sent, another was not.

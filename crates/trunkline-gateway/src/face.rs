@@ -1,6 +1,6 @@
 //! What one kind of client sees: a choice of servers → names, lists, and a handler for its calls.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use trunkline_proto::{Attached, Call, Change, Heard};
@@ -52,13 +52,16 @@ fn overlap(server: &[String], wanted: &[String]) -> bool {
 pub(crate) struct View {
     pub(crate) selector: Selector,
     built: Mutex<Option<(u64, Arc<Index>)>>,
+    /// How many bytes of lists it is known to keep.
+    kept: AtomicUsize,
     /// The words of the tools of an index, once somebody searched.
     words: Mutex<Option<(Arc<Index>, Arc<Search>)>>,
 }
 
 impl View {
     pub(crate) fn new(selector: Selector) -> Arc<Self> {
-        Arc::new(Self { selector, built: Mutex::default(), words: Mutex::default() })
+        let (built, words, kept) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Self { selector, built, kept, words })
     }
 
     /// What there is to see now.
@@ -81,11 +84,37 @@ impl View {
         let page = shared.page();
         let index = Arc::new(Index::with(world.plan.gateway.naming, &servers, is_raw, page));
         *built = Some((generation, Arc::clone(&index)));
+        drop(built);
+        self.count(shared, &index);
         index
     }
-}
 
-impl View {
+    /// Lists were put together or written: what is kept of them counts.
+    pub(crate) fn count(&self, shared: &Shared, index: &Index) {
+        if self.selector == Selector::All {
+            return;
+        }
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = index.bytes() + words.as_ref().map_or(0, |(_, it)| it.bytes());
+        drop(words);
+        if self.kept.swap(bytes, Ordering::Relaxed) != bytes {
+            shared.keeps(&self.selector, bytes);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn copied(&self) -> usize {
+        let built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        built.as_ref().map_or(0, |(_, it)| it.bytes())
+    }
+
+    /// Keeps nothing of any list, until somebody asks again.
+    pub(crate) fn forget(&self) {
+        self.kept.store(0, Ordering::Relaxed);
+        self.built.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
     /// The words of an index.
     pub(crate) fn search(&self, index: &Arc<Index>) -> Arc<Search> {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);

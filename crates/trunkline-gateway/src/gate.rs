@@ -96,7 +96,9 @@ fn list(
     {
         return Ok(tools);
     }
-    index.page(kind, &look).map_err(|_| bad())
+    let page = index.page(kind, &look).map_err(|_| bad());
+    view.count(shared, &index);
+    page
 }
 
 /// A call on its way.

@@ -31,6 +31,7 @@ use crate::cache::Cache;
 use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
 use crate::catalog::{Change, Diff, diff};
+use crate::copies::Copies;
 use crate::face::{Face, Seat, Selector, View, change_of, what};
 use crate::failure::{Failure, Stage};
 use crate::forward::Envelopes;
@@ -90,6 +91,8 @@ pub(crate) struct Shared {
     /// Changes whenever a list or the plan does.
     pub(crate) generation: AtomicU64,
     views: Mutex<HashMap<Selector, Weak<View>>>,
+    /// What views keep of lists.
+    copies: Mutex<Copies<Selector>>,
     /// How many clients are there, by what they chose.
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
@@ -157,6 +160,7 @@ impl Gateway {
             world: RwLock::new(Arc::new(World::empty())),
             generation: AtomicU64::new(1),
             views: Mutex::default(),
+            copies: Mutex::default(),
             clients: Mutex::default(),
             seals: Seals::new(Sealer::random()),
             lot: Arc::default(),
@@ -395,6 +399,22 @@ impl Shared {
         let view = View::new(selector.clone());
         views.insert(selector, Arc::downgrade(&view));
         view
+    }
+
+    /// A view keeps so many bytes of lists; others forget theirs if that is too much.
+    pub(crate) fn keeps(&self, view: &Selector, bytes: usize) {
+        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = |it: &Selector| views.get(it).and_then(Weak::upgrade);
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        copies.retain(|it| there(it).is_some());
+        let gone: Vec<_> = copies.keeps(view, bytes).iter().filter_map(there).collect();
+        drop((copies, views));
+        gone.iter().for_each(|it| it.forget());
+    }
+
+    #[cfg(test)]
+    pub(crate) fn copied(&self) -> usize {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner).bytes()
     }
 
     #[cfg(test)]

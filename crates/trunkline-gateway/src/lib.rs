@@ -15,6 +15,7 @@ pub mod catalog;
 pub mod certificates;
 pub mod clients;
 mod compared;
+mod copies;
 mod face;
 pub mod failure;
 mod forward;

@@ -62,6 +62,12 @@ impl Search {
         Self { names, words }
     }
 
+    /// How many bytes it takes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let words = self.words.iter().map(|(word, at)| word.len() + EACH + at.len() * 16);
+        words.sum::<usize>() + self.names.len() * 16
+    }
+
     /// The best tools for a query that `may_see` lets through, at most `limit`, with their scores.
     /// Those that fit far worse than the best are not among them. A query without words finds the
     /// first tools there are.
@@ -187,6 +193,8 @@ const MAX_QUERY: usize = 64;
 const MIN_PREFIX: usize = 3;
 const MIN_STEM: usize = 4;
 const MAX_RELATED: usize = 64;
+/// What a word takes beside itself.
+const EACH: usize = 96;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! session (`session.rs`). Which is which, `trunkline_proto::http` decides; [`Endpoint`] asks it and
 //! does what it says. [`serve`] accepts connections and closes those that do not move.
 
+mod admitted;
 mod body;
 mod budgets;
 pub mod client;

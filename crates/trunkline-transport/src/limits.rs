@@ -113,6 +113,9 @@ limits! {
     connections: usize = 16_384;
     /// HTTP: calls of all clients that run at once: 10,000. One more gets 429.
     calls: usize = 10_000;
+    /// HTTP: how many of the second half of them one caller may have, where callers have names: 2,500.
+    /// One more gets 429.
+    calls_share: usize = 2_500;
     /// HTTP: sessions at once: 10,000. One more gets 503.
     sessions: usize = 10_000;
     /// HTTP: how many of them one caller may have, where callers have names: 2,500. One more gets

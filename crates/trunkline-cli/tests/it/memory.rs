@@ -1,14 +1,17 @@
 //! What strangers and callers can make a gateway keep: at full rate from sixteen connections, for a while, with and
 //! without a token. It never takes more than 64 MiB beyond what it had, and gives nearly all of it back.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use trunkline::Revision;
-use trunkline_testkit::http::{Guest, Line, request};
+use trunkline::model::TaskSupport;
+use trunkline::{Args, Revision, Server, tool};
+use trunkline_testkit::http::{Guest, Head, Line, request};
 use trunkline_testkit::repeats;
 
 use crate::gateway_kit::{Gateway, Place};
@@ -50,6 +53,7 @@ const VECTORS: &[(&str, Attack)] = &[
     ("calls that wait for a place", |it| Box::pin(waiting(it))),
     ("tasks with large results", |it| Box::pin(tasks(it))),
     ("subscriptions", |it| Box::pin(subscriptions(it))),
+    ("copies of lists", |it| Box::pin(copies(it))),
     ("batches", |it| Box::pin(batches(it))),
     ("keys of affinity", |it| Box::pin(keys(it))),
     ("lists that change for ever", |it| Box::pin(changes(it))),
@@ -73,6 +77,30 @@ async fn nothing_that_a_peer_sends_takes_more_than_a_bound() {
     assert_eq!(wrong, [""; 0], "in MiB, see above");
 }
 
+/// A server with a MiB of tools, whose results may be as long, and tasks.
+async fn wide() -> SocketAddr {
+    async fn echo(Args(it): Args<Map<String, Value>>) -> String {
+        it.get("text").map(Value::to_string).unwrap_or_default()
+    }
+    async fn big() -> String {
+        "x".repeat(MIB)
+    }
+    let long = "x".repeat(4 << 10);
+    let mut server = Server::builder("wide", "1.0.0")
+        .tool(tool("echo", echo))
+        .tool(tool("big", big).task(TaskSupport::Optional));
+    for number in 0..256 {
+        server = server.tool(tool(format!("t{number}"), big).about(long.as_str()));
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there are free ports");
+    let address = listener.local_addr().expect("it is bound");
+    tokio::spawn(server.build().http().serve(listener, std::future::pending()));
+    address
+}
+
+/// Choices of these are different ones.
+const TAGS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
 /// What a gateway takes before, at most during, and some time after an attack.
 async fn under(attack: Attack, long: Duration) -> [usize; 3] {
     let place = Place::new("memory");
@@ -86,6 +114,7 @@ async fn under(attack: Attack, long: Duration) -> [usize; 3] {
         "mcpServers": {
             "one": fake("one", json!({ "maxInstances": 4 })),
             "few": fake("few", json!({ "maxInstances": 1, "maxConcurrent": 1 })),
+            "wide": { "url": format!("http://{}/mcp", wide().await), "tags": TAGS },
             "kept": fake("kept", json!({ "strategy": "stateful", "affinity": "meta:example.com/key" })),
         },
         "gateway": { "auth": { "tokens": [{ "name": "mallory", "token": TOKEN }] } },
@@ -99,7 +128,7 @@ async fn under(attack: Attack, long: Duration) -> [usize; 3] {
             if revision == OLD {
                 open(&mut guest).await;
             }
-            for server in ["one", "few", "kept"] {
+            for server in ["one", "few", "kept", "wide"] {
                 let said =
                     call(&mut guest, &format!("{server}.echo"), json!({ "text": "hello" })).await;
                 assert!(said["result"].is_object(), "{said}");
@@ -145,14 +174,22 @@ fn token() -> (String, String) {
 }
 
 fn text(guest: &Guest, message: &Value) -> Vec<u8> {
-    let mut headers = guest.headers(message);
-    headers.push(token());
-    request(guest.address, "POST /mcp", &headers, &message.to_string())
+    text_to(guest, "POST /mcp", message)
 }
 
-async fn post(guest: &Guest, message: &Value) -> (Line, trunkline_testkit::http::Head) {
+fn text_to(guest: &Guest, path: &str, message: &Value) -> Vec<u8> {
+    let mut headers = guest.headers(message);
+    headers.push(token());
+    request(guest.address, path, &headers, &message.to_string())
+}
+
+async fn post(guest: &Guest, message: &Value) -> (Line, Head) {
+    post_to(guest, "POST /mcp", message).await
+}
+
+async fn post_to(guest: &Guest, path: &str, message: &Value) -> (Line, Head) {
     let mut line = Line::to(guest.address).await;
-    line.send(text(guest, message)).await;
+    line.send(text_to(guest, path, message)).await;
     let head = line.slow_head(Duration::from_secs(180)).await.expect("the gateway answers");
     (line, head)
 }
@@ -240,7 +277,7 @@ async fn stalled(it: Attacker, has_token: bool) {
             return;
         }
         lines.push(line);
-        if lines.len() > 4 {
+        if lines.len() > 64 {
             lines.remove(0);
         }
     }
@@ -294,18 +331,10 @@ async fn sessions(it: Attacker) {
 /// Answers of a MiB that nobody reads.
 async fn unread(it: Attacker) {
     let mut guest = Guest::new(it.address, NEW);
-    let mut lines = Vec::new();
+    let mut unread = Unread::new(32, Duration::from_millis(100));
     while it.goes_on() {
         let params = json!({ "name": "one.big", "arguments": { "bytes": MIB } });
-        let message = guest.prepare("tools/call", params);
-        let mut line = Line::to(it.address).await;
-        line.send(text(&guest, &message)).await;
-        lines.push(line);
-        if lines.len() > 32 {
-            // the sleep is the subject: whoever has many open waits, and reads nothing
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            lines.remove(0);
-        }
+        unread.send(&mut guest, "tools/call", params).await;
     }
 }
 
@@ -313,19 +342,36 @@ async fn unread(it: Attacker) {
 async fn notifications(it: Attacker) {
     let mut guest = Guest::new(it.address, NEW);
     let during = vec!["log"; 200];
-    let mut lines = Vec::new();
+    let mut unread = Unread::new(8, Duration::from_millis(50));
     while it.goes_on() {
         let meta = json!({ "io.modelcontextprotocol/logLevel": "debug" });
         let arguments = json!({ "text": "x".repeat(16 << 10), "during": during });
         let params = json!({ "name": "one.gossip", "arguments": arguments, "_meta": meta });
-        let message = guest.prepare("tools/call", params);
-        let mut line = Line::to(it.address).await;
-        line.send(text(&guest, &message)).await;
-        lines.push(line);
-        if lines.len() > 8 {
+        unread.send(&mut guest, "tools/call", params).await;
+    }
+}
+
+/// Requests whose answers are not read: so many at once, and the oldest is hung up on after a while.
+struct Unread {
+    lines: VecDeque<Line>,
+    most: usize,
+    pause: Duration,
+}
+
+impl Unread {
+    fn new(most: usize, pause: Duration) -> Self {
+        Self { lines: VecDeque::new(), most, pause }
+    }
+
+    async fn send(&mut self, guest: &mut Guest, method: &str, params: Value) {
+        let message = guest.prepare(method, params);
+        let mut line = Line::to(guest.address).await;
+        line.send(text(guest, &message)).await;
+        self.lines.push_back(line);
+        if self.lines.len() > self.most {
             // the sleep is the subject: whoever has many open waits, and reads nothing
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            lines.remove(0);
+            tokio::time::sleep(self.pause).await;
+            self.lines.pop_front();
         }
     }
 }
@@ -361,10 +407,10 @@ async fn tasks(it: Attacker) {
     let mut guest = Guest::new(it.address, OLD);
     open(&mut guest).await;
     while it.goes_on() {
-        let arguments = json!({ "bytes": MIB });
-        let params =
-            json!({ "name": "one.big", "arguments": arguments, "task": { "ttl": 3_600_000 } });
-        ask(&mut guest, "tools/call", params).await;
+        let params = json!({ "name": "wide.big", "arguments": {}, "task": { "ttl": 3_600_000 } });
+        let begun = ask(&mut guest, "tools/call", params).await;
+        let id = &begun["result"]["task"]["taskId"];
+        assert!(id.is_string() || begun["error"]["code"].is_i64(), "{begun}");
     }
 }
 
@@ -375,15 +421,39 @@ async fn subscriptions(it: Attacker) {
     let mut count = 0;
     while it.goes_on() {
         count += 1;
-        let uris: Vec<String> = (0..1000)
-            .map(|uri| format!("fake://one/{}-{count}-{uri}-{}", it.number, "x".repeat(400)))
-            .collect();
+        // As many as one may have by itself, and far more than that.
+        let tail = "x".repeat([400, 2000][count % 2]);
+        let uris: Vec<String> =
+            (0..1000).map(|uri| format!("fake://one/{}-{count}-{uri}-{tail}", it.number)).collect();
         let params = json!({ "notifications": { "resourceSubscriptions": uris } });
         let message = guest.prepare("subscriptions/listen", params);
         let (line, _) = post(&guest, &message).await;
         lines.push(line);
         if lines.len() > 4 {
             lines.remove(0);
+        }
+    }
+}
+
+/// The lists of every choice of servers there is, in every revision.
+async fn copies(it: Attacker) {
+    for choice in (1..1_usize << TAGS.len()).cycle() {
+        let tags = TAGS.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1);
+        let tags: Vec<_> = tags.map(|(_, it)| *it).collect();
+        let path = format!("POST /mcp/tags/{}", tags.join(","));
+        for revision in [Revision::V2025_03_26, Revision::V2025_06_18, OLD, NEW] {
+            if !it.goes_on() {
+                return;
+            }
+            let mut guest = Guest::new(it.address, revision);
+            if revision != NEW {
+                let hello = guest.prepare("initialize", guest.hello());
+                let (_, head) = post_to(&guest, &path, &hello).await;
+                guest.session = head.get("mcp-session-id").map(str::to_owned);
+            }
+            let list = guest.prepare("tools/list", json!({}));
+            let (mut line, _) = post_to(&guest, &path, &list).await;
+            it.within(line.body()).await;
         }
     }
 }

@@ -14,8 +14,10 @@ use super::*;
 use crate::catalog::{Process, load};
 use crate::merge::fixture::lists;
 use crate::seal::Sealed;
+use crate::search;
 use crate::{Gateway, Selector, Settings};
 
+mod lists;
 mod resources;
 
 /// A server that nobody reaches, with tools that not everybody may use as they like.
@@ -71,6 +73,10 @@ fn offers(description: &str) -> crate::merge::Lists {
 }
 
 fn begin(gateway: &Gateway, who: &str, method: &str, params: Value) -> Answer {
+    begin_by(gateway, Attached::new(Principal::new(who)), method, params)
+}
+
+fn begin_by(gateway: &Gateway, attached: Attached, method: &str, params: Value) -> Answer {
     let mut peer = Peer::default();
     peer.client.elicitation = Some(ElicitationCapability::FORM);
     let call = Call {
@@ -82,7 +88,7 @@ fn begin(gateway: &Gateway, who: &str, method: &str, params: Value) -> Answer {
         peer: Arc::new(peer),
         wants_progress: false,
         log_level: None,
-        attached: Attached::new(Principal::new(who)),
+        attached,
     };
     super::call(&gateway.0, &gateway.0.view(Selector::All), call, &Voice::unheard())
 }

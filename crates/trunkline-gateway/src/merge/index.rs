@@ -6,6 +6,7 @@ mod section;
 pub(crate) mod uris;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use trunkline_auth::digest::sha256;
 use trunkline_wire::era::stateless::Extras;
@@ -32,6 +33,8 @@ pub struct Index {
     sections: [Section; 4],
     /// The templates that URIs are matched with, and which entry each is.
     matchers: Vec<(usize, UriTemplate)>,
+    /// What was written of it, in bytes.
+    written: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -143,7 +146,14 @@ impl Index {
             .filter_map(|(at, entry)| Some((at, UriTemplate::parse(&entry.target.name).ok()?)));
         let matchers = matchers.collect();
         let servers = sorted.iter().map(Server::new).collect();
-        Self { scheme, page, servers, sections: [tools, prompts, resources, templates], matchers }
+        let (sections, written) = ([tools, prompts, resources, templates], AtomicUsize::new(0));
+        Self { scheme, page, servers, sections, matchers, written }
+    }
+
+    /// How many bytes it takes, roughly, beside what servers list.
+    pub fn bytes(&self) -> usize {
+        let entries = Kind::ALL.iter().map(|kind| self.len(*kind)).sum::<usize>();
+        entries * EACH + self.written.load(Ordering::Relaxed)
     }
 
     /// How many items there are.
@@ -248,11 +258,17 @@ impl Index {
             return None;
         }
         let items: Vec<&str> = written.iter().map(|it| &**it).collect();
-        Some(adapt::page(kind, revision, &items, None, &self.extras()))
+        let whole = adapt::page(kind, revision, &items, None, &self.extras());
+        self.written.fetch_add(whole.get().len(), Ordering::Relaxed);
+        Some(whole)
     }
 
     fn write(&self, kind: Kind, revision: Revision) -> Box<[Box<str>]> {
-        self.section(kind).entries.iter().map(|entry| self.write_entry(entry, revision)).collect()
+        let entries = self.section(kind).entries.iter();
+        let written: Box<[_]> = entries.map(|entry| self.write_entry(entry, revision)).collect();
+        let bytes = written.iter().map(|it| it.len() + size_of::<Box<str>>()).sum();
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+        written
     }
 
     /// Whether a tool can be called as a task through us.
@@ -385,6 +401,9 @@ fn give_names(scheme: Scheme, own: &[Own<'_>], entries: &mut [Entry]) {
         entry.shown = shown;
     }
 }
+
+/// What an entry takes beside what its server lists: its shown name, and where it stands by which name.
+const EACH: usize = 256;
 
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,7 @@ pub struct Budgets {
     sessions: Budget,
     listeners: Budget,
     subscribed: Budget,
+    calls: Budget,
     knows_callers: bool,
 }
 
@@ -56,6 +57,7 @@ impl Budgets {
             sessions: of(limits.sessions, limits.sessions_share),
             listeners: of(limits.sessions, limits.sessions_share),
             subscribed: of(limits.subscribed_bytes, limits.subscribed_share),
+            calls: of(limits.calls, limits.calls_share),
             knows_callers,
         }
     }
@@ -105,6 +107,12 @@ impl Budgets {
             }
         };
         counted.map_err(|over| self.refusal(over, "bytes of subscriptions"))
+    }
+
+    /// A place for one more call, of those that not everybody may take: it is counted for the caller.
+    pub(super) fn call(&self, caller: &Extensions) -> Result<Held, Refusal> {
+        let taken = self.calls.take(&principal(caller), 1);
+        taken.map_err(|over| self.refusal(over, "calls"))
     }
 
     /// A place for one more session.

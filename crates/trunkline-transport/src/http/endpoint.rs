@@ -24,13 +24,11 @@ use trunkline_wire::revision::Era;
 use super::body::{Events, HttpBody, RequestBody};
 use super::budgets::Budgets;
 use super::expiry::Expiry;
-use super::post::overloaded;
 use super::response::{accepted, empty, events, no_session};
 use super::serve::Answers;
 use super::session::Session;
 use super::sessions::Sessions;
 use super::sse::KeepAlive;
-use crate::budget::Held;
 use crate::handler::Handler;
 use crate::limits::Limits;
 use crate::voice::Voice;
@@ -449,15 +447,6 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Counts a request that is being answered, unless there are too many.
-    pub(super) fn admit(&self) -> Result<Admitted, Refusal> {
-        let (admitted, before) = Admitted::new(&self.busy, None);
-        match before < self.settings.limits.calls {
-            true => Ok(admitted),
-            false => Err(overloaded()),
-        }
-    }
-
     fn speaks_old(&self) -> bool {
         !self.old_core.revisions.is_empty()
     }
@@ -481,47 +470,11 @@ impl<H: Handler> Answers for Endpoint<H> {
     }
 }
 
-/// Counts as a request that is being answered until it is dropped.
-pub(super) struct Admitted {
-    counter: Arc<AtomicUsize>,
-    /// What those in front of us know of the request.
-    pub(super) attached: Attached,
-    /// The place of a subscription, and the bytes of the request.
-    _held: [Option<Held>; 2],
-    /// The bytes of what it subscribes to.
-    pub(super) subscribed: Option<Box<Held>>,
-}
-
-impl Admitted {
-    /// One more, and how many there were before.
-    pub(super) fn new(counter: &Arc<AtomicUsize>, place: Option<Held>) -> (Self, usize) {
-        let before = counter.fetch_add(1, Ordering::Relaxed);
-        let attached = Attached::default();
-        (
-            Self { counter: Arc::clone(counter), attached, _held: [place, None], subscribed: None },
-            before,
-        )
-    }
-
-    /// The same with what was found out about the request, for the handler, and what it takes.
-    pub(super) fn with(mut self, extensions: &Extensions, body: Option<Held>) -> Self {
-        self.attached = attached(extensions);
-        self._held[1] = body;
-        self
-    }
-}
-
 /// What those in front of us found out about a request.
-fn attached(extensions: &Extensions) -> Attached {
+pub(super) fn attached(extensions: &Extensions) -> Attached {
     match extensions.is_empty() {
         true => Attached::default(),
         false => Attached::new(extensions.clone()),
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.counter.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

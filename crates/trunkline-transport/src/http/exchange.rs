@@ -14,8 +14,9 @@ use trunkline_proto::server::{Memo, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, Output};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
+use super::admitted::Admitted;
 use super::body::Events;
-use super::endpoint::{Admitted, Listed};
+use super::endpoint::Listed;
 use super::expiry::Expiry;
 use super::sse::{KeepAlive, write_event};
 use crate::clock::now;

@@ -16,9 +16,10 @@ use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Params};
 use trunkline_wire::revision::Era;
 
+use super::admitted::Admitted;
 use super::body::{HttpBody, read};
 use super::budgets::Meter;
-use super::endpoint::{Admitted, Endpoint};
+use super::endpoint::Endpoint;
 use super::exchange::{Exchange, Owned, Rest};
 use super::expiry::Expiry;
 use super::response::{accepted, events, json, no_session};
@@ -47,7 +48,7 @@ impl<H: Handler> Endpoint<H> {
         }
         let admitted = match is_listen(&incoming) {
             true => self.admit_listener(&head.extensions, subscribes(&incoming)),
-            false => self.admit(),
+            false => self.admit(&head.extensions),
         };
         let admitted = admitted.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
         let admitted = admitted.with(&head.extensions, meter.into_held());
@@ -111,7 +112,7 @@ impl<H: Handler> Endpoint<H> {
             .subscribed
             .count(&self.budgets, &head.extensions, subscribes(&incoming))
             .map_err(with_id)?;
-        let admitted = self.admit().map_err(with_id)?;
+        let admitted = self.admit(&head.extensions).map_err(with_id)?;
         let admitted = admitted.with(&head.extensions, meter.into_held());
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;

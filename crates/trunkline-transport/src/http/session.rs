@@ -23,8 +23,8 @@ use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
 
+use super::admitted::Admitted;
 use super::budgets::Subscribed;
-use super::endpoint::Admitted;
 use crate::clock::now;
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;

@@ -1,0 +1,105 @@
+//! A request that is let in → how many are being answered, and what each takes until it is over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::Extensions;
+use trunkline_proto::Attached;
+use trunkline_proto::http::Refusal;
+
+use super::endpoint::{Endpoint, attached};
+use super::post::overloaded;
+use crate::budget::Held;
+use crate::handler::Handler;
+
+impl<H: Handler> Endpoint<H> {
+    /// Counts a request that is being answered, unless there are too many. While less than half of what
+    /// may be is taken, nobody keeps others waiting, and it is not looked whose they are.
+    pub(super) fn admit(&self, caller: &Extensions) -> Result<Admitted, Refusal> {
+        let (mut admitted, before) = Admitted::new(&self.busy, None);
+        let calls = self.settings.limits.calls;
+        if before >= calls {
+            return Err(overloaded());
+        }
+        if before >= calls / 2 {
+            admitted._held[0] = Some(self.budgets.call(caller)?);
+        }
+        Ok(admitted)
+    }
+}
+
+/// Counts as a request that is being answered until it is dropped.
+pub(super) struct Admitted {
+    counter: Arc<AtomicUsize>,
+    /// What those in front of us know of the request.
+    pub(super) attached: Attached,
+    /// The place of a subscription or of a call, and the bytes of the request.
+    _held: [Option<Held>; 2],
+    /// The bytes of what it subscribes to.
+    pub(super) subscribed: Option<Box<Held>>,
+}
+
+impl Admitted {
+    /// One more, and how many there were before.
+    pub(super) fn new(counter: &Arc<AtomicUsize>, place: Option<Held>) -> (Self, usize) {
+        let before = counter.fetch_add(1, Ordering::Relaxed);
+        let attached = Attached::default();
+        (
+            Self { counter: Arc::clone(counter), attached, _held: [place, None], subscribed: None },
+            before,
+        )
+    }
+
+    /// The same with what was found out about the request, for the handler, and what it takes.
+    pub(super) fn with(mut self, extensions: &Extensions, body: Option<Held>) -> Self {
+        self.attached = attached(extensions);
+        self._held[1] = body;
+        self
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_auth::Principal;
+    use trunkline_proto::server::Config;
+    use trunkline_wire::model::Implementation;
+
+    use super::*;
+    use crate::handler::Nobody;
+    use crate::http::{Budgets, Settings};
+    use crate::limits::Limits;
+
+    #[test]
+    fn no_caller_has_all_the_calls_that_can_be_made() {
+        let limits = Limits::default().calls(8).calls_share(2);
+        let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
+        let mut settings = Settings::new(limits.clone());
+        let budgets = Budgets::new(&limits, true);
+        settings.budgets = Some(budgets);
+        let endpoint = Endpoint::new(core, Arc::new(Nobody), settings);
+        let status = |name: &str, open: &mut Vec<Admitted>| {
+            let mut caller = Extensions::new();
+            caller.insert(Principal::new(name));
+            match endpoint.admit(&caller) {
+                Ok(admitted) => {
+                    open.push(admitted);
+                    200
+                }
+                Err(refusal) => refusal.status.as_u16(),
+            }
+        };
+        let mut open = Vec::new();
+        let alice: Vec<_> = (0..8).map(|_| status("alice", &mut open)).collect();
+        assert_eq!(alice, [200, 200, 200, 200, 200, 200, 429, 429], "half, and her share");
+        let bob: Vec<_> = (0..3).map(|_| status("bob", &mut open)).collect();
+        assert_eq!(bob, [200, 200, 429], "the rest is for others");
+        open.clear();
+        assert_eq!(status("alice", &mut open), 200, "what is over does not count");
+    }
+}
