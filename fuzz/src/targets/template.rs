@@ -38,10 +38,17 @@ fn matched(template: &UriTemplate, uri: &str, found: &BTreeMap<String, Value>) {
         assert!(value.to_text().len() <= most, "{name} is longer than the URI");
     }
     assert_eq!(template.matches(uri).as_ref(), Some(found), "the second time it is another");
+    let is_whole = template.variables().all(|it| it.prefix.is_none());
+    let is_named = ["{?", "{&", "{;"].iter().any(|it| template.as_str().contains(it));
+    if let Some(decoded) = percent_decode(uri).filter(|_| is_whole && !is_named) {
+        // Names come in any order, with or without `=`; without them the text is the same but for escapes.
+        let again = template.expand(found);
+        assert_eq!(percent_decode(&again), Some(decoded), "{uri} became {again}");
+    }
     // A prefix cuts values, `{+a}` writes `/` where `%2F` was read, and `%2D` is written as `-`, which the
     // text after it may be: these alone may differ.
     let is_faithful = !uri.contains('%')
-        && template.variables().all(|it| it.prefix.is_none())
+        && is_whole
         && !template.as_str().contains("{+")
         && !template.as_str().contains("{#");
     if is_faithful {
