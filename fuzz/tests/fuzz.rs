@@ -64,7 +64,10 @@ fn fuzz(name: &str) {
         }
         Some(time) => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-            let mut mutator = Mutator::new(now.as_nanos() as u64);
+            let number = now.as_nanos() as u64;
+            // Shown with a failure: the same number makes the same inputs.
+            println!("{name}: begins at {number}");
+            let mut mutator = Mutator::new(number);
             let (start, mut count) = (Instant::now(), 0);
             while start.elapsed() < time {
                 check(target, &mutator.next(&seeds, target.words));

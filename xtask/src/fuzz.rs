@@ -39,6 +39,12 @@ pub fn soak() -> Result<(), String> {
     run(&["--seconds".to_owned(), "600".to_owned()])
 }
 
+/// A few seconds of every target without a guide, with the test program that is built already.
+pub fn short() -> Result<(), String> {
+    let mut cargo = run::cargo(["test", "--workspace", "--test", "fuzz", "--", "--nocapture"]);
+    run::run(cargo.env("TRUNKLINE_FUZZ_SECONDS", SHORT))
+}
+
 fn options(args: &[String]) -> Result<(Vec<String>, u64), String> {
     let (mut names, mut seconds) = (Vec::new(), 60);
     let mut args = args.iter();
@@ -118,3 +124,5 @@ const INSTRUMENTS: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
+/// Seconds for each target in `cargo xtask test`.
+const SHORT: &str = "2";

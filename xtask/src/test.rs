@@ -1,6 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::{conformance, docs, peers, readme, run, schemas, supply, tidy};
+use crate::{conformance, docs, fuzz, peers, readme, run, schemas, supply, tidy};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
@@ -34,6 +34,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             schemas::PUBLISHED
         ),
     }
+    report.step("a few seconds of every fuzz target", fuzz::short);
     report.step("documentation", docs::build);
     report.step("an example on everything public", docs::examples);
     report.step("build of the binary the peers meet", || run::run(&mut readme::build([])));

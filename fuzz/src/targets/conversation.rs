@@ -1,5 +1,5 @@
-//! What a client says, line by line: every request gets one answer and no more, and what we say can
-//! be read.
+//! What a client says, line by line: every request gets one answer and no more, what cannot be read
+//! gets one without an id (JSON-RPC 2.0 §5), and what we say can be read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock};
@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use trunkline_proto::server::{Config, Server};
 use trunkline_proto::{CallKey, Change, Conversation, Input, Outgoing, Output};
+use trunkline_wire::era::Batch;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Incoming, Message};
+use trunkline_wire::jsonrpc::{Id, Incoming, Malformed, Message};
 use trunkline_wire::model::{Implementation, ListChanged};
+use trunkline_wire::revision::Revision;
 
 /// Lines of messages. A line that begins with `!` is something that happens here: `!f` a handler
 /// finishes, `!t` time passes, `!c` a list changes.
@@ -20,6 +22,7 @@ pub(crate) fn check(data: &[u8]) {
         calls: VecDeque::new(),
         owed: BTreeMap::new(),
         answered: BTreeMap::new(),
+        nameless: 0,
     };
     let mut is_plain = true;
     for line in data.split(|byte| *byte == b'\n').take(MOST_LINES) {
@@ -30,34 +33,7 @@ pub(crate) fn check(data: &[u8]) {
                 it.handle(Input::Tick);
             }
             [b'!', b'c', ..] => it.handle(Input::Changed(Change::Tools)),
-            line => {
-                let incoming = Incoming::parse(line);
-                match &incoming {
-                    Incoming::One(Message::Request { id, .. }) => it.owe(id),
-                    Incoming::One(Message::Notification { method, .. }) => {
-                        is_plain &= method != "notifications/cancelled";
-                    }
-                    Incoming::One(Message::Response { .. }) => {}
-                    Incoming::Bad(bad) => bad.id.iter().for_each(|id| it.owe(id)),
-                    Incoming::Batch(items) => {
-                        is_plain = false;
-                        for item in items {
-                            match item {
-                                Ok(Message::Request { id, .. }) => it.owe(id),
-                                Err(bad) => bad.id.iter().for_each(|id| it.owe(id)),
-                                Ok(_) => {}
-                            }
-                        }
-                    }
-                }
-                if let Incoming::One(Message::Request { id, method, .. }) = &incoming {
-                    // A subscription is answered when it ends.
-                    is_plain &= method != "subscriptions/listen" && *id != Id::Null;
-                }
-                // A malformed response or notification is answered by nobody.
-                is_plain &= !matches!(incoming, Incoming::Bad(_));
-                it.handle(Input::received(incoming));
-            }
+            line => is_plain &= it.hear(Incoming::parse(line)),
         }
     }
     while !it.calls.is_empty() {
@@ -79,11 +55,72 @@ struct Talk {
     calls: VecDeque<CallKey>,
     owed: BTreeMap<String, usize>,
     answered: BTreeMap<String, usize>,
+    /// Answers without an id that were sent alone.
+    nameless: usize,
 }
 
 impl Talk {
-    fn owe(&mut self, id: &Id) {
-        *self.owed.entry(id.to_string()).or_default() += 1;
+    /// Notes what an input is owed, and hands it over. Whether every answer comes in the end.
+    fn hear(&mut self, incoming: Incoming) -> bool {
+        let before = self.nameless;
+        let profile = self.server.session_revision().map(Revision::profile);
+        let has_batches = profile.is_some_and(|it| it.batch != Batch::No);
+        let is_taken =
+            |items: &Vec<_>| has_batches && (1..=CONFIG.bounds.batch).contains(&items.len());
+        // How many answers without an id are sent at once, where that is certain.
+        let (is_plain, nameless) = match &incoming {
+            Incoming::One(message) => {
+                let is_null = matches!(message, Message::Request { id: Id::Null, .. });
+                let is_plain = self.owe_message(message);
+                (is_plain, (is_plain && !is_null).then_some(0))
+            }
+            Incoming::Bad(bad) => (true, Some(self.owe_malformed(bad))),
+            Incoming::Batch(items) if is_taken(items) => {
+                let each = items.iter().map(|it| match it {
+                    Ok(message) => self.owe_message(message),
+                    Err(bad) => {
+                        self.owe_malformed(bad);
+                        true
+                    }
+                });
+                (each.fold(true, |all, it| all & it), None)
+            }
+            Incoming::Batch(_) => {
+                self.owe(None);
+                (true, Some(1))
+            }
+        };
+        self.handle(Input::received(incoming));
+        if let Some(nameless) = nameless {
+            assert_eq!(self.nameless - before, nameless, "answers without an id to one line");
+        }
+        is_plain
+    }
+
+    /// Whether nothing in it keeps an answer back.
+    fn owe_message(&mut self, message: &Message) -> bool {
+        match message {
+            Message::Request { id, method, .. } => {
+                self.owe(Some(id));
+                // A subscription is answered when it ends.
+                method != "subscriptions/listen"
+            }
+            Message::Notification { method, .. } => method != "notifications/cancelled",
+            Message::Response { .. } => true,
+        }
+    }
+
+    /// A malformed response or notification is answered by nobody. How many answers have no id.
+    fn owe_malformed(&mut self, bad: &Malformed) -> usize {
+        if bad.is_response || bad.is_notification {
+            return 0;
+        }
+        self.owe(bad.id.as_ref());
+        usize::from(bad.id.as_ref().is_none_or(|it| *it == Id::Null))
+    }
+
+    fn owe(&mut self, id: Option<&Id>) {
+        *self.owed.entry(id.unwrap_or(&Id::Null).to_string()).or_default() += 1;
     }
 
     fn finish(&mut self) {
@@ -110,12 +147,12 @@ impl Talk {
         let messages = match outgoing {
             Outgoing::One(message) => {
                 let mut read = message.clone();
-                // An answer to nobody in particular has no id when it is read.
-                if let Message::Response { id, .. } = &mut read
-                    && *id == Some(Id::Null)
-                {
+                // An error about nothing in particular has no id when it is read.
+                if let Message::Response { id: id @ Some(Id::Null), outcome: Err(_) } = &mut read {
                     *id = None;
                 }
+                let is_nameless = matches!(read, Message::Response { id: None, .. });
+                self.nameless += usize::from(is_nameless);
                 assert_eq!(Incoming::parse(&text), Incoming::One(read));
                 std::slice::from_ref(message)
             }
@@ -126,10 +163,8 @@ impl Talk {
             }
         };
         for message in messages {
-            // An error about what nobody could read is owed to no request.
-            if let Message::Response { id: Some(id), .. } = message
-                && *id != Id::Null
-            {
+            if let Message::Response { id, .. } = message {
+                let id = id.as_ref().unwrap_or(&Id::Null);
                 *self.answered.entry(id.to_string()).or_default() += 1;
             }
         }

@@ -79,7 +79,8 @@ pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked 
 ///
 /// A sentence that says what is wrong, and one that says what to do.
 pub fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), String> {
-    gateway::may_listen(listen, plan).map_err(|(message, advice)| format!("{message} {advice}"))
+    let refusal = |(message, advice)| format!("{message} {advice}");
+    gateway::may_listen(listen, plan, None).map_err(refusal)
 }
 
 fn root(reader: &Reader<'_>, document: &Document) -> Plan {
@@ -141,8 +142,8 @@ fn servers(root: &At<'_>, is_shared: bool) -> BTreeMap<String, Arc<ServerPlan>> 
 #[derive(Default)]
 struct Servers {
     plans: BTreeMap<String, Arc<ServerPlan>>,
-    /// The names in lower case, and where they are.
-    names: BTreeMap<String, (String, usize)>,
+    /// The names in lower case; each as it is and as messages call it, and where it is.
+    names: BTreeMap<String, (String, String, usize)>,
     is_shared: bool,
 }
 
@@ -189,29 +190,32 @@ impl Servers {
             let better: String =
                 name.chars().map(|it| if is_good(it) { it } else { '-' }).collect();
             let better: String = better.trim_matches('-').chars().take(64).collect();
-            let shown: String = name.chars().filter(|it| !it.is_control()).take(80).collect();
+            let name: String = name.chars().filter(|it| !it.is_control()).take(80).collect();
+            let shown = at.shown(name);
             at.fault(
                 format!(
-                    "`{shown}` is no name of a server: letters, digits, `_` and `-`, at most 64."
+                    "{shown} is no name of a server: letters, digits, `_` and `-`, at most 64."
                 ),
-                match better.is_empty() {
+                match better.is_empty() || at.is_filled_in() {
                     true => "Choose another name.".to_owned(),
                     false => format!("Call it `{better}`."),
                 },
             );
         }
-        let place = at.node.at.line;
+        let (shown, place) = (at.shown(name), at.node.at.line);
         match self.names.get(&name.to_lowercase()) {
-            Some((other, line)) => {
+            Some((other, called, line)) => {
                 let message = match other == name {
-                    true => format!("There is a server `{name}` in line {line} already."),
+                    true => format!("There is a server {shown} in line {line} already."),
                     false => {
-                        format!("`{name}` and `{other}` in line {line} are the same but for case.")
+                        format!("{shown} and {called} in line {line} are the same but for case.")
                     }
                 };
                 at.fault(message, "Rename one of them.");
             }
-            None => drop(self.names.insert(name.to_lowercase(), (name.to_owned(), place))),
+            None => {
+                self.names.insert(name.to_lowercase(), (name.to_owned(), shown, place));
+            }
         }
     }
 }

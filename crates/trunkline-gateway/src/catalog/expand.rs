@@ -39,7 +39,11 @@ impl Env for Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted<'a> {
     Var(&'a str),
-    File(&'a str),
+    /// A file, and its path before anything was filled in.
+    File {
+        path: &'a str,
+        written: &'a str,
+    },
 }
 
 /// Why a text cannot be expanded, and what to do.
@@ -113,9 +117,9 @@ fn one(
         walk(text, look, &mut out, &mut problems, depth + 1);
         if problems.is_empty() { Ok(out) } else { Err(problems) }
     };
-    if let Some(path) = inner.strip_prefix("file:") {
-        let path = nested(path, look)?;
-        let text = look(Wanted::File(&path)).map_err(|it| vec![it])?;
+    if let Some(written) = inner.strip_prefix("file:") {
+        let path = nested(written, look)?;
+        let text = look(Wanted::File { path: &path, written }).map_err(|it| vec![it])?;
         return Ok(text.unwrap_or_default());
     }
     let inner = inner.strip_prefix("env:").unwrap_or(inner);
@@ -159,6 +163,11 @@ pub(super) fn is_name(name: &str) -> bool {
         && bytes.all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
+/// Whether a text may be another one once it is filled in. Messages must not say which.
+pub(super) fn is_filled_in(text: &str) -> bool {
+    text.contains("${")
+}
+
 /// Where the `}` is that belongs to a `${` just read.
 fn closing(text: &str) -> Option<usize> {
     let mut open = 0;
@@ -188,7 +197,7 @@ mod tests {
             Wanted::Var("A") => Some("1".to_owned()),
             Wanted::Var("EMPTY") => Some(String::new()),
             Wanted::Var("EVIL") => Some("${A}$$".to_owned()),
-            Wanted::File(path) => Some(format!("<{path}>")),
+            Wanted::File { path, .. } => Some(format!("<{path}>")),
             Wanted::Var(_) => None,
         })
     }

@@ -1,10 +1,12 @@
 //! A URI as somebody wrote it → everything that a server may take it for.
 //!
 //! A server may decode a URI before it takes it apart or after, once or more often, resolve dot
-//! segments, take `\` for `/`, drop the query of a file, or ignore the host in front of its path. Rules
-//! go by all of these readings: a rule that denies or asks fits if any of them fits, one that allows
-//! only if each that is [`near`](Forms::near) does. The URI itself is passed on as it was written, as
-//! servers compare it with what they have listed.
+//! segments, take `\` for `/`, drop the query of a file or the space around it all, or ignore the host in
+//! front of its path, and do so again with what came out. Rules go by all of these readings: a rule that
+//! denies or asks fits if any of them fits, one that allows only if each that is [`near`](Forms::near)
+//! does. The URI itself is passed on as it was written, as servers compare it with what they have listed.
+
+use std::borrow::Cow;
 
 /// The readings of one URI.
 #[derive(Debug, Default)]
@@ -14,42 +16,75 @@ pub(crate) struct Forms {
     /// What careless servers make of it besides, and the URI as written if that is another text.
     pub(crate) far: Vec<String>,
     /// Whether it can be read in ways that no rule can foresee: control characters, an end of text in
-    /// the midst, overlong UTF-8, escapes within escapes within escapes, or more text than a name has.
+    /// the midst, overlong UTF-8, escapes within escapes within escapes, a file whose host is `..`, or
+    /// more text or more readings than a name has.
     pub(crate) is_unclear: bool,
+    /// Texts that were taken apart, and how often their parts were decoded: once is enough.
+    read: Vec<(String, usize)>,
 }
 
 impl Forms {
     pub(crate) fn of(uri: &str) -> Self {
+        let unclear = || Self { is_unclear: true, ..Self::default() };
+        Self::closed(uri).unwrap_or_else(unclear)
+    }
+
+    /// What it can be read as, what that can be read as, and so on until nothing new appears. `None` if
+    /// any of it is unclear, or if there is more than [`MOST`].
+    // Invariant: what a near form is read as is a reading of the URI itself.
+    fn closed(uri: &str) -> Option<Self> {
         let mut forms = Self::default();
-        let is_odd = uri.len() > LONGEST || uri.trim() != uri;
-        // Also what is one only after it was decoded.
-        let is_clear =
-            |it: &Vec<String>| !is_odd && !it.iter().any(|it| it.contains(char::is_control));
-        let Some(stages) = stages(uri).filter(is_clear) else {
-            forms.is_unclear = true;
-            return forms;
-        };
-        for (at, text) in stages.iter().enumerate() {
-            for text in slashes(text) {
-                forms.read(&text, stages.len() - at);
+        forms.read_text(uri)?;
+        let mut at = 0;
+        while let Some(form) = forms.near.get(at).cloned() {
+            if form != uri {
+                forms.read_text(&form)?;
             }
+            at += 1;
+        }
+        // Not a URI at all, but a path to whoever takes paths.
+        for path in forms.near.clone().iter().filter(|it| it.starts_with('/')) {
+            let file = Self::closed(&format!("file:{path}"))?;
+            file.near.into_iter().chain(file.far).for_each(|it| add(&mut forms.far, it));
+        }
+        if forms.near.len() + forms.far.len() > MOST {
+            return None;
         }
         if !forms.near.iter().any(|it| it == uri) {
             add(&mut forms.far, uri.to_owned());
         }
-        forms
+        Some(forms)
+    }
+
+    /// Reads a text in every way, decoded or not, with `\` as `/` or not, with the space around it or
+    /// without. `None` if it is unclear.
+    fn read_text(&mut self, text: &str) -> Option<()> {
+        let stages = stages(text).filter(|_| text.len() <= LONGEST)?;
+        // Also what is one only after it was decoded.
+        if stages.iter().any(|it| it.contains(char::is_control)) {
+            return None;
+        }
+        for (at, text) in stages.iter().enumerate() {
+            let rounds = stages.len() - at;
+            slashes(text).for_each(|it| self.read(&it, rounds));
+            for it in [text.trim_start_matches(is_space), text.trim_end_matches(is_space)] {
+                if it != text {
+                    self.read(it, rounds);
+                }
+            }
+        }
+        (!self.is_unclear && self.near.len() + self.far.len() <= MOST).then_some(())
     }
 
     /// Takes a text apart, and then decodes the parts up to `rounds - 1` times.
     fn read(&mut self, text: &str, rounds: usize) {
+        match self.read.iter_mut().find(|(it, _)| it == text) {
+            Some((_, done)) if *done >= rounds => return,
+            Some((_, done)) => *done = rounds,
+            None => self.read.push((text.to_owned(), rounds)),
+        }
         let Some((scheme, rest)) = split_scheme(text) else {
             add(&mut self.near, text.to_owned());
-            // Not a URI at all, but a path to whoever takes paths.
-            if text.starts_with('/') {
-                let mut file = Self::default();
-                file.read(&format!("file:{text}"), rounds);
-                file.near.into_iter().chain(file.far).for_each(|it| add(&mut self.far, it));
-            }
             return;
         };
         let scheme = scheme.to_ascii_lowercase();
@@ -67,21 +102,17 @@ impl Forms {
         for round in 0..rounds {
             if round > 0 {
                 parts = parts.map(|it| decoded(&it).unwrap_or(it));
+                parts[0] = parts[0].to_lowercase();
             }
             let [authority_now, path, tail] = &parts;
-            let authority = authority.is_some().then_some(&**authority_now);
-            if let Some(it) = authority.filter(|it| it.contains(['/', '\\'])) {
-                // What was escaped in it ends it for whoever decodes first.
-                for it in [it, without_port(&scheme, it)] {
-                    let text = format!("{scheme}://{it}{path}{tail}").replace('\\', "/");
-                    self.read(&text, 1);
-                }
-                if it.contains('/') {
-                    continue;
-                }
+            let authority = authority.is_some().then(|| kept_apart(authority_now));
+            if let Some(it) = authority.as_deref().filter(|it| it.contains('/')) {
+                // What was escaped in it ends it.
+                self.read(&format!("{scheme}://{it}{path}{tail}"), 1);
+                continue;
             }
-            for path in slashes(path) {
-                self.put(&scheme, authority, &path, tail);
+            for path in slashes(&kept_apart(path)) {
+                self.put(&scheme, authority.as_deref(), &path, tail);
             }
         }
     }
@@ -110,6 +141,8 @@ impl Forms {
             return;
         }
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
+        // Such a host is a folder to somebody, and nobody knows in which (RFC 8089 §2 has no such host).
+        self.is_unclear |= [".", ".."].contains(&authority);
         let is_here = authority.is_empty() || authority == "localhost";
         let host = if is_here { "" } else { authority };
         self.add(&format!("file://{host}{path}"), tail, true);
@@ -210,10 +243,23 @@ fn escape(text: &[u8]) -> Option<u8> {
     }
 }
 
+/// What was decoded in front of a query and is no query: `?` and `#` are escaped again.
+fn kept_apart(part: &str) -> Cow<'_, str> {
+    match part.contains(['?', '#']) {
+        true => part.replace('?', "%3F").replace('#', "%23").into(),
+        false => part.into(),
+    }
+}
+
 /// The text, and the same with every `\` as `/`.
 fn slashes(text: &str) -> impl Iterator<Item = String> {
     let other = text.contains('\\').then(|| text.replace('\\', "/"));
     [Some(text.to_owned()), other].into_iter().flatten()
+}
+
+/// What some server takes away around a URI.
+fn is_space(it: char) -> bool {
+    it.is_whitespace() || it == '\u{feff}'
 }
 
 /// The scheme and what follows its colon (RFC 3986 §3.1).
@@ -251,6 +297,8 @@ fn without_port<'a>(scheme: &str, authority: &'a str) -> &'a str {
     authority.strip_suffix(port).unwrap_or(authority)
 }
 
+/// Readings that one URI may have: each costs a match with every rule.
+const MOST: usize = 64;
 /// How often escapes may stand for escapes.
 const ROUNDS: usize = 4;
 /// The bytes of the longest URI that rules look at.

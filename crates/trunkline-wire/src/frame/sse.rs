@@ -216,6 +216,8 @@ impl Decoder {
                 self.check_size(length);
                 let line = self.buffer.lend(start..start + length);
                 self.draft.take_line(line, self.dropping.as_mut());
+                // A byte that is no UTF-8 is kept as three.
+                self.check_size(0);
             } else if let Some(scanner) = self.dropping.take() {
                 self.draft.clear();
                 return Some(Some(scanner));
@@ -406,6 +408,17 @@ mod tests {
         for at in 0..=input.len() {
             let (left, right) = input.split_at(at);
             assert_eq!(read(limit, [left, right]), expected, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn what_grows_on_reading_is_measured_wherever_the_chunks_end() {
+        let input = b"id:\xff\xff\xff\xffdata ok\n\nid:\xff\n\n";
+        let expected = ["too long None false", "- \"\u{fffd}\" - \"\""];
+        assert_eq!(read(8, [&input[..]]), expected, "in one piece");
+        for at in 0..=input.len() {
+            let (left, right) = input.split_at(at);
+            assert_eq!(read(8, [left, right]), expected, "cut at {at}");
         }
     }
 

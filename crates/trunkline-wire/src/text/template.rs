@@ -193,7 +193,8 @@ impl UriTemplate {
     }
 
     /// Finds the values that make the template this URI, decoded. Query parameters may come in
-    /// any order. `{a}`, `{+a}` need at least one character; the other expressions may be absent.
+    /// any order. `{a}`, `{+a}` need at least one character; the other expressions may be absent, unless
+    /// their variable has a value elsewhere: RFC 6570 §3.2.1 writes it wherever it is named.
     ///
     /// Where a template is ambiguous a variable takes as little as lets the text after it match.
     /// A value may hold any character, `/` and `..` included (as `%2F`): check it before it
@@ -209,19 +210,20 @@ impl UriTemplate {
         if uri.len() > MAX_URI {
             return None;
         }
-        let mut found = BTreeMap::new();
+        let (mut found, mut absent) = (BTreeMap::new(), Vec::new());
         let mut rest = uri;
         for (at, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Literal(text) => rest = rest.strip_prefix(&**text)?,
                 Part::Expression(operator, list) => {
                     let (inside, tail) = operator.extent(list, rest, &self.parts[at + 1..])?;
-                    operator.read(list, inside, &mut found)?;
+                    operator.read(list, inside, &mut found, &mut absent)?;
                     rest = tail;
                 }
             }
         }
-        rest.is_empty().then_some(found)
+        let is_whole = rest.is_empty() && !absent.iter().any(|it| found.contains_key(*it));
+        is_whole.then_some(found)
     }
 }
 

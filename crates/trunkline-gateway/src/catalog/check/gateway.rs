@@ -15,7 +15,7 @@ use crate::catalog::plan::{
 /// Reads all of it.
 pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
     let usual = GatewayPlan::default();
-    let auth = section.section("auth").map(|it| inward(&it)).unwrap_or_default();
+    let (auth, names) = section.section("auth").map(|it| inward(&it)).unwrap_or_default();
     let mut plan = GatewayPlan {
         listen: usual.listen,
         plaintext: section.flag("plaintext").unwrap_or(false),
@@ -39,7 +39,7 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
         bootstrap: section.count("bootstrap").unwrap_or(usual.bootstrap),
         refresh: section.seconds("refreshSeconds").unwrap_or(usual.refresh),
     };
-    if let Some(listen) = listen(section, &plan) {
+    if let Some(listen) = listen(section, &plan, &names) {
         plan.listen = listen;
     }
     plan
@@ -50,8 +50,12 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
 ///
 /// # Errors
 ///
-/// What is wrong, and what to do.
-pub(super) fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), (String, &'static str)> {
+/// What is wrong, and what to do. `written` is where the address and the names of the tokens come from.
+pub(super) fn may_listen(
+    listen: &str,
+    plan: &GatewayPlan,
+    written: Option<(&At<'_>, &[String])>,
+) -> Result<(), (String, &'static str)> {
     let auth = &plan.auth;
     let Some((host, _)) = parts(listen) else {
         return Err(("This is no address to listen at.".to_owned(), "Write `127.0.0.1:7373`."));
@@ -59,34 +63,36 @@ pub(super) fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), (String
     if is_loopback(host) {
         return Ok(());
     }
+    let host = written.map_or_else(|| format!("`{host}`"), |(at, _)| at.shown(host));
     if auth.tokens.is_empty() && auth.issuers.is_empty() {
         return Err((
-            format!("`{host}` is reached from other machines, and everybody would be let in."),
+            format!("{host} is reached from other machines, and everybody would be let in."),
             "Add `auth` with `tokens` or `issuers`, or listen at `127.0.0.1`.",
         ));
     }
-    if let Some(weak) = auth.tokens.iter().find(|it| it.token.len() < SHORTEST) {
+    if let Some(weak) = auth.tokens.iter().position(|it| it.token.len() < SHORTEST) {
+        let name = written.and_then(|(_, names)| names.get(weak).cloned());
+        let name = name.unwrap_or_else(|| format!("`{}`", auth.tokens[weak].name));
         return Err((
             format!(
-                "`{host}` is reached from other machines, and the token of `{}` has fewer than {SHORTEST} characters: it can be guessed.",
-                weak.name
+                "{host} is reached from other machines, and the token of {name} has fewer than {SHORTEST} characters: it can be guessed."
             ),
             "Make one with `openssl rand -hex 32`, or listen at `127.0.0.1`.",
         ));
     }
     if plan.tls.is_none() && !plan.plaintext {
         return Err((
-            format!("`{host}` is reached from other machines, and tokens can be read on the way."),
+            format!("{host} is reached from other machines, and tokens can be read on the way."),
             "Add `tls`, or `plaintext: true` if a proxy in front of it has the certificate, or listen at `127.0.0.1`.",
         ));
     }
     Ok(())
 }
 
-fn listen(section: &Section<'_>, plan: &GatewayPlan) -> Option<String> {
+fn listen(section: &Section<'_>, plan: &GatewayPlan, names: &[String]) -> Option<String> {
     let at = section.get("listen")?;
     let listen = at.word()?;
-    if let Err((message, suggestion)) = may_listen(&listen, plan) {
+    if let Err((message, suggestion)) = may_listen(&listen, plan, Some((&at, names))) {
         at.fault(message, suggestion);
     }
     Some(listen)
@@ -108,7 +114,9 @@ fn origins(section: &Section<'_>) -> Vec<String> {
     out
 }
 
-fn inward(section: &Section<'_>) -> Inward {
+/// Who is let in, and what messages call the owners of tokens.
+fn inward(section: &Section<'_>) -> (Inward, Vec<String>) {
+    let mut shown = Vec::new();
     let mut auth = Inward { scopes: section.texts("scopes"), ..Inward::default() };
     let (mut names, mut secrets) = (BTreeSet::new(), BTreeSet::new());
     for it in section.sections("tokens") {
@@ -129,6 +137,7 @@ fn inward(section: &Section<'_>) -> Inward {
             let message = format!("This token has fewer than {SHORTEST} characters.");
             token.warn(message, "Use one that cannot be guessed.");
         }
+        shown.push(name.shown(&who));
         auth.tokens.push(TokenPlan { name: who, token: secret, tags });
     }
     for at in section.list("issuers") {
@@ -148,7 +157,7 @@ fn inward(section: &Section<'_>) -> Inward {
             "Add `resource: https://HOST/mcp`, the URL that clients have of this gateway.",
         );
     }
-    auth
+    (auth, shown)
 }
 
 fn check_identity(at: &At<'_>, url: &str, what: &str) {
@@ -180,7 +189,10 @@ fn admin(section: &Section<'_>) -> AdminPlan {
                     "Write `127.0.0.1:7374` or `unix:PATH`.",
                 ),
                 Some((host, _)) if !is_loopback(host) && !section.has("mtls") => at.warn(
-                    format!("`{host}` is reached from other machines, and the token can be read on the way."),
+                    format!(
+                        "{} is reached from other machines, and the token can be read on the way.",
+                        at.shown(host)
+                    ),
                     "Add `mtls`, or listen at `127.0.0.1`.",
                 ),
                 Some(_) => {}

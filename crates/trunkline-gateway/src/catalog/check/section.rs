@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::catalog::expand::{Env, Problem, Wanted, expand, is_name};
+use crate::catalog::expand::{Env, Problem, Wanted, expand, is_filled_in, is_name};
 use crate::catalog::fault::{Fault, nearest};
 use crate::catalog::file::{Data, Mark, Name, Node, join};
 use crate::catalog::keys::{ELSEWHERE, Key, Kind};
@@ -70,22 +71,28 @@ impl Reader<'_> {
         out
     }
 
-    fn file(&self, path: &str) -> Result<Option<String>, Problem> {
+    fn file(&self, path: &str, written: &str) -> Result<Option<String>, Problem> {
         let path = self.resolve(path);
         self.files.borrow_mut().insert(path.clone());
         match self.env.read(&path) {
             Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned())),
-            Err(error) => Err(Problem::new(
-                format!("The file `{}` cannot be read: {error}.", path.display()),
-                "Check its path, which is relative to this file, and who may read it.",
-            )),
+            Err(error) => {
+                let shown = match is_filled_in(written) {
+                    true => shortly(written),
+                    false => path.display().to_string(),
+                };
+                Err(Problem::new(
+                    format!("The file `{shown}` cannot be read: {error}."),
+                    "Check its path, which is relative to this file, and who may read it.",
+                ))
+            }
         }
     }
 
     fn look(&self, wanted: Wanted<'_>) -> Result<Option<String>, Problem> {
         match wanted {
             Wanted::Var(name) => Ok(self.env.var(name)),
-            Wanted::File(path) => self.file(path),
+            Wanted::File { path, written } => self.file(path, written),
         }
     }
 }
@@ -114,12 +121,19 @@ impl<'a> At<'a> {
     /// What was written, for a message.
     pub(super) fn written(&self) -> String {
         match &self.node.data {
-            Data::Scalar { text, .. } => {
-                let text: String = text.chars().filter(|it| !it.is_control()).take(60).collect();
-                format!("`{text}`")
-            }
+            Data::Scalar { text, .. } => format!("`{}`", shortly(text)),
             _ => self.node.kind().to_owned(),
         }
+    }
+
+    /// Whether the value came from a variable or a file.
+    pub(super) fn is_filled_in(&self) -> bool {
+        matches!(&self.node.data, Data::Scalar { text, .. } if is_filled_in(text))
+    }
+
+    /// What came of the value, for a message; what was written if that came from elsewhere.
+    pub(super) fn shown(&self, value: impl Display) -> String {
+        if self.is_filled_in() { self.written() } else { format!("`{value}`") }
     }
 
     fn wanted(&self, what: &str, is_secret: bool) {
@@ -179,13 +193,17 @@ impl<'a> At<'a> {
                     let inner = At { reader: self.reader, node, path };
                     let value = inner.word()?;
                     let found = match name.text.as_str() {
-                        "file" => self.reader.file(&value),
+                        "file" => match &inner.node.data {
+                            Data::Scalar { text, .. } => self.reader.file(&value, text),
+                            _ => return None,
+                        },
                         _ if !is_name(&value) => Err(Problem::new(
                             "This names no variable.",
                             "Write the name of a variable: letters, digits and `_`.",
                         )),
                         _ => self.reader.env.var(&value).map(Some).ok_or_else(|| {
-                            let message = format!("The variable `{value}` is not set.");
+                            let message =
+                                format!("The variable {} is not set.", inner.shown(&value));
                             Problem::new(message, "Set it.")
                         }),
                     };
@@ -219,7 +237,7 @@ impl<'a> At<'a> {
     pub(super) fn file(&self) -> Option<PathBuf> {
         let path = self.path()?;
         if !self.reader.env.is_file(&path) {
-            let message = format!("There is no file `{}`.", path.display());
+            let message = format!("There is no file {}.", self.shown(path.display()));
             self.fault(message, "Check the path, which is relative to this file.");
             return None;
         }
@@ -513,6 +531,11 @@ impl<'a> Section<'a> {
         });
         (at, key.kind)
     }
+}
+
+/// A text of the file as a message quotes it.
+fn shortly(text: &str) -> String {
+    text.chars().filter(|it| !it.is_control()).take(60).collect()
 }
 
 /// The longest time, in seconds: ten years.

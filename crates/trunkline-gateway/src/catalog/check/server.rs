@@ -288,8 +288,14 @@ fn instances(section: &Section<'_>, plan: &mut ServerPlan) {
     } else if plan.min_ready > plan.max_instances
         && let Some(at) = section.get("minReady")
     {
+        let shown = |key: &str, number: usize| match section.get(key) {
+            Some(it) if it.is_filled_in() => it.written(),
+            _ => number.to_string(),
+        };
+        let least = shown("minReady", plan.min_ready);
+        let most = shown("maxInstances", plan.max_instances);
         at.fault(
-            format!("`minReady` is {}, and there may be {}.", plan.min_ready, plan.max_instances),
+            format!("`minReady` is {least}, and there may be {most}."),
             "Make `minReady` at most `maxInstances`.",
         );
     }
@@ -321,7 +327,7 @@ fn questions(section: &Section<'_>) -> Questions {
             Some("sampling") => questions.sampling = true,
             Some("roots") => questions.roots = true,
             Some(text) => at.fault(
-                format!("`{text}` is none of `elicitation`, `sampling`, `roots`."),
+                format!("{} is none of `elicitation`, `sampling`, `roots`.", at.shown(text)),
                 match nearest(text, ["elicitation", "sampling", "roots"]) {
                     Some(near) => format!("Did you mean `{near}`?"),
                     None => "Choose one of them.".to_owned(),

@@ -463,6 +463,49 @@ gateway: { auth: { tokens: [{ name: a, token: hunter2 }, { name: a, token: hunte
 }
 
 #[test]
+fn what_a_variable_holds_is_not_told_either() {
+    let text = "\
+servers:
+  - { name: 'a ${TOKEN}', command: c }
+  - { name: '${TOKEN}', command: c }
+  - { name: '${TOKEN}', command: c }
+  - { name: 'HUNTER2-${TOKEN}', command: c }
+  - { name: 'hunter2-${TOKEN}', command: c }
+  - { name: b, command: c, questions: ['${TOKEN}'], minReady: '${NUMBER}', maxInstances: 3 }
+  - { name: c, command: c, args: ['${file:${TOKEN}}'], env: { A: { file: 'x${TOKEN}' } } }
+  - { name: d, command: c, env: { A: { env: 'A${SECRET}' } } }
+  - { name: e, url: 'https://a.example', rootCertificates: ['${TOKEN}.pem'] }
+gateway:
+  listen: '${TOKEN}:80'
+  admin: { listen: '${TOKEN}.example:80', token: 0123456789abcdef }
+  auth: { tokens: [{ name: '${TOKEN}', token: short }] }
+";
+    let mut world = World::usual();
+    world.vars.insert("SECRET", "hunter2");
+    let faults = load(text, ORIGIN.as_ref(), &world).unwrap_err();
+    let all = faults.faults.iter().chain(&faults.warnings);
+    let told: Vec<_> = all.map(|it| it.render("f".as_ref()).to_lowercase()).collect();
+    for it in &told {
+        assert!(!it.replace("hunter2-${token}", "").contains("hunter2"), "{it}");
+    }
+    for expected in [
+        "`a ${token}` is no name of a server",
+        "there is a server `${token}` in line 3 already",
+        "`hunter2-${token}` and `hunter2-${token}` in line 5 are the same but for case",
+        "`${token}` is none of `elicitation`",
+        "`minready` is `${number}`, and there may be 3",
+        "the file `${token}` cannot be read",
+        "the file `x${token}` cannot be read",
+        "the variable `a${secret}` is not set",
+        "there is no file `${token}.pem`",
+        "`${token}:80` is reached from other machines, and the token of `${token}` has fewer",
+        "`${token}.example:80` is reached from other machines",
+    ] {
+        assert!(told.iter().any(|it| it.contains(expected)), "{expected}: {told:#?}");
+    }
+}
+
+#[test]
 fn faults_are_drawn_for_people_and_written_for_programs() {
     let text = "mcpServers:\n  time:\n    command: uvx\n    strategy: statless # mine\n";
     let faults = loaded(text).unwrap_err();

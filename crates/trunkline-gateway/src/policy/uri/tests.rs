@@ -173,10 +173,67 @@ fn a_plain_uri_is_one_thing() {
 }
 
 #[test]
+fn what_everybody_writes_is_clear_and_few_things() {
+    for (uri, expected) in [
+        ("https://h.example:8443/a/b?q=1&r=a%20b#top", 2),
+        ("http://h:80/a", 1),
+        ("file:///srv/My%20Documents/r%C3%A9sum%C3%A9.pdf", 2),
+        ("file:///srv/ends%20", 3),
+        ("file:///C:/Users/a.txt", 1),
+        (r"C:\Users\a.txt", 2),
+        ("db://users/1?limit=1", 1),
+        ("git+ssh://git@h.example/r.git", 1),
+        ("x://{a}/b{?c,d*}", 1),
+        ("nota://é/ü/日本語", 1),
+        ("urn:isbn:0451450523", 1),
+        ("mailto:a@b.example", 1),
+        ("data:text/plain;base64,SGVsbG8=", 1),
+        ("data:text/plain,a%20b%2Fc", 2),
+        ("tag:a.example,2026:%25", 2),
+        ("/srv/a b", 1),
+        ("a name", 1),
+    ] {
+        let forms = Forms::of(uri);
+        assert!(!forms.is_unclear, "{uri}");
+        assert_eq!(forms.near.len(), expected, "{uri}: {forms:?}");
+    }
+}
+
+#[test]
+fn what_a_reading_is_read_as_is_a_reading_too() {
+    for uri in [
+        "file://%5Ca",
+        r"htTps://Exam\ple.ORG:443/a\..\b",
+        r"FILE://%65t\c/../et\//passwd",
+        "FILE://loca%2Flhos5tc/../etc/file://h//passwd",
+        "%205",
+        "%20file:///etc/%20",
+        "file://h%3f/../a%23b",
+        r"\\h%2f..%5Ca/%2e",
+        "https://h%3A443/a",
+    ] {
+        let forms = Forms::of(uri);
+        assert!(!forms.is_unclear, "{uri}");
+        for near in &forms.near {
+            let again = Forms::of(near);
+            assert!(!again.is_unclear, "{uri}: {near:?} is unclear");
+            for it in again.near.iter().chain(&again.far) {
+                let is_reading = forms.near.contains(it) || forms.far.contains(it);
+                assert!(is_reading, "{uri}: {near:?} is also {it:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_uri_that_means_too_many_things_means_none() {
     let endless = format!("x:%{}41", "25".repeat(ROUNDS + 1));
     let long = format!("x:{}", "a".repeat(LONGEST));
-    for uri in ["a:\u{7f}", "a:%00", "a:%C1%81", &endless, &long] {
+    let many = r"file://h%25255C\b%255C%252541c%5Cd%2523e/a%25255Cb\c%255C?d%25255C#e";
+    for uri in ["a:\u{7f}", "a:%00", "a:%250E", "a:%C1%81", "file://../a", "file://%2e/a"] {
+        assert!(Forms::of(uri).is_unclear, "{uri:?}");
+    }
+    for uri in [&*endless, &long, many] {
         assert!(Forms::of(uri).is_unclear, "{uri:.40?}");
     }
     assert!(!Forms::of("a:%FF%20é").is_unclear);

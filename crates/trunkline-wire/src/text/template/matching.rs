@@ -57,14 +57,16 @@ impl Operator {
         }
     }
 
-    /// Reads the values out of the expression's text.
-    pub(super) fn read(
+    /// Reads the values out of the expression's text, and notes the variables that have none there.
+    pub(super) fn read<'a>(
         self,
-        list: &[Variable],
+        list: &'a [Variable],
         text: &str,
         found: &mut BTreeMap<String, Value>,
+        absent: &mut Vec<&'a str>,
     ) -> Option<()> {
         if text.is_empty() {
+            absent.extend(list.iter().map(|it| &*it.name));
             return Some(());
         }
         let inside = text.strip_prefix(self.lead())?;
@@ -72,59 +74,83 @@ impl Operator {
             return None;
         }
         if self.is_named() {
-            return self.read_named(list, inside, found);
+            return self.read_named(list, inside, found, absent);
         }
         let [first @ .., last] = list else { return None };
         let mut rest = Some(inside);
         for variable in first {
-            let Some(text) = rest else { return Some(()) };
+            let Some(text) = rest else {
+                absent.push(&variable.name);
+                continue;
+            };
             let (item, tail) = match text.split_once(self.separator()) {
                 Some((item, tail)) => (item, Some(tail)),
                 None => (text, None),
             };
-            put(found, variable, percent_decode(item)?)?;
+            put(found, variable, vec![percent_decode(item)?])?;
             rest = tail;
         }
-        let Some(text) = rest else { return Some(()) };
+        let Some(text) = rest else {
+            absent.push(&last.name);
+            return Some(());
+        };
         if last.explode {
-            return text
-                .split(self.separator())
-                .try_for_each(|item| put(found, last, percent_decode(item)?));
+            let items = text.split(self.separator()).map(percent_decode);
+            return put(found, last, items.collect::<Option<_>>()?);
         }
         // A comma may be part of a lone value; a separator of segments may not.
         let splits = matches!(self, Self::Path) || (self == Self::Simple && !first.is_empty());
         if splits && text.contains(self.separator()) {
             return None;
         }
-        put(found, last, percent_decode(text)?)
+        put(found, last, vec![percent_decode(text)?])
     }
 
-    fn read_named(
+    fn read_named<'a>(
         self,
-        list: &[Variable],
+        list: &'a [Variable],
         inside: &str,
         found: &mut BTreeMap<String, Value>,
+        absent: &mut Vec<&'a str>,
     ) -> Option<()> {
-        let by_name: BTreeMap<&str, &Variable> = list.iter().map(|it| (&*it.name, it)).collect();
+        let mut by_name: BTreeMap<&str, Vec<String>> =
+            list.iter().map(|it| (&*it.name, Vec::new())).collect();
         for pair in inside.split(self.separator()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            put(found, by_name.get(name)?, percent_decode(value)?)?;
+            by_name.get_mut(name)?.push(percent_decode(value)?);
+        }
+        for variable in list {
+            match by_name.remove(&*variable.name) {
+                Some(items) if items.is_empty() => absent.push(&variable.name),
+                Some(items) => put(found, variable, items)?,
+                // `{?a*,a}`: which of the values are whose?
+                None if variable.explode => return None,
+                None => {}
+            }
         }
         Some(())
     }
 }
 
-/// Notes a value; `None` if the variable has another one already.
-fn put(found: &mut BTreeMap<String, Value>, variable: &Variable, text: String) -> Option<()> {
-    match found.get_mut(&*variable.name) {
+/// Notes what stands where a variable is named; `None` if it has another value already.
+fn put(
+    found: &mut BTreeMap<String, Value>,
+    variable: &Variable,
+    mut items: Vec<String>,
+) -> Option<()> {
+    if !variable.explode {
+        items.dedup();
+    }
+    match found.get(&*variable.name) {
         None if variable.explode => {
-            found.insert(variable.name.to_string(), Value::List(vec![text]));
+            found.insert(variable.name.to_string(), Value::List(items));
         }
         None => {
+            let [text] = <[String; 1]>::try_from(items).ok()?;
             found.insert(variable.name.to_string(), Value::Text(text));
         }
-        Some(Value::List(items)) if variable.explode => items.push(text),
-        Some(Value::Text(old)) if *old == text => {}
+        Some(Value::List(old)) if variable.explode && *old == items => {}
+        Some(Value::Text(old)) if *old == *items.first()? && items.len() == 1 => {}
         Some(_) => return None,
     }
     Some(())
@@ -171,6 +197,10 @@ mod tests {
         check("x{/a}/y", "x/y", &[]);
         check("x{/a}/y", "x/y/y", &[("a", "y")]);
         check("x{/a}/y{/b}", "x/y", &[]);
+        check("x{.a,b}{/a}", "x.tar.gz/tar", &[("a", "tar"), ("b", "gz")]);
+        check("x{?a}{&a}", "x", &[]);
+        check("x{?a}", "x?a=1&a=1", &[("a", "1")]);
+        check("x{/p*}{.p*}", "x/1/2.1.2", &[("p", "1,2")]);
         let exploded = UriTemplate::parse("{?t*}").unwrap().matches("?t=a&t=b").unwrap();
         assert_eq!(exploded["t"], Value::List(vec!["a".into(), "b".into()]));
     }
@@ -193,6 +223,14 @@ mod tests {
             ("x://{a}.txt", "x://.txt"),
             ("x://{a}?y", "x://1#y"),
             ("{a}é", "é"),
+            // A value is written wherever its variable is named.
+            ("x{.a,b}{/a}", "x.tar.gz:k=v"),
+            ("x{.a,b}{/c,a}", "x.tar.gz/1"),
+            ("x/{a}{?a,b}", "x/1"),
+            ("x/{a}{?a,b}", "x/1?b=2"),
+            ("{a,b}/{b}", "1/2"),
+            ("x{/p*}{/p*}", "x/1/2"),
+            ("x{?a*,a*}", "x?a=1"),
         ];
         for (template, uri) in cases {
             assert_eq!(found(template, uri), None, "{template} {uri}");
