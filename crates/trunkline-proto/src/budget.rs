@@ -68,13 +68,27 @@ impl Ledger {
             return Ok(());
         }
         self.fits(who, amount)?;
-        let wanted = self.held_by(who) + amount;
+        self.owe(who, amount);
+        Ok(())
+    }
+
+    /// Takes a piece whether it fits or not: it is there, and the next one will not fit.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_proto::budget::{Ledger, Over};
+    /// let (mut ledger, alice) = (Ledger::new(10, 10), Arc::from("alice"));
+    /// ledger.owe(&alice, 11);
+    /// assert_eq!((ledger.used(), ledger.take(&alice, 1)), (11, Err(Over::Share)));
+    /// ```
+    pub fn owe(&mut self, who: &Arc<str>, amount: usize) {
+        if amount == 0 {
+            return;
+        }
         self.used += amount;
         match self.held.get_mut(who) {
-            Some(held) => *held = wanted,
-            None => drop(self.held.insert(Arc::clone(who), wanted)),
+            Some(held) => *held += amount,
+            None => drop(self.held.insert(Arc::clone(who), amount)),
         }
-        Ok(())
     }
 
     /// Whether a piece could be taken now. Nothing is.

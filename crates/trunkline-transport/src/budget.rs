@@ -42,6 +42,19 @@ impl Budget {
         Ok(Held { budget: self.clone(), who: Arc::clone(who), amount })
     }
 
+    /// Takes a piece whether it fits or not, for as long as what is returned lives.
+    ///
+    /// ```
+    /// # use std::sync::Arc; use trunkline_transport::budget::Budget;
+    /// let budget = Budget::new(100, 60);
+    /// let held = budget.owe(&Arc::from("alice"), 61);
+    /// assert!(budget.fits("alice", 1).is_err());
+    /// ```
+    pub fn owe(&self, who: &Arc<str>, amount: usize) -> Held {
+        self.lock().owe(who, amount);
+        Held { budget: self.clone(), who: Arc::clone(who), amount }
+    }
+
     /// Whether a piece could be taken now. Nothing is.
     ///
     /// ```

@@ -116,6 +116,12 @@ limits! {
     /// HTTP: how many of the second half of them one caller may have, where callers have names: 2,500.
     /// One more gets 429.
     calls_share: usize = 2_500;
+    /// HTTP: the answers of all calls that nobody has read yet, in bytes: 24 MiB. While there are more,
+    /// requests get 503 before anything is done. Short ones are not counted.
+    answers_bytes: usize = 24 << 20;
+    /// HTTP: how much of that may be one caller's, where callers have names: 8 MiB. While there is more,
+    /// its requests get 429.
+    answers_share: usize = 8 << 20;
     /// HTTP: sessions at once: 10,000. One more gets 503.
     sessions: usize = 10_000;
     /// HTTP: how many of them one caller may have, where callers have names: 2,500. One more gets

@@ -54,6 +54,7 @@ const VECTORS: &[(&str, Attack)] = &[
     ("tasks with large results", |it| Box::pin(tasks(it))),
     ("subscriptions", |it| Box::pin(subscriptions(it))),
     ("copies of lists", |it| Box::pin(copies(it))),
+    ("long lists nobody reads", |it| Box::pin(unread_lists(it))),
     ("batches", |it| Box::pin(batches(it))),
     ("keys of affinity", |it| Box::pin(keys(it))),
     ("lists that change for ever", |it| Box::pin(changes(it))),
@@ -335,6 +336,15 @@ async fn unread(it: Attacker) {
     while it.goes_on() {
         let params = json!({ "name": "one.big", "arguments": { "bytes": MIB } });
         unread.send(&mut guest, "tools/call", params).await;
+    }
+}
+
+/// The lists of a server that lists much, to somebody who does not read.
+async fn unread_lists(it: Attacker) {
+    let mut guest = Guest::new(it.address, NEW);
+    let mut unread = Unread::new(64, Duration::from_millis(10));
+    while it.goes_on() {
+        unread.send(&mut guest, "tools/list", json!({})).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use trunkline_wire::era::Batch;
-use trunkline_wire::jsonrpc::{Malformed, MalformedKind, Message};
+use trunkline_wire::jsonrpc::{ErrorObject, Malformed, MalformedKind, Message};
 
 use super::Server;
 use super::shared::From;
@@ -25,12 +25,14 @@ struct OpenBatch {
     via: Via,
     missing: usize,
     replies: Vec<Message>,
+    /// How long the replies are together.
+    bytes: usize,
 }
 
 impl Batches {
     fn open(&mut self, via: Via, missing: usize) -> BatchId {
         self.next += 1;
-        self.open.push(OpenBatch { id: self.next, via, missing, replies: Vec::new() });
+        self.open.push(OpenBatch { id: self.next, via, missing, replies: Vec::new(), bytes: 0 });
         self.next
     }
 
@@ -48,6 +50,7 @@ impl Batches {
         let Some(at) = self.open.iter().position(|it| it.id == id) else { return };
         let batch = &mut self.open[at];
         batch.missing -= 1;
+        let message = message.map(|it| batch.bound(it));
         batch.replies.extend(message);
         if batch.missing == 0 {
             let OpenBatch { via, replies, .. } = self.open.remove(at);
@@ -58,6 +61,25 @@ impl Batches {
         }
     }
 }
+
+impl OpenBatch {
+    /// An answer as it goes out: a short one asks for hundreds of long ones at once, so that beyond a bound
+    /// it is said that there is one, and not what. The first of them is as long as it likes.
+    fn bound(&mut self, message: Message) -> Message {
+        let Message::Response { id, outcome: Ok(result) } = message else { return message };
+        let long = self.bytes + result.get().len();
+        if long <= TOGETHER || self.bytes == 0 {
+            self.bytes = long;
+            return Message::Response { id, outcome: Ok(result) };
+        }
+        let told = "The request was carried out, but the answers of its batch are too long together. Make \
+                    such requests one by one.";
+        Message::Response { id, outcome: Err(ErrorObject::internal("batch_too_long", told)) }
+    }
+}
+
+/// How long the answers of a batch may be together, in bytes.
+const TOGETHER: usize = 1 << 20;
 
 impl Server {
     pub(super) fn on_batch(
@@ -87,5 +109,45 @@ impl Server {
                 Err(malformed) => self.on_malformed(malformed, from, now),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_wire::json::Json;
+    use trunkline_wire::jsonrpc::Id;
+
+    use super::*;
+
+    /// What becomes of answers of these lengths: whether each is told.
+    fn told(lengths: &[usize]) -> Vec<bool> {
+        let (mut batches, mut out) = (Batches::default(), VecDeque::new());
+        let id = batches.open(Via(1), lengths.len());
+        for (number, length) in lengths.iter().enumerate() {
+            let outcome = Ok(Json::string(&"x".repeat(length - 2)));
+            let message = Message::Response { id: Some(Id::Number(number as i64)), outcome };
+            batches.add(id, message, &mut out);
+        }
+        let Some(Output::Send(Outgoing::Batch(replies), _)) = out.pop_front() else {
+            panic!("nothing is sent: {out:?}")
+        };
+        let is_told = |it: &Message| match it {
+            Message::Response { outcome: Ok(_), .. } => true,
+            Message::Response { outcome: Err(error), .. } => {
+                assert!(error.message.contains("carried out"), "{error}");
+                false
+            }
+            other => panic!("{other:?}"),
+        };
+        replies.iter().map(is_told).collect()
+    }
+
+    #[test]
+    fn the_answers_of_a_batch_are_bounded_together_and_each_is_answered() {
+        let half = TOGETHER / 2;
+        assert_eq!(told(&[half, half, 3, half]), [true, true, false, false]);
+        assert_eq!(told(&[half, half - 3, 3]), [true; 3]);
+        assert_eq!(told(&[2 * TOGETHER, 3]), [true, false], "one may be of any length");
+        assert_eq!(told(&[half, TOGETHER, half]), [true, false, true], "a shorter one still fits");
     }
 }

@@ -21,6 +21,7 @@ impl<H: Handler> Endpoint<H> {
         if before >= calls {
             return Err(overloaded());
         }
+        self.budgets.reads(caller)?;
         if before >= calls / 2 {
             admitted._held[0] = Some(self.budgets.call(caller)?);
         }

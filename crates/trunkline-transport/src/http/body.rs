@@ -51,6 +51,13 @@ impl HttpBody {
         Self { kind: Kind::Whole(Bytes::from(text)), on_end: None }
     }
 
+    /// Has the text counted, if it is known as a whole.
+    pub(super) fn counted(&mut self, count: impl FnOnce(Bytes) -> Bytes) {
+        if let Kind::Whole(text) = &mut self.kind {
+            *text = count(std::mem::take(text));
+        }
+    }
+
     pub(super) fn events(events: impl Events + 'static) -> Self {
         Self { kind: Kind::Events(Box::pin(events)), on_end: None }
     }

@@ -6,8 +6,10 @@
 //! number of requests takes more than the budget. A short body that is there as a whole, as nearly all
 //! are, is not counted: it waits for nothing, and its call is.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use bytes::Bytes;
 use http::{Extensions, StatusCode};
 use trunkline_auth::Principal;
 use trunkline_proto::budget::Over;
@@ -35,6 +37,10 @@ pub struct Budgets {
     listeners: Budget,
     subscribed: Budget,
     calls: Budget,
+    answers: Budget,
+    /// What of the answers is not read, so that it need not be looked whose while that is little.
+    unread: Arc<AtomicUsize>,
+    answers_share: usize,
     knows_callers: bool,
 }
 
@@ -58,6 +64,9 @@ impl Budgets {
             listeners: of(limits.sessions, limits.sessions_share),
             subscribed: of(limits.subscribed_bytes, limits.subscribed_share),
             calls: of(limits.calls, limits.calls_share),
+            answers: of(limits.answers_bytes, limits.answers_share),
+            unread: Arc::default(),
+            answers_share: limits.answers_share.min(limits.answers_bytes),
             knows_callers,
         }
     }
@@ -115,6 +124,26 @@ impl Budgets {
         taken.map_err(|over| self.refusal(over, "calls"))
     }
 
+    /// Whether somebody who asks has read enough of what was answered.
+    pub(super) fn reads(&self, caller: &Extensions) -> Result<(), Refusal> {
+        if self.unread.load(Ordering::Relaxed) < self.answers_share {
+            return Ok(());
+        }
+        let fits = self.answers.fits(&principal(caller), 1);
+        fits.map_err(|over| self.refusal(over, "unread bytes of answers"))
+    }
+
+    /// Counts an answer until it is sent, or nobody wants it any more.
+    pub(super) fn answer(&self, caller: &Extensions, text: Bytes) -> Bytes {
+        if text.len() <= FREE {
+            return text;
+        }
+        let unread = Arc::clone(&self.unread);
+        unread.fetch_add(text.len(), Ordering::Relaxed);
+        let _held = self.answers.owe(&principal(caller), text.len());
+        Bytes::from_owner(Unread { text, unread, _held })
+    }
+
     /// A place for one more session.
     pub(super) fn session(&self, caller: &Extensions) -> Result<Held, Refusal> {
         let taken = self.sessions.take(&principal(caller), 1);
@@ -145,6 +174,25 @@ impl Budgets {
         };
         let error = ErrorObject::internal("overloaded", message);
         Refusal { error, ..Refusal::new(status, "") }
+    }
+}
+
+/// An answer that is not read yet.
+struct Unread {
+    text: Bytes,
+    unread: Arc<AtomicUsize>,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Unread {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.unread.fetch_sub(self.text.len(), Ordering::Relaxed);
     }
 }
 
@@ -231,3 +279,31 @@ fn principal(caller: &Extensions) -> Arc<str> {
 const FREE: usize = 16 << 10;
 /// What a body that has to wait costs beside its bytes.
 const LEAST: usize = 4 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_does_not_read_long_answers_is_told_to_before_anything_is_done() {
+        let limits = Limits::default().answers_bytes(200 << 10).answers_share(100 << 10);
+        let budgets = Budgets::new(&limits, true);
+        let [alice, bob, carol] = ["alice", "bob", "carol"].map(|name| {
+            let mut caller = Extensions::new();
+            caller.insert(Principal::new(name));
+            caller
+        });
+        let status = |caller| budgets.reads(caller).err().map(|it| it.status.as_u16());
+        let answer =
+            |caller, kib: usize| budgets.answer(caller, Bytes::from(vec![b'x'; kib << 10]));
+        let short: Vec<_> = (0..100).map(|_| answer(&alice, 16)).collect();
+        assert_eq!(status(&alice), None, "short ones are not counted");
+        let long = answer(&alice, 150);
+        assert_eq!(long.len(), 150 << 10, "what is there is not lost");
+        assert_eq!((status(&alice), status(&bob)), (Some(429), None));
+        let other = answer(&bob, 50);
+        assert_eq!((status(&bob), status(&carol)), (Some(503), Some(503)));
+        drop((short, long, other));
+        assert_eq!((status(&alice), budgets.unread.load(Ordering::Relaxed)), (None, 0));
+    }
+}

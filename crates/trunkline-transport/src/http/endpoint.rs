@@ -270,7 +270,12 @@ impl<H: Handler> Endpoint<H> {
             },
         };
         match (place, &head.method) {
-            (Place::Streamable, &Method::POST) => self.post(head, body, memo).await,
+            (Place::Streamable, &Method::POST) => {
+                let mut response = self.post(head, body, memo).await?;
+                let caller = &head.extensions;
+                response.body_mut().counted(|text| self.budgets.answer(caller, text));
+                Ok(response)
+            }
             (Place::Streamable, &Method::GET) => self.get(head),
             (Place::Streamable, &Method::DELETE) => self.delete(head),
             (Place::Streamable, _) if !self.settings.sessions => Err(Refusal::method("POST")),
