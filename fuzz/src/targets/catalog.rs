@@ -16,7 +16,7 @@ pub(crate) fn check(data: &[u8]) {
         }
         Err(faults) => {
             assert!(!faults.faults.is_empty(), "nothing is wrong with it");
-            assert!(!faults.to_string().contains(SECRET), "a secret is shown: {faults}");
+            keeps_secret(&faults.to_string(), &text);
             faults.faults.iter().chain(&faults.warnings).for_each(|it| fault(it, &text));
         }
     }
@@ -24,11 +24,16 @@ pub(crate) fn check(data: &[u8]) {
 
 fn fault(fault: &Fault, text: &str) {
     let shown = fault.render(ORIGIN.as_ref());
-    assert!(!shown.contains(SECRET), "a secret is shown: {shown}");
+    keeps_secret(&shown, text);
     assert!(fault.line >= 1 && fault.column >= 1, "{fault:?}");
     let lines = text.split('\n').count() + text.matches('\r').count();
     assert!(fault.line <= lines + 1, "{} lines, but {fault:?}", lines);
     assert!(!fault.message.is_empty(), "{fault:?}");
+}
+
+/// What a variable or a file holds is not shown. Where the file itself spells it out, it is no secret.
+fn keeps_secret(shown: &str, text: &str) {
+    assert!(text.contains(SECRET) || !shown.contains(SECRET), "a secret is shown: {shown}");
 }
 
 /// One variable and one file, both secret.
