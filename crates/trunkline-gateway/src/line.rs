@@ -60,7 +60,7 @@ impl Guard {
     }
 
     /// The answer as plugins leave it.
-    async fn answer(&self, answer: Json) -> Outcome {
+    pub(crate) async fn answer(&self, answer: Json) -> Outcome {
         Box::pin(self.plugins.answers(&self.view, answer)).await.map_err(|it| rejection(&it))
     }
 }

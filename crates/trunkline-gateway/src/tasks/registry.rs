@@ -59,15 +59,16 @@ impl Asker {
             Self::Line(line) => line.ask(method, params).await,
             Self::Entry(entry) => {
                 let guard = entry.upgrade().and_then(|it| it.guard());
-                let params = match guard {
-                    Some(guard) => checked(&guard, method, params).await?,
+                let params = match &guard {
+                    Some(guard) => checked(guard, method, params).await?,
                     None => params,
                 };
                 let asked = entry.upgrade().map(|it| it.ask(method, params)).transpose()?;
                 let gone = || ErrorObject::internal("no_answer", "The task is over.");
-                match asked {
-                    Some(asked) => asked.await,
-                    None => Err(gone()),
+                let answer = asked.ok_or_else(gone)?.await?;
+                match guard {
+                    Some(guard) => guard.answer(answer).await,
+                    None => Ok(answer),
                 }
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::person::{Person, token};
-use super::{NEW, OLD, gateway};
+use super::{NEW, OLD, gateway, soak};
 use crate::gateway_kit::{Gateway, Place};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -117,5 +117,31 @@ async fn plugins_see_whatever_comes_of_a_call() {
             let answered = place.log().of("answered");
             assert!(!answered.is_empty(), "{caller} {server}: it was asked");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plugins_see_what_is_answered_to_a_question_of_a_task() {
+    for (caller, server) in [(OLD, OLD), (NEW, OLD), (OLD, NEW), (NEW, NEW)] {
+        let place = Place::new("plugged");
+        let (house, heard) = soak::listening().await;
+        let plugin = place.file("hide.py", PLUGIN);
+        let name = "swordfish-eater";
+        place.catalog(&json!({
+            "mcpServers": { "house": {
+                "url": format!("http://{house}/mcp"), "protocolVersion": server.as_str(),
+            }},
+            "gateway": {
+                "auth": { "tokens": [{ "name": name, "token": token(name) }] },
+                "plugins": [{ "name": "hide", "category": "content", "command": ["python3", plugin] }],
+            },
+        }));
+        let gateway = Gateway::start(&place).await;
+        let mut alice = Person::open(gateway.address, caller, name).await;
+        let said = alice.task("house.chat", json!({ "text": "hello" })).await;
+        assert!(said["result"].is_object(), "{caller} {server}: {said}");
+        let heard = heard.lock().unwrap().clone();
+        assert!(!heard.is_empty(), "{caller} {server}: it was answered");
+        assert!(heard.iter().all(|it| it.contains("(hidden)")), "{caller} {server}: {heard:?}");
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -30,13 +30,22 @@ struct Reply {
     answer: String,
 }
 
+/// What people answered.
+pub(super) type Heard = Arc<Mutex<Vec<String>>>;
+
 /// A server over HTTP that speaks both eras, whose tools may be tasks, and who goes on about a call after it was
 /// answered.
 async fn house() -> SocketAddr {
-    async fn chat(cx: Context, Args(it): Args<Said>) -> Result<String, ToolError> {
+    listening().await.0
+}
+
+/// The same, and what it was answered to its first questions.
+pub(super) async fn listening() -> (SocketAddr, Heard) {
+    async fn chat(cx: Context, Args(it): Args<Said>, heard: Heard) -> Result<String, ToolError> {
         cx.log(LogLevel::Warning, &it.text).await;
         cx.report(Progress::new(1.0).message(it.text.as_str())).await;
         let answer = cx.ask::<Reply>(it.text.clone()).await?.accepted()?.answer;
+        heard.lock().unwrap().push(answer.clone());
         let (later, text) = (cx.clone(), it.text.clone());
         tokio::spawn(async move {
             later.log(LogLevel::Warning, &text).await;
@@ -48,6 +57,9 @@ async fn house() -> SocketAddr {
     async fn fail(Args(it): Args<Said>) -> Result<String, ToolError> {
         Err(ToolError::new(it.text))
     }
+    let heard = Heard::default();
+    let noted = Arc::clone(&heard);
+    let chat = move |cx: Context, args: Args<Said>| chat(cx, args, Arc::clone(&noted));
     let server = Server::builder("house", "1.0.0")
         .tool(tool("chat", chat).task(TaskSupport::Optional))
         .tool(tool("fail", fail))
@@ -55,7 +67,7 @@ async fn house() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(server.http().serve(listener, std::future::pending()));
-    address
+    (address, heard)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
