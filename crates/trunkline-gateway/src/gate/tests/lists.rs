@@ -2,8 +2,11 @@
 
 use serde_json::json;
 
+use trunkline_wire::model::{Implementation, ServerCapabilities};
+
 use super::*;
 use crate::copies::MOST;
+use crate::merge::Draft;
 
 /// A page of tools, this many bytes and some more.
 fn many(bytes: usize) -> crate::merge::Lists {
@@ -66,4 +69,27 @@ async fn what_one_without_a_name_was_sent_is_sent_to_the_next_as_well() {
     assert!(!find(&gateway, Some("ann")).await.contains("schemaSent"));
     assert!(find(&gateway, Some("ann")).await.contains("schemaSent"), "she has it");
     assert!(!find(&gateway, Some("bob")).await.contains("schemaSent"), "he does not");
+}
+
+#[tokio::test]
+async fn instructions_are_as_long_as_a_model_should_have_to_read() {
+    let servers: Vec<_> =
+        (0..6).map(|it| format!("  s{it}: {{ url: 'http://127.0.0.1:9' }}")).collect();
+    let plan = format!("mcpServers:\n{}\n", servers.join("\n"));
+    let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
+    let gateway = Gateway::open(plan, settings(None)).await.unwrap();
+    for server in gateway.0.world().servers.values() {
+        let (info, able) = (Implementation::new("s", "1"), ServerCapabilities::new());
+        let long = Some("é".repeat(1 << 20));
+        let lists = Draft::new(Revision::LATEST, info, able, long).finish();
+        assert!(lists.instructions.as_ref().unwrap().len() <= 64 << 10, "no more is kept");
+        server.set_lists(Arc::new(lists), || ());
+    }
+    let told = |selector| gateway.0.instructions(&selector, &Caller::named("ann")).unwrap();
+    let one = told(Selector::Server("s1".to_owned()));
+    assert!(one.len() <= 64 << 10 && one.len() > 63 << 10 && one.ends_with('…'), "{}", one.len());
+    let all = told(Selector::All);
+    assert!(all.len() <= (64 << 10) + 100, "{}", all.len());
+    assert!(all.ends_with("(The instructions of further servers were left out.)"));
+    assert_eq!(all.matches("# s").count(), 3, "16 KiB of each");
 }
