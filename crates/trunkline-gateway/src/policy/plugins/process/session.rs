@@ -65,6 +65,9 @@ impl Session {
         let meeting = async {
             let stream = tokio::select! {
                 accepted = listener.accept() => {
+                    // One connection is all there is. Closing would not do: a process that is just being
+                    // started elsewhere has a copy of the listener until it runs.
+                    let _ = std::fs::remove_file(&path);
                     accepted.map_err(|error| format!("it could not connect: {error}"))?.0
                 }
                 exit = child.exited() => {
