@@ -39,10 +39,10 @@ pub fn soak() -> Result<(), String> {
     run(&["--seconds".to_owned(), "600".to_owned()])
 }
 
-/// A few seconds of every target without a guide, with the test program that is built already.
-pub fn short() -> Result<(), String> {
-    let mut cargo = run::cargo(["test", "--workspace", "--test", "fuzz", "--", "--nocapture"]);
-    run::run(cargo.env("TRUNKLINE_FUZZ_SECONDS", SHORT))
+/// Has a run of the tests fuzz every target for a few seconds without a guide, with other inputs each time.
+/// A run of those alone would build nearly everything once more.
+pub fn shortly(tests: &mut Command) -> &mut Command {
+    tests.env("TRUNKLINE_FUZZ_SECONDS", SHORT)
 }
 
 fn options(args: &[String]) -> Result<(Vec<String>, u64), String> {

@@ -24,7 +24,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     });
     report.step("tidy", || tidy::run(&[]));
     report.step("what others wrote", || supply::run(&[]));
-    report.step("tests", || run::run(&mut run::cargo(["test", "--workspace", "--no-fail-fast"])));
+    report.step("tests, and a few seconds of every fuzz target", || {
+        let mut tests = run::cargo(["test", "--workspace", "--no-fail-fast"]);
+        run::run(fuzz::shortly(&mut tests))
+    });
     match schemas::published() {
         Some(folder) => {
             report.step("the published schemas and examples", || schemas::compare(&folder));
@@ -34,7 +37,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
             schemas::PUBLISHED
         ),
     }
-    report.step("a few seconds of every fuzz target", fuzz::short);
     report.step("documentation", docs::build);
     report.step("an example on everything public", docs::examples);
     report.step("build of the binary the peers meet", || run::run(&mut readme::build([])));
