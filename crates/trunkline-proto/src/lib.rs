@@ -465,6 +465,8 @@ pub struct Bounds {
     pub in_flight: usize,
     /// How many messages a batch may hold.
     pub batch: usize,
+    /// How many bytes its answers may have together; one may have any number.
+    pub batch_bytes: usize,
     /// How many subscriptions a peer may hold.
     pub subscriptions: usize,
     /// How often a call may come back with questions.
@@ -479,6 +481,7 @@ impl Default for Bounds {
             probe: Duration::from_secs(5),
             in_flight: 64,
             batch: 100,
+            batch_bytes: 1 << 20,
             subscriptions: 1024,
             rounds: 10,
         }

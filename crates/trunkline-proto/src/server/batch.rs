@@ -25,14 +25,22 @@ struct OpenBatch {
     via: Via,
     missing: usize,
     replies: Vec<Message>,
-    /// How long the replies are together.
+    /// How long the replies are together, and how long they may be.
     bytes: usize,
+    most: usize,
 }
 
 impl Batches {
-    fn open(&mut self, via: Via, missing: usize) -> BatchId {
+    fn open(&mut self, via: Via, missing: usize, most: usize) -> BatchId {
         self.next += 1;
-        self.open.push(OpenBatch { id: self.next, via, missing, replies: Vec::new(), bytes: 0 });
+        self.open.push(OpenBatch {
+            id: self.next,
+            via,
+            missing,
+            replies: Vec::new(),
+            bytes: 0,
+            most,
+        });
         self.next
     }
 
@@ -63,12 +71,12 @@ impl Batches {
 }
 
 impl OpenBatch {
-    /// An answer as it goes out: a short one asks for hundreds of long ones at once, so that beyond a bound
+    /// An answer as it goes out: a short batch can ask for a hundred long ones at once, so that beyond a bound
     /// it is said that there is one, and not what. The first of them is as long as it likes.
     fn bound(&mut self, message: Message) -> Message {
         let Message::Response { id, outcome: Ok(result) } = message else { return message };
         let long = self.bytes + result.get().len();
-        if long <= TOGETHER || self.bytes == 0 {
+        if long <= self.most || self.bytes == 0 {
             self.bytes = long;
             return Message::Response { id, outcome: Ok(result) };
         }
@@ -77,9 +85,6 @@ impl OpenBatch {
         Message::Response { id, outcome: Err(ErrorObject::internal("batch_too_long", told)) }
     }
 }
-
-/// How long the answers of a batch may be together, in bytes.
-const TOGETHER: usize = 1 << 20;
 
 impl Server {
     pub(super) fn on_batch(
@@ -101,7 +106,8 @@ impl Server {
         if missing == 0 {
             self.shared.out.push_back(Output::Quiet(via));
         }
-        let batch = (missing > 0).then(|| self.shared.batches.open(via, missing));
+        let most = self.shared.config.bounds.batch_bytes;
+        let batch = (missing > 0).then(|| self.shared.batches.open(via, missing, most));
         let from = From { via, batch };
         for item in items {
             match item {
@@ -119,10 +125,12 @@ mod tests {
 
     use super::*;
 
+    const MOST: usize = 1000;
+
     /// What becomes of answers of these lengths: whether each is told.
     fn told(lengths: &[usize]) -> Vec<bool> {
         let (mut batches, mut out) = (Batches::default(), VecDeque::new());
-        let id = batches.open(Via(1), lengths.len());
+        let id = batches.open(Via(1), lengths.len(), MOST);
         for (number, length) in lengths.iter().enumerate() {
             let outcome = Ok(Json::string(&"x".repeat(length - 2)));
             let message = Message::Response { id: Some(Id::Number(number as i64)), outcome };
@@ -144,10 +152,10 @@ mod tests {
 
     #[test]
     fn the_answers_of_a_batch_are_bounded_together_and_each_is_answered() {
-        let half = TOGETHER / 2;
+        let half = MOST / 2;
         assert_eq!(told(&[half, half, 3, half]), [true, true, false, false]);
         assert_eq!(told(&[half, half - 3, 3]), [true; 3]);
-        assert_eq!(told(&[2 * TOGETHER, 3]), [true, false], "one may be of any length");
-        assert_eq!(told(&[half, TOGETHER, half]), [true, false, true], "a shorter one still fits");
+        assert_eq!(told(&[2 * MOST, 3]), [true, false], "one may be of any length");
+        assert_eq!(told(&[half, MOST, half]), [true, false, true], "a shorter one still fits");
     }
 }
