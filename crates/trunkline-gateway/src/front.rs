@@ -21,7 +21,7 @@ use trunkline_proto::server::Memo;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
 use trunkline_transport::http::{
-    Answers, Budgets, Endpoint, HttpBody, LetIn, RequestBody, Settings, plain, refuse,
+    Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, plain, refuse,
 };
 
 use crate::caller::Caller;
@@ -297,10 +297,10 @@ impl Answers for Front {
         async move {
             let response = match first {
                 Ok(First::All(all)) => all.answer(request, memo).await,
-                Ok(First::Gate(all, path)) => match Box::pin(all.let_in(request, &path)).await {
-                    Ok(request) => self.answer_chosen(request, memo).await,
-                    Err(response) => response,
-                },
+                // What few need makes room for what all do.
+                Ok(First::Gate(all, path)) => {
+                    Box::pin(self.answer_chosen(&all, &path, request, memo)).await
+                }
                 Err(response) => response,
             };
             self.note_refusal(&response);
@@ -319,11 +319,18 @@ impl Answers for Front {
 }
 
 impl Front {
+    /// Has one endpoint let a request in, and another answer it.
     async fn answer_chosen(
         &self,
-        mut request: LetIn<RequestBody>,
+        all: &Endpoint<Face>,
+        path: &str,
+        request: Request<RequestBody>,
         memo: &Mutex<Memo>,
     ) -> Response<HttpBody> {
+        let mut request = match all.let_in(request, path).await {
+            Ok(request) => request,
+            Err(response) => return response,
+        };
         match self.second(request.get()) {
             Ok((endpoint, to)) => {
                 if let Some(to) = to {

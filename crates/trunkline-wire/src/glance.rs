@@ -3,6 +3,11 @@
 //! Searching the text for them would be fooled by a space, an escape or what is nested; reading it into
 //! types costs more than most results are worth. This passes over every value without keeping it.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::json::{Json, write_string};
+
 /// What the top level of a result says of itself. Where a name is repeated, the last one counts, as it
 /// does for most who read JSON.
 ///
@@ -61,16 +66,7 @@ impl Glance {
             return glance;
         }
         while let Some((name, value)) = scan.member() {
-            // Few names have an escape in them, and those are read as they are meant.
-            let plain;
-            let name = match name.contains('\\') {
-                false => &name[1..name.len() - 1],
-                true => {
-                    plain = serde_json::from_str::<String>(name).unwrap_or_default();
-                    &plain
-                }
-            };
-            match name {
+            match &*meant(name).unwrap_or_default() {
                 "isError" => glance.is_error = value == "true",
                 "resultType" => glance.result_type = ResultType::of(value),
                 "task" => glance.has_task = true,
@@ -101,6 +97,74 @@ impl ResultType {
         }
     }
 }
+
+/// The members of an object, each value as it is written: for whoever passes most of them on.
+pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+impl<'a> Members<'a> {
+    /// Those of a text that is JSON. Nothing if it is no object, or one that readers could take for
+    /// different ones: a name stands twice, or has a control character in it.
+    pub(crate) fn of(text: &'a str) -> Option<Self> {
+        let mut scan = Scan { text, at: 0 };
+        if !scan.takes(b'{') {
+            return None;
+        }
+        let mut members: Vec<(Cow<'a, str>, &'a str)> = Vec::with_capacity(8);
+        let mut others = HashSet::new();
+        while let Some((name, value)) = scan.member() {
+            let name = meant(name)?;
+            let few = &members[..members.len().min(FEW)];
+            let is_new = few.iter().all(|(it, _)| *it != name)
+                && (members.len() < FEW || others.insert(name.clone()));
+            if !is_new || name.bytes().any(|byte| byte < b' ') {
+                return None;
+            }
+            members.push((name, value));
+        }
+        scan.takes(b'}').then_some(Self(members))
+    }
+
+    /// Removes a member.
+    pub(crate) fn take(&mut self, name: &str) -> Option<&'a str> {
+        let at = self.0.iter().position(|(it, _)| it == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// All that is left, and one more.
+    pub(crate) fn write(&self, more: Option<(&'a str, &Json)>) -> Json {
+        let own = self.0.iter().map(|(name, value)| (&**name, *value));
+        let more = more.map(|(name, value)| (name, value.get()));
+        let length: usize =
+            own.clone().chain(more).map(|(name, it)| name.len() + it.len() + 4).sum();
+        let mut out = Vec::with_capacity(length + 2);
+        out.push(b'{');
+        for (name, value) in own.chain(more) {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            write_string(name, &mut out);
+            out.push(b':');
+            out.extend_from_slice(value.as_bytes());
+        }
+        out.push(b'}');
+        Json::from_written(out)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A name that is written as a JSON string. Few have an escape in them.
+fn meant(written: &str) -> Option<Cow<'_, str>> {
+    match written.bytes().any(|byte| byte == b'\\') {
+        false => Some(Cow::Borrowed(&written[1..written.len() - 1])),
+        true => serde_json::from_str(written).ok().map(Cow::Owned),
+    }
+}
+
+/// Comparing names one by one is quick for as many.
+const FEW: usize = 16;
 
 struct Scan<'a> {
     text: &'a str,
@@ -149,35 +213,28 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// From one quote to behind the other.
     fn skip_string(&mut self) -> Option<()> {
-        let bytes = self.text.as_bytes();
-        let mut at = self.at + 1;
-        loop {
-            at += bytes.get(at..)?.iter().position(|it| matches!(it, b'"' | b'\\'))?;
-            if bytes[at] == b'"' {
-                self.at = at + 1;
-                return Some(());
-            }
-            at += 2;
-        }
+        self.at = behind_string(self.text.as_bytes(), self.at)?;
+        Some(())
     }
 
     /// From one bracket to behind the one that closes it.
     fn skip_nested(&mut self) -> Option<()> {
-        let mut depth = 0_usize;
+        let bytes = self.text.as_bytes();
+        let (mut at, mut depth) = (self.at, 0_usize);
         loop {
-            match self.peek()? {
+            match *bytes.get(at)? {
                 b'"' => {
-                    self.skip_string()?;
+                    at = behind_string(bytes, at)?;
                     continue;
                 }
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth -= 1,
                 _ => {}
             }
-            self.at += 1;
+            at += 1;
             if depth == 0 {
+                self.at = at;
                 return Some(());
             }
         }
@@ -188,9 +245,22 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// From one quote to behind the other.
+fn behind_string(bytes: &[u8], quote: usize) -> Option<usize> {
+    let mut at = quote + 1;
+    loop {
+        match *bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jsonrpc::Object;
 
     #[test]
     fn only_the_top_level_counts_however_it_is_written() {
@@ -261,5 +331,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn members_are_those_that_an_object_has() {
+        let many: String = (0..40).map(|it| format!(r#""m{it}":[{it}],"#)).collect();
+        let twice = format!(r#"{{{many}"m39":0}}"#);
+        let many = format!("{{{}}}", many.trim_end_matches(','));
+        for text in [
+            "{}",
+            "{ }",
+            r#"{"a":1,"b":[{"a":"}"}],"c":"\"}"#,
+            "{ \"a\" :\t1 ,\n\"b\" : {} }",
+            r#"{"\u0061":1,"b\"c":2,"é":"\u00e9"}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"{"a":1,"a":1}"#,
+            r#"{"a\u0000":1}"#,
+            r#"{"\ud800":1}"#,
+            "[]",
+            "1",
+            &many,
+            &twice,
+        ] {
+            let read = Object::parse(text).ok().map(|it| it.to_json());
+            assert_eq!(Members::of(text).map(|it| it.write(None)), read, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_is_taken_is_not_passed_on() {
+        let mut members = Members::of(r#"{"a":1,"\u0062":{"c":2},"d":3}"#).expect("an object");
+        assert_eq!((members.take("b"), members.take("b")), (Some(r#"{"c":2}"#), None));
+        let more = Json::string("more");
+        assert_eq!(members.write(Some(("e", &more))).get(), r#"{"a":1,"d":3,"e":"more"}"#);
+        assert!(members.take("a").is_some() && members.take("d").is_some() && members.is_empty());
+        assert_eq!(members.write(None).get(), "{}");
     }
 }

@@ -279,7 +279,7 @@ impl<B: Backend> Drop for Hold<B> {
 
 impl<B: Backend> Drop for Lease<B> {
     fn drop(&mut self) {
-        self.inner.with(|state, now| state.release(self.id, self.by.as_deref(), now));
+        self.inner.with(|state, now| state.release(self.id, self.by.as_ref(), now));
     }
 }
 

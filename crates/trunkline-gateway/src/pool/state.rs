@@ -133,7 +133,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// A lease is over. One that was nobody's was not a use: it does not keep the instance from being
     /// idle.
-    pub(crate) fn release(&mut self, id: u64, by: Option<&str>, now: Duration) {
+    pub(crate) fn release(&mut self, id: u64, by: Option<&Arc<str>>, now: Duration) {
         by.into_iter().for_each(|by| self.shares.give_back(by));
         let Some(slot) = self.slots.get_mut(&id) else { return };
         slot.in_flight = slot.in_flight.saturating_sub(1);

@@ -198,12 +198,12 @@ impl<H: Handler> Endpoint<H> {
     /// assert_eq!(endpoint.answer(request, &Default::default()).await.status(), 404);
     /// # });
     /// ```
-    pub async fn answer<B: Body>(
+    pub fn answer<B: Body>(
         &self,
         request: Request<B>,
         memo: &Mutex<Memo>,
-    ) -> Response<HttpBody> {
-        self.answer_any(request, memo, false).await
+    ) -> impl Future<Output = Response<HttpBody>> {
+        self.answer_any(request, memo, false)
     }
 
     /// Ends every session, and what its handlers are at.

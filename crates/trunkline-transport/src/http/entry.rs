@@ -116,12 +116,12 @@ impl<H: Handler> Endpoint<H> {
     /// assert_eq!(endpoint.answer_let_in(request, &Default::default()).await.status(), 400);
     /// # });
     /// ```
-    pub async fn answer_let_in<B: Body>(
+    pub fn answer_let_in<B: Body>(
         &self,
         LetIn(request): LetIn<B>,
         memo: &Mutex<Memo>,
-    ) -> Response<HttpBody> {
-        self.answer_any(request, memo, true).await
+    ) -> impl Future<Output = Response<HttpBody>> {
+        self.answer_any(request, memo, true)
     }
 
     pub(super) async fn answer_any<B: Body>(

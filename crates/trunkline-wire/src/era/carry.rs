@@ -3,9 +3,12 @@
 //! Up is free: newer revisions read what older ones write. Down drops or reshapes what the older
 //! one lacks. Between the eras a result gains or loses its envelope.
 
+use serde::de::Error as _;
+
 use super::stateful::{self, ResultBody};
 use super::stateless::{self, Extras};
 use crate::code;
+use crate::glance::Members;
 use crate::json::Json;
 use crate::jsonrpc::{ErrorObject, Object};
 use crate::model::meta::SERVER_INFO;
@@ -70,7 +73,7 @@ fn is_plain(said: &Json) -> bool {
 }
 
 fn down<T: ResultBody>(mut result: T, to: Revision) -> Json {
-    let meta = result.take_meta().and_then(|it| without_server(&it));
+    let meta = result.take_meta().and_then(|it| without_server(it.get()));
     let body = stateful::encode_result(result, to.profile());
     match (meta, Object::parse(body.get())) {
         (Some(meta), Ok(mut object)) => {
@@ -83,21 +86,20 @@ fn down<T: ResultBody>(mut result: T, to: Revision) -> Json {
 
 /// A result without what the stateless era adds to it.
 fn bare(said: &Json) -> Result<Json, serde_json::Error> {
-    let mut object = Object::parse(said.get())?;
+    let odd = || serde_json::Error::custom("it is no object in which every name stands once");
+    let mut members = Members::of(said.get()).ok_or_else(odd)?;
     for name in ["resultType", "ttlMs", "cacheScope"] {
-        object.take(name);
+        members.take(name);
     }
-    if let Some(meta) = object.take("_meta").and_then(|it| without_server(&it)) {
-        object.set("_meta", meta);
-    }
-    Ok(object.to_json())
+    let meta = members.take("_meta").and_then(without_server);
+    Ok(members.write(meta.as_ref().map(|it| ("_meta", it))))
 }
 
 /// The `_meta` of a result without who wrote it; nothing if that was all.
-fn without_server(meta: &Json) -> Option<Json> {
-    let mut object = Object::parse(meta.get()).ok()?;
-    object.take(SERVER_INFO);
-    (!object.is_empty()).then(|| object.to_json())
+fn without_server(meta: &str) -> Option<Json> {
+    let mut members = Members::of(meta)?;
+    members.take(SERVER_INFO);
+    (!members.is_empty()).then(|| members.write(None))
 }
 
 /// An error as a client of `to` understands it.

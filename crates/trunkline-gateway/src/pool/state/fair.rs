@@ -5,6 +5,7 @@
 //! What only waits for a person, and a key's instance, makes way for a principal that has less by two
 //! or more: then both have not changed their roles afterwards, and nothing goes back and forth.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ impl Shares {
         self.0.get(who).map_or((0, 0), |it| (it.leases, it.served))
     }
 
-    pub(super) fn give_back(&mut self, who: &str) {
+    pub(super) fn give_back(&mut self, who: &Arc<str>) {
         self.less(who, |it| it.leases = it.leases.saturating_sub(1));
     }
 
@@ -52,7 +53,7 @@ impl Shares {
         self.entry(who).waiters += 1;
     }
 
-    pub(super) fn wait_no_more(&mut self, who: &str) {
+    pub(super) fn wait_no_more(&mut self, who: &Arc<str>) {
         self.less(who, |it| it.waiters = it.waiters.saturating_sub(1));
     }
 
@@ -67,18 +68,14 @@ impl Shares {
     }
 
     fn entry(&mut self, who: &Arc<str>) -> &mut Share {
-        // Looked up before, since most are there and a key would have to be cloned.
-        if !self.0.contains_key(who) {
-            self.0.insert(Arc::clone(who), Share::default());
-        }
-        self.0.get_mut(who).expect("it is there now")
+        self.0.entry(Arc::clone(who)).or_default()
     }
 
-    fn less(&mut self, who: &str, less: impl FnOnce(&mut Share)) {
-        let Some(share) = self.0.get_mut(who) else { return };
-        less(share);
-        if share.leases == 0 && share.waiters == 0 {
-            self.0.remove(who);
+    fn less(&mut self, who: &Arc<str>, less: impl FnOnce(&mut Share)) {
+        let Entry::Occupied(mut share) = self.0.entry(Arc::clone(who)) else { return };
+        less(share.get_mut());
+        if share.get().leases == 0 && share.get().waiters == 0 {
+            share.remove();
         }
     }
 }

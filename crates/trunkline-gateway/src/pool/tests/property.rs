@@ -312,7 +312,7 @@ impl World {
         if let Some(ticket) = lease.parked {
             self.state.unpark(ticket);
         }
-        self.state.release(lease.id, lease.by.as_deref(), self.now);
+        self.state.release(lease.id, lease.by.as_ref(), self.now);
     }
 
     fn refused(&self, failure: &Failure) {

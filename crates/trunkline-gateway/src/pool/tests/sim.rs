@@ -172,7 +172,7 @@ impl Sim {
             "release" => {
                 let (id, by) = self.leases.remove(name).expect("who releases has a lease");
                 self.unpark(name);
-                self.state.release(id, by.as_deref(), now);
+                self.state.release(id, by.as_ref(), now);
             }
             "park" => {
                 let (id, by) = self.leases[name].clone();
