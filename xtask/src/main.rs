@@ -98,7 +98,7 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
     (
         "soak",
         "soak [NAME]",
-        "run the stress tests, or those of the gateway alone, with far larger counts",
+        "run the stress tests, those of one kind or all tests over and over, with far larger counts",
         soak::run,
     ),
 ];

@@ -1,8 +1,10 @@
 //! The stress tests, with far larger counts.
 
-use crate::{fuzz, run};
+use crate::{fuzz, run, test};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// A soak that has a name: `cargo xtask soak NAME`.
 struct Soak {
@@ -26,8 +28,11 @@ const SOAKS: &[Soak] = &[
     Soak { name: "once", scope: GATEWAY, filters: &["gateway_once::", "--test-threads", "1"] },
 ];
 
-/// The one soak that is no test: the fuzz targets, ten minutes each.
+/// The soaks that are no test: the fuzz targets, ten minutes each, and all tests over and over.
 const FUZZ: &str = "fuzz";
+const TESTS: &str = "tests";
+/// How often all tests run; as often again beside loops that keep two cores busy.
+const TIMES: usize = 10;
 /// The gateway's integration tests.
 const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
 
@@ -36,6 +41,7 @@ const GATEWAY: &[&str] = &["--package", "trunkline-cli", "--test", "it"];
 pub fn run(args: &[String]) -> Result<(), String> {
     let (scope, names): (&[&str], &[&str]) = match args {
         [name] if name == FUZZ => return fuzz::soak(),
+        [name] if name == TESTS => return over_and_over(),
         [] => (&["--workspace", "--tests"], &["stress"]),
         [name] => match SOAKS.iter().find(|soak| soak.name == name) {
             Some(soak) => (soak.scope, soak.filters),
@@ -68,8 +74,38 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
+/// All tests, often: one that fails once in a while has a cause like any other.
+fn over_and_over() -> Result<(), String> {
+    run::raise_files();
+    let mut failed = 0;
+    for time in 1..=2 * TIMES {
+        let (beside, since) = (if time > TIMES { 2 } else { 0 }, Instant::now());
+        let outcome = beside_busy_loops(beside, test::tests);
+        let word = if outcome.is_ok() { "passed" } else { "FAILED" };
+        let seconds = since.elapsed().as_secs();
+        println!("{time} of {}, beside {beside} busy loops: {word}, {seconds} s", 2 * TIMES);
+        failed += usize::from(outcome.is_err());
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} of {} runs failed; see above.", 2 * TIMES)),
+    }
+}
+
+fn beside_busy_loops<T>(loops: usize, work: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..loops {
+            scope.spawn(|| while !is_over.load(Ordering::Relaxed) {});
+        }
+        let done = work();
+        is_over.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
 fn unknown() -> String {
-    let names = SOAKS.iter().map(|soak| soak.name).chain([FUZZ]);
+    let names = SOAKS.iter().map(|soak| soak.name).chain([FUZZ, TESTS]);
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     format!("`soak` takes one of {}, or nothing.", names.join(", "))
 }

@@ -24,10 +24,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     });
     report.step("tidy", || tidy::run(&[]));
     report.step("what others wrote", || supply::run(&[]));
-    report.step("tests, and a few seconds of every fuzz target", || {
-        let mut tests = run::cargo(["test", "--workspace", "--no-fail-fast"]);
-        run::run(fuzz::shortly(&mut tests))
-    });
+    report.step("tests, and a few seconds of every fuzz target", tests);
     match schemas::published() {
         Some(folder) => {
             report.step("the published schemas and examples", || schemas::compare(&folder));
@@ -53,6 +50,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
         println!("\nleft out by `--no-peers`: the npm and PyPI peers, the official suite");
     }
     report.end()
+}
+
+/// The step that runs the tests.
+pub fn tests() -> Result<(), String> {
+    let mut tests = run::cargo(["test", "--workspace", "--no-fail-fast"]);
+    run::run(fuzz::shortly(&mut tests))
 }
 
 /// What tests start beside our own programs, and the Debian package that has it.
