@@ -227,9 +227,20 @@ const fast = await start(inVenv('python'), [here('fast_server.py')], /(http:\/\/
 try {
     const config = join(dir, '.git', 'trunkline.yaml');
     await writeFile(config, JSON.stringify(catalog(dir, `${fast.found[1]}/mcp`)));
-    const words = ['serve', '--config', config, '--listen', '127.0.0.1:0', '--state', join(dir, '.git', 'state')];
+    const state = join(dir, '.git', 'state');
+    const words = ['serve', '--config', config, '--listen', '127.0.0.1:0', '--state', state];
     const gateway = await start(trunkline, words, /(http:\/\/\S+\/mcp)/);
     const url = gateway.found[1];
+    // `server-everything` announces a change of its lists whenever it starts.
+    await checks.check('while nobody calls, each server is started once, and none stays', async () => {
+        for (;;) {
+            const { servers } = JSON.parse(execFileSync(trunkline, ['ps', '--json', '--state', state]));
+            const starts = servers.map(({ name, starts }) => [name, Object.values(starts).reduce((one, other) => one + other, 0)]);
+            for (const [name, count] of starts) assert.ok(count <= 1, `${name} was started ${count} times`);
+            if (servers.every(({ tools, instances }) => tools !== null && instances.length === 0)) break;
+            await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+    }, 60_000);
     for (const [sdk, era] of [['ts1', 'legacy'], ['ts2', 'auto'], ['ts2', 'legacy']]) {
         checks.prefix = `gateway ${sdk} ${era}`;
         await checks.check('connects and closes', async () => {

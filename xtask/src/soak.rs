@@ -96,7 +96,11 @@ fn beside_busy_loops<T>(loops: usize, work: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..loops {
-            scope.spawn(|| while !is_over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let done = work();
         is_over.store(true, Ordering::Relaxed);

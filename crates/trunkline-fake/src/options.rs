@@ -20,8 +20,29 @@ pub(crate) struct Options {
     pub(crate) ignores_eof: bool,
     pub(crate) ignores_term: bool,
     pub(crate) tells_changes: bool,
+    pub(crate) announces: Announces,
+    pub(crate) lists_by_client: bool,
     pub(crate) stderr: Vec<String>,
     pub(crate) gossips: bool,
+}
+
+/// When it says that its tools have changed, though they have not.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Announces {
+    pub(crate) at_start: bool,
+    pub(crate) after_lists: bool,
+    pub(crate) every: Option<Duration>,
+}
+
+impl Announces {
+    fn add(&mut self, when: &str) -> Result<(), String> {
+        match when {
+            "start" => self.at_start = true,
+            "list" => self.after_lists = true,
+            every => self.every = Some(Duration::from_millis(number("--announce", every)?)),
+        }
+        Ok(())
+    }
 }
 
 impl Options {
@@ -42,6 +63,8 @@ impl Options {
             ignores_eof: false,
             ignores_term: false,
             tells_changes: false,
+            announces: Announces::default(),
+            lists_by_client: false,
             stderr: Vec::new(),
             gossips: false,
         };
@@ -67,12 +90,19 @@ impl Options {
                     "SIGUSR1" => options.tells_changes = true,
                     other => return Err(format!("`{other}` is no signal to wait for.")),
                 },
+                "--announce" => options.announces.add(&value()?)?,
+                "--list-by-client" => options.lists_by_client = true,
                 "--gossip" => options.gossips = true,
                 "--stderr" => options.stderr.push(value()?),
                 _ => return Err(format!("`{word}` is no option of `fake-server`.")),
             }
         }
         Ok(options)
+    }
+
+    /// Whether it may say that its tools have changed.
+    pub(crate) fn may_announce(&self) -> bool {
+        self.tells_changes || self.announces != Announces::default()
     }
 
     /// Whether each request carries its own envelope, and nobody shakes hands.
@@ -107,6 +137,8 @@ fake-server [OPTIONS]
   --start-delay MS            waits before it reads
   --ignore-eof, --ignore-term stays
   --list-changed-on SIGUSR1   tells that its tools have changed
+  --announce WHEN             tells so though they have not: `start`, `list` (after each) or every MS; may be repeated
+  --list-by-client            has the tool `extra` for clients that can be asked to sample
   --gossip                    has the tool `gossip`, which talks about its callers
   --stderr TEXT               a line to begin with; may be repeated";
 
@@ -124,6 +156,9 @@ mod tests {
         let options = options.expect("all of these are options");
         assert!(options.is_stateless() && options.ignores_term && !options.ignores_eof);
         assert_eq!((options.page, options.hang_on), (Some(3), vec!["ping".to_owned()]));
+        let often = parse("--announce start --announce 20").expect("both are moments");
+        assert!(often.may_announce() && often.announces.at_start && !often.announces.after_lists);
+        assert_eq!(often.announces.every, Some(Duration::from_millis(20)));
         assert_eq!(parse("--page x").unwrap_err(), "`--page` takes a number, not `x`.");
         assert_eq!(parse("--log").unwrap_err(), "`--log` lacks its value.");
         assert!(parse("--revision 2023-01-01").is_err());

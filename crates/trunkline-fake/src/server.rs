@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -104,7 +105,10 @@ impl Server {
         }
     }
 
-    fn notification(&self, method: &str, params: &Value) {
+    fn notification(self: &Arc<Server>, method: &str, params: &Value) {
+        if method == "notifications/initialized" {
+            self.opened();
+        }
         if method == "notifications/cancelled" {
             let id = &params["requestId"];
             let mut state = self.state();
@@ -154,6 +158,9 @@ impl Server {
             None => self.outcome(method, params),
         };
         self.finish(id, outcome);
+        if method == "tools/list" && self.options.announces.after_lists {
+            self.announce();
+        }
     }
 
     /// What is wrong with a request in this revision, before anybody looks at what it wants.
@@ -200,7 +207,13 @@ impl Server {
                 "capabilities": self.capabilities(),
             })))),
             "ping" | "logging/setLevel" => Ok(json!({})),
-            "tools/list" => self.page("tools", tools::list(&self.options)?, params),
+            "tools/list" => {
+                let mut all = tools::list(&self.options)?;
+                if self.options.lists_by_client && self.can_sample(params) {
+                    all.push(json!({ "name": "extra", "inputSchema": { "type": "object" } }));
+                }
+                self.page("tools", all, params)
+            }
             "resources/list" => self.page("resources", self.resources(), params),
             "resources/templates/list" => {
                 let uri = format!("fake://{}/{{part}}", self.options.name);
@@ -228,7 +241,36 @@ impl Server {
         }
     }
 
-    fn listen(&self, id: &Value, params: &Value) {
+    fn can_sample(&self, params: &Value) -> bool {
+        match self.options.is_stateless() {
+            true => params["_meta"][CAPABILITIES]["sampling"].is_object(),
+            false => self.state().capabilities["sampling"].is_object(),
+        }
+    }
+
+    /// The client is there: from now on it may be told.
+    fn opened(self: &Arc<Server>) {
+        if self.options.announces.at_start {
+            self.announce();
+        }
+        if let Some(every) = self.options.announces.every {
+            let server = Arc::clone(self);
+            thread::spawn(move || {
+                loop {
+                    thread::sleep(every); // the sleep is the subject
+                    server.announce();
+                }
+            });
+        }
+    }
+
+    /// Says that the tools have changed, though they have not.
+    fn announce(&self) {
+        self.journal.write("announced", json!({}));
+        self.tools_changed();
+    }
+
+    fn listen(self: &Arc<Server>, id: &Value, params: &Value) {
         let filter = params["notifications"].clone();
         let meta = json!({ SUBSCRIPTION: id });
         self.state().listens.push((id.clone(), filter.clone()));
@@ -236,6 +278,7 @@ impl Server {
             "notifications/subscriptions/acknowledged",
             json!({ "_meta": meta, "notifications": filter }),
         );
+        self.opened();
     }
 
     fn info(&self) -> Value {
@@ -244,7 +287,7 @@ impl Server {
 
     fn capabilities(&self) -> Value {
         let mut capabilities = json!({
-            "tools": { "listChanged": self.options.tells_changes },
+            "tools": { "listChanged": self.options.may_announce() },
             "resources": { "subscribe": true },
             "prompts": {},
             "logging": {},

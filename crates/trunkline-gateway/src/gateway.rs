@@ -36,6 +36,7 @@ use crate::face::{Face, Seat, Selector, View, change_of, what};
 use crate::failure::{Failure, Stage};
 use crate::forward::Envelopes;
 use crate::gate::session_key;
+use crate::keeper;
 use crate::line::Notices;
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Page, Target};
@@ -334,6 +335,8 @@ impl Gateway {
         }
         while closing.join_next().await.is_some() {}
         world.plugins.close().await;
+        // Nothing that we have started is there when we are gone.
+        let _ = tokio::task::spawn_blocking(keeper::rested).await;
         let audit = world.audit.clone();
         drop(world);
         *self.0.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(World::empty());

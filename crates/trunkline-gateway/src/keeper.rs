@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// Sees to it that the shell is there. Before a start, so that it is no matter of luck who is first.
 pub(crate) fn ready() -> Kept {
@@ -17,6 +17,17 @@ pub(crate) fn ready() -> Kept {
     keeper.users += 1;
     keeper.tell("");
     Kept(None)
+}
+
+/// Waits until no shell is left that was let go.
+pub(crate) fn rested() {
+    let resting = std::mem::take(&mut keeper().resting);
+    resting.into_iter().for_each(wait);
+}
+
+fn wait(resting: JoinHandle<()>) {
+    // One that panicked has nobody to wait for.
+    let _ = resting.join();
 }
 
 /// A group that is kept until this is dropped, or a start that is under way.
@@ -51,12 +62,14 @@ struct Keeper {
     groups: BTreeSet<u32>,
     users: usize,
     shell: Option<(Child, ChildStdin)>,
+    /// Those who wait for shells that were let go.
+    resting: Vec<JoinHandle<()>>,
 }
 
 fn keeper() -> MutexGuard<'static, Keeper> {
     // There is one for each process, as there is one death of it.
     static KEEPER: Mutex<Keeper> =
-        Mutex::new(Keeper { groups: BTreeSet::new(), users: 0, shell: None });
+        Mutex::new(Keeper { groups: BTreeSet::new(), users: 0, shell: None, resting: Vec::new() });
     KEEPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -81,7 +94,8 @@ impl Keeper {
             let _ = (&stdin).write_all(b"0\n");
             drop(stdin);
             // It ends at once, but not this very moment.
-            thread::spawn(move || shell.wait());
+            self.resting.retain(|it| !it.is_finished());
+            self.resting.push(thread::spawn(move || drop(shell.wait())));
         }
     }
 }
@@ -151,11 +165,29 @@ mod tests {
     }
 
     #[test]
+    fn a_shell_that_was_waited_for_is_gone() {
+        let groups = BTreeSet::new();
+        let mut keeper = Keeper { groups, users: 0, shell: None, resting: Vec::new() };
+        keeper.tell("");
+        let id = keeper.shell.as_ref().expect("there is a shell").0.id();
+        let proc = format!("/proc/{id}");
+        assert!(std::fs::exists(&proc).expect("one may look"), "it runs");
+        keeper.rest();
+        keeper.resting.drain(..).for_each(wait);
+        assert!(!std::fs::exists(&proc).expect("one may look"), "nothing is left of it");
+    }
+
+    #[test]
     fn a_shell_that_rests_ends_nobody() {
         let mut child = sleeper();
         let (shell, stdin) = start(&format!("+ {}\n", child.id())).expect("there is a shell");
         let id = shell.id();
-        let mut keeper = Keeper { groups: BTreeSet::new(), users: 0, shell: Some((shell, stdin)) };
+        let mut keeper = Keeper {
+            groups: BTreeSet::new(),
+            users: 0,
+            shell: Some((shell, stdin)),
+            resting: Vec::new(),
+        };
         keeper.rest();
         let gone = Instant::now() + Duration::from_secs(20);
         while std::path::Path::new(&format!("/proc/{id}")).exists() && Instant::now() < gone {

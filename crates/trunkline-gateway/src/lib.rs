@@ -31,6 +31,7 @@ pub mod logs;
 pub mod merge;
 pub mod metrics;
 mod named;
+mod news;
 mod operate;
 mod otel;
 mod park;

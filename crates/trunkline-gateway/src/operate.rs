@@ -14,9 +14,11 @@ use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::logs::Logged;
 use crate::merge::Kind;
+use crate::news::LOOKS;
 use crate::policy::pins::{Approval, Offered, Unapproved};
 use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
+use crate::server::now;
 
 /// A gateway at work.
 pub struct Operation {
@@ -184,6 +186,7 @@ impl Operate for Operation {
             told["resources"] = json!(count(Kind::Resources));
             let held = shared.pins_of(&plan).map(|it| it.held(&server.name)).unwrap_or_default();
             told["heldBack"] = json!(held);
+            told["looks"] = json!({ "lastHour": server.news().looks(now()), "most": LOOKS });
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use trunkline_proto::CallError;
@@ -17,9 +17,10 @@ use crate::catalog::plan::{Reach, ServerPlan, Sharing, Strategy};
 use crate::compared::Epoch;
 use crate::failure::{Failure, Stage};
 use crate::merge::{Draft, Kind, Lists};
+use crate::news::News;
 use crate::policy::pins::Offered;
 use crate::policy::redact::Redactor;
-use crate::pool::{Cause, Lease, Pool, Want};
+use crate::pool::{Cause, Lease, Pool, Profile, Want};
 use crate::question;
 use crate::upstream::{Instance, Upstream, Watcher};
 
@@ -43,10 +44,10 @@ pub(crate) struct Server {
     lists: RwLock<Option<Arc<Lists>>>,
     /// One fetch at a time; whoever comes meanwhile waits for it.
     fetching: tokio::sync::Mutex<()>,
-    /// Whether a change was told that nobody has fetched yet.
+    /// Whether there is a change that nobody has fetched yet.
     stale: AtomicBool,
-    /// Whether there was one, and its fetching failed.
-    missed: AtomicBool,
+    /// What its instances announce.
+    news: Mutex<News>,
     /// Digests of what lesser clients are told, though the lists say otherwise.
     variants: Mutex<BTreeSet<String>>,
     /// When it last failed to say what it offers.
@@ -63,6 +64,10 @@ pub(crate) struct Fetched {
     pub(crate) from: Arc<Instance>,
     /// When it was asked.
     pub(crate) since: Epoch,
+    /// Whether it lists the same to everybody: it was opened for whoever can do everything, and is nobody's.
+    pub(crate) is_for_all: bool,
+    /// Whether it was started to be asked, and for nothing else.
+    pub(crate) was_started: bool,
 }
 
 impl Server {
@@ -82,7 +87,7 @@ impl Server {
             lists: RwLock::new(lists),
             fetching: tokio::sync::Mutex::default(),
             stale: AtomicBool::new(false),
-            missed: AtomicBool::new(false),
+            news: Mutex::default(),
             variants: Mutex::default(),
             failed: Mutex::default(),
             clients: Mutex::default(),
@@ -150,7 +155,7 @@ impl Server {
         &self,
         key: Option<Box<str>>,
         who: Who<'_>,
-        profile: crate::pool::Profile,
+        profile: Profile,
         cause: Cause,
     ) -> Want {
         let (plan, era) = (self.plan(), self.era());
@@ -216,18 +221,34 @@ impl Server {
         self.upstream.pid(instance)
     }
 
-    /// Notes that its lists are out of date; true for the first to note it.
-    pub(crate) fn is_first_to_say_stale(&self) -> bool {
-        !self.stale.swap(true, Ordering::AcqRel)
+    /// What its instances announce.
+    pub(crate) fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fetches what it offers, from an instance that runs or else from one that is started for it.
-    /// Whoever comes while another fetches gets what that one found.
+    /// Notes that its lists are out of date.
+    pub(crate) fn is_stale(&self) {
+        self.stale.store(true, Ordering::Release);
+    }
+
+    /// Whether whoever lists has to wait for it: nothing is known of it, or what is known is out of date
+    /// and it may be asked again.
+    pub(crate) fn is_unknown(&self) -> bool {
+        !self.gave_up()
+            && (self.lists().is_none()
+                || self.stale.load(Ordering::Acquire) && self.news().may_start(now()))
+    }
+
+    /// Fetches what it offers, from an instance that runs or else, if it may, from one that is started for
+    /// it. Whoever comes while another fetches gets what that one found.
     pub(crate) async fn fetch(&self, may_start: bool) -> Result<Option<Fetched>, Failure> {
         let before = self.lists();
         let _turn = self.fetching.lock().await;
         let is_stale = self.stale.swap(false, Ordering::AcqRel);
-        let is_stale = self.missed.swap(false, Ordering::AcqRel) || is_stale;
+        // Whoever comes next tries again.
+        let still = || {
+            self.stale.fetch_or(is_stale, Ordering::AcqRel);
+        };
         let now = self.lists();
         let came_meanwhile = match (&before, &now) {
             (Some(one), Some(other)) => !Arc::ptr_eq(one, other),
@@ -237,32 +258,73 @@ impl Server {
         if came_meanwhile && !is_stale {
             return Ok(None);
         }
-        // What a server offers may depend on what its client can do: it is asked as one that can do
-        // everything, so that the lists do not change with whoever happens to call.
-        let owner = self.keeps_apart().then_some("");
-        let all = question::offered(able::ALL, self.plan().questions);
-        let (lease, was_started) = match self.pool.running_as(all, owner) {
+        let (profile, owner) = self.lists_as();
+        let (lease, was_started) = match self.pool.running_as(profile, owner) {
             Some(lease) => (lease, false),
-            None if may_start || is_stale => {
+            None if may_start => {
                 let key = Some(Box::from(LISTER));
                 let lease =
                     self.pool.lease(self.want(key, Who::Nobody, able::ALL, Cause::List)).await;
-                // Whoever comes next tries again.
-                let lease = lease.inspect_err(|_| self.missed.store(is_stale, Ordering::Release));
-                (lease?, true)
+                (lease.inspect_err(|_| still())?, true)
             }
-            None => return Ok(None),
+            None => {
+                still();
+                return Ok(None);
+            }
         };
+        let fetched = self.fetched(lease, was_started).await;
+        fetched.map(Some).inspect_err(|_| still())
+    }
+
+    /// Fetches what one instance offers; nothing if it is gone.
+    pub(crate) async fn fetch_at(&self, instance: u64) -> Result<Option<Fetched>, Failure> {
+        let _turn = self.fetching.lock().await;
+        let Some(lease) = self.pool.lease_on(instance) else { return Ok(None) };
+        self.fetched(lease, false).await.map(Some)
+    }
+
+    async fn fetched(&self, lease: Lease<Upstream>, was_started: bool) -> Result<Fetched, Failure> {
+        let (profile, owner) = self.lists_as();
+        let is_for_all = self.pool.is_as(lease.id(), profile, owner);
         let (from, since) = (Arc::clone(lease.instance()), lease.instance().compared.epoch());
         let found = self.fetch_from(&lease).await;
-        let id = lease.id();
         drop(lease);
-        if was_started {
-            // It was started for its lists alone.
-            self.pool.forget(LISTER);
-            self.pool.retire(id);
+        match found {
+            Ok(lists) => Ok(Fetched { lists, from, since, is_for_all, was_started }),
+            Err(failure) => {
+                if was_started {
+                    self.let_go(from.id);
+                }
+                Err(failure)
+            }
         }
-        Ok(Some(Fetched { lists: found?, from, since }))
+    }
+
+    /// As whom it is asked. What a server offers may depend on what its client can do: it is asked as one
+    /// that can do everything, so that the lists do not change with whoever happens to call.
+    fn lists_as(&self) -> (Profile, Option<&'static str>) {
+        let profile = question::offered(able::ALL, self.plan().questions);
+        (profile, self.keeps_apart().then_some(""))
+    }
+
+    /// An instance that was started for the lists alone is not needed any more.
+    fn let_go(&self, instance: u64) {
+        self.pool.forget(LISTER);
+        self.pool.retire(instance);
+    }
+
+    /// The same, but it may still say that its lists changed: many do that once they are up.
+    pub(crate) fn let_go_later(self: &Arc<Self>, instance: &Instance) {
+        if !instance.may_announce() {
+            return self.let_go(instance.id);
+        }
+        let (this, id) = (Arc::downgrade(self), instance.id);
+        tokio::spawn(async move {
+            tokio::time::sleep(LINGER).await;
+            if let Some(this) = this.upgrade() {
+                this.let_go(id);
+            }
+        });
     }
 
     /// One list of one instance, and nothing else.
@@ -349,7 +411,14 @@ impl Server {
     }
 }
 
+/// The time, also where a test has its own.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
 const VARIANTS: usize = 4096;
+/// How long an instance stays that was started for its lists and may announce that they changed.
+const LINGER: Duration = Duration::from_secs(2);
 /// By what a stateful server knows us when we ask for its lists.
 const LISTER: &str = "\0lists";
 /// How long nobody waits for the lists of a server that did not give them.

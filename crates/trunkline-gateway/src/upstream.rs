@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use trunkline_auth::address::{Guard, Reach as Far};
 use trunkline_auth::client::{ClientAuth, Grant, OAuth};
 use trunkline_auth::credentials::Credentials;
@@ -24,9 +24,7 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{
-    Implementation, ListChanged, LogLevel, LogMessage, SubscriptionFilter,
-};
+use trunkline_wire::model::{Implementation, LogLevel, LogMessage, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
 use crate::able;
@@ -36,6 +34,8 @@ use crate::failure::{Failure, Stage};
 use crate::gateway::Found;
 use crate::keeper::{self, Kept};
 use crate::line::Line;
+use crate::merge::Kind;
+use crate::news::{Told, announced_by};
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
 use crate::question;
@@ -84,6 +84,9 @@ pub(crate) struct Instance {
     pub(crate) opened: Arc<Opened>,
     /// Which of its lists were compared with the pins.
     pub(crate) compared: ComparedLists,
+    /// When it could first be asked for them, and what they were when it last announced a change.
+    began: Instant,
+    told: Mutex<Option<Told>>,
     connection: Connection,
     switch: Arc<Switch>,
     process: Option<Process>,
@@ -381,6 +384,8 @@ impl Opening {
             server: Arc::clone(&self.server),
             opened: Arc::clone(connection.opened()),
             compared: ComparedLists::default(),
+            began: Instant::now(),
+            told: Mutex::default(),
             connection,
             switch,
             process,
@@ -392,12 +397,7 @@ impl Opening {
     /// Hears of changed lists. A server of the new era tells only whoever listens.
     fn listen(&self, connection: &Connection) {
         let opened = connection.opened();
-        let caps = &opened.capabilities;
-        let tells = |list: Option<ListChanged>| list.is_some_and(|it| it.list_changed);
-        let filter = SubscriptionFilter::new()
-            .tools_list_changed(tells(caps.tools))
-            .prompts_list_changed(tells(caps.prompts))
-            .resources_list_changed(caps.resources.is_some_and(|it| it.list_changed));
+        let filter = announced_by(&opened.capabilities);
         if opened.revision.era() == Era::Stateful || filter == SubscriptionFilter::new() {
             return;
         }
@@ -458,6 +458,19 @@ impl Process {
 }
 
 impl Instance {
+    /// Notes what it lists now. Says which lists that changes, as [`Told::changes`] sees it.
+    pub(crate) fn tells(&self, told: Told, known: Option<&Told>, unlisted: &[Kind]) -> Vec<Kind> {
+        let mut last = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = told.changes(self.began.elapsed(), last.as_ref(), known, unlisted);
+        *last = Some(told);
+        changes
+    }
+
+    /// Whether it may say later that its lists changed.
+    pub(crate) fn may_announce(&self) -> bool {
+        announced_by(&self.opened.capabilities) != SubscriptionFilter::new()
+    }
+
     /// Makes a call here on somebody's behalf.
     pub(crate) fn call(
         &self,

@@ -37,7 +37,7 @@ impl Log {
     }
 
     /// What has happened of one kind: `start`, `initialize`, `request`, `call`, `answer`, `abandoned`,
-    /// `notification`, `asked`, `answered`, `hang`, `signal`, `eof`, `exit` or `garbage`.
+    /// `notification`, `announced`, `asked`, `answered`, `hang`, `signal`, `eof`, `exit` or `garbage`.
     pub fn of(&self, event: &str) -> Vec<Value> {
         self.all().into_iter().filter(|it| it["event"] == event).collect()
     }

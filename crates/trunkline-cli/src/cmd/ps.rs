@@ -89,6 +89,14 @@ fn note(server: &Value) -> String {
         let name = server["name"].as_str().unwrap_or("SERVER");
         notes.push(format!("{held_back} held back{} (`trunkline approve {name}`)", why(server)));
     }
+    let looks = &server["looks"];
+    if let (Some(times), Some(most)) = (looks["lastHour"].as_u64(), looks["most"].as_u64())
+        && times >= most
+    {
+        notes.push(format!(
+            "announces changes all the time: its lists were read {times} times in an hour, and no more"
+        ));
+    }
     if let Some(millis) = server["nextRetryMs"].as_f64() {
         notes.push(format!("next try in {}", span(millis)));
     }

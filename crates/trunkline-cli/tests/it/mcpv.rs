@@ -2,6 +2,7 @@
 //! server behind it that writes down its starts, calls and signals. `cargo xtask mcpv` prints them
 //! as a table, so their names begin with their numbers.
 
+mod announced;
 mod audit;
 mod capacity;
 mod config;

@@ -12,15 +12,14 @@ use crate::catalog::plan::ServerPlan;
 use crate::face::{View, change_of};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists};
-use crate::server::{Fetched, Server};
+use crate::news::{Next, Told};
+use crate::policy::pins::Offered;
+use crate::server::{Fetched, Server, now};
 
 impl Shared {
     /// Whether every server that a view shows has said what it offers, or will not soon.
     pub(crate) fn is_complete(&self, world: &World, view: &View) -> bool {
-        world
-            .servers
-            .values()
-            .all(|it| it.lists().is_some() || it.gave_up() || !view.selector.chooses(&it.plan()))
+        world.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
     }
 
     /// Has servers that have not said what they offer asked, for a while.
@@ -30,10 +29,10 @@ impl Shared {
         }
         let mut asking = JoinSet::new();
         for server in world.servers.values() {
-            if server.lists().is_none()
-                && !server.gave_up()
-                && view.selector.chooses(&server.plan())
-            {
+            if server.is_unknown() && view.selector.chooses(&server.plan()) {
+                if server.lists().is_some() && !server.news().start(now()) {
+                    continue;
+                }
                 let Some(this) = self.this.upgrade() else { return };
                 let server = Arc::clone(server);
                 asking.spawn(async move { this.refresh(&server, true).await });
@@ -51,9 +50,12 @@ impl Shared {
     /// Fetches a server's lists and takes them over. Says which instance they are of.
     pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
         match server.fetch(may_start).await {
-            Ok(Some(Fetched { lists, from, since })) => {
+            Ok(Some(Fetched { lists, from, since, was_started, .. })) => {
                 self.take_over(server, lists).await;
                 Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
+                if was_started {
+                    server.let_go_later(&from);
+                }
                 Some(from.id)
             }
             Ok(None) => None,
@@ -64,6 +66,71 @@ impl Shared {
                 None
             }
         }
+    }
+
+    /// Sees to what instances of a server announce, as long as they do.
+    pub(super) fn see_to_news(&self, server: &Arc<Server>) {
+        let (this, server) = (Weak::clone(&self.this), Arc::downgrade(server));
+        tokio::spawn(async move {
+            loop {
+                let (Some(this), Some(server)) = (this.upgrade(), server.upgrade()) else { return };
+                let next = server.news().next(now());
+                match next {
+                    Next::Rest => return,
+                    Next::Wait(wait) => {
+                        drop((this, server));
+                        tokio::time::sleep(wait).await;
+                    }
+                    Next::Look(by) => {
+                        let mut is_new = false;
+                        for instance in by {
+                            is_new |= this.look_again(&server, instance).await;
+                        }
+                        server.news().found(is_new);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Looks at the lists of an instance that announced a change. Says whether there was one.
+    async fn look_again(&self, server: &Arc<Server>, instance: u64) -> bool {
+        let Fetched { lists, from, since, is_for_all, .. } = match server.fetch_at(instance).await {
+            Ok(Some(fetched)) => fetched,
+            // It is gone, and with it what it had to say.
+            Ok(None) => return false,
+            Err(failure) => {
+                self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
+                return false;
+            }
+        };
+        let known = server.lists();
+        if is_for_all {
+            let is_new = known.is_none_or(|it| it.etag() != lists.etag());
+            self.take_over(server, lists).await;
+            Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
+            return is_new;
+        }
+        let unlisted =
+            Kind::ALL.map(|kind| (kind, server.unlisted(kind, &Offered::of(&lists, kind))));
+        let unlisted = unlisted.into_iter().filter(|(_, it)| !it.is_empty());
+        let (kinds, unlisted): (Vec<_>, Vec<_>) = unlisted.unzip();
+        let known = known.map(|it| Told::of(&it));
+        let changes = from.tells(Told::of(&lists), known.as_ref(), &kinds);
+        if changes.is_empty() {
+            return false;
+        }
+        // Should nobody else be shown it, the next instance that has it brings no news.
+        unlisted.into_iter().for_each(|it| server.knows_variants(it));
+        server.is_stale();
+        if self.refresh(server, false).await.is_none() {
+            // None runs that lists the same to everybody. One is started once somebody lists.
+            let plan = server.plan();
+            for kind in changes {
+                self.listeners.tell(&change_of(kind), |seat| seat.selector.chooses(&plan));
+            }
+        }
+        true
     }
 
     pub(crate) async fn take_over(&self, server: &Arc<Server>, lists: Lists) {

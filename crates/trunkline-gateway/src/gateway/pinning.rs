@@ -18,7 +18,7 @@ use crate::failure::{Failure, Stage};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists};
 use crate::policy::pins::{Held, Offered, Part, PinFile};
-use crate::server::Server;
+use crate::server::{Server, now};
 use crate::upstream::Instance;
 
 impl Shared {
@@ -160,7 +160,10 @@ impl Shared {
         offered: &[Offered],
     ) {
         let unlisted = server.unlisted(kind, offered);
-        let Some(this) = self.this.upgrade().filter(|_| !unlisted.is_empty()) else { return };
+        if unlisted.is_empty() || !server.news().start(now()) {
+            return;
+        }
+        let Some(this) = self.this.upgrade() else { return };
         let (server, id) = (Arc::clone(server), instance.id);
         tokio::spawn(async move {
             // One that is older may be of the program that was there before.

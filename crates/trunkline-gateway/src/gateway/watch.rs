@@ -1,7 +1,5 @@
 //! What happens at servers beside their answers → whoever it concerns.
 
-use std::sync::Arc;
-
 use trunkline_proto::Heard;
 use trunkline_transport::handler::Answer;
 use trunkline_wire::json::Json;
@@ -11,6 +9,7 @@ use trunkline_wire::revision::Era;
 
 use super::{Found, Shared};
 use crate::logs::Logged;
+use crate::server::now;
 use crate::tasks;
 use crate::upstream::Watcher;
 
@@ -23,11 +22,8 @@ impl Watcher for Shared {
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => {
                 self.list_changed_in(server, instance, heard.method);
-                if server.is_first_to_say_stale()
-                    && let Some(this) = self.this.upgrade()
-                {
-                    let server = Arc::clone(server);
-                    tokio::spawn(async move { this.refresh(&server, false).await });
+                if server.news().heard(instance, now()) {
+                    self.see_to_news(server);
                 }
             }
             "notifications/subscriptions/acknowledged" => {}

@@ -100,6 +100,11 @@ impl<B: Backend> Pool<B> {
         Some(self.inner.lease(id, instance, None))
     }
 
+    /// Whether an instance is one of those.
+    pub fn is_as(&self, id: u64, profile: Profile, owner: Option<&str>) -> bool {
+        self.inner.with(|state, _| state.is_as(id, profile, owner))
+    }
+
     /// A lease on one instance, whatever else is in flight in it; `None` if it is gone.
     pub fn lease_on(&self, id: u64) -> Option<Lease<B>> {
         let instance = self.inner.with(|state, _| state.ready(id))?;

@@ -156,12 +156,14 @@ impl<H: Clone, W> State<H, W> {
     /// The same of one that was opened for callers who can do at least as much as this; if `owner` says
     /// whose will do, of nobody else's.
     pub(crate) fn running_as(&mut self, profile: Profile, owner: Option<&str>) -> Option<(u64, H)> {
-        let is_ours = |own: &Arc<str>| owner.is_none_or(|owner| **own == *owner);
-        let fits = |slot: &Slot<H>| {
-            profile.is_within(slot.profile) && slot.owner.as_ref().is_none_or(is_ours)
-        };
+        let fits = |slot: &Slot<H>| slot.is_as(profile, owner);
         let found = self.roomy(|slot| fits(slot) && slot.bound.is_none()).or(self.roomy(fits))?;
         Some((found, self.take(found, None)))
+    }
+
+    /// Whether an instance is one of those.
+    pub(crate) fn is_as(&self, id: u64, profile: Profile, owner: Option<&str>) -> bool {
+        self.slots.get(&id).is_some_and(|it| it.is_as(profile, owner))
     }
 
     /// One that is ready, whatever else is in flight in it.

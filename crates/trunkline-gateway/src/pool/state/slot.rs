@@ -119,6 +119,13 @@ impl<H> Slot<H> {
         self.is_ready() && self.uses == 0 && self.owner.is_some()
     }
 
+    /// Whether it was opened for callers who can do at least as much as this; if `owner` says whose will do,
+    /// it is nobody else's.
+    pub(crate) fn is_as(&self, profile: Profile, owner: Option<&str>) -> bool {
+        let is_ours = |own: &Arc<str>| owner.is_none_or(|owner| **own == *owner);
+        profile.is_within(self.profile) && self.owner.as_ref().is_none_or(is_ours)
+    }
+
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready { .. })
     }
