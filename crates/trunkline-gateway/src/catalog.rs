@@ -27,7 +27,7 @@ pub use self::schema::schema;
 pub use self::watch::Watch;
 
 /// A catalog that was found good.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// What runs.
     pub plan: Plan,
@@ -55,7 +55,8 @@ pub struct Loaded {
 ///
 /// All that is wrong, at once.
 pub fn load(text: &str, origin: &Path, env: &dyn Env) -> Result<Loaded, Faults> {
-    let faults = |faults, warnings| Faults { file: origin.to_owned(), faults, warnings };
+    let faults =
+        |faults, warnings, rest| Faults { file: origin.to_owned(), faults, warnings, rest };
     let document = match file::read(text) {
         Ok(document) => document,
         Err(it) => {
@@ -68,18 +69,22 @@ pub fn load(text: &str, origin: &Path, env: &dyn Env) -> Result<Loaded, Faults> 
                 excerpt: it.excerpt,
                 shows: false,
             };
-            return Err(faults(vec![fault], Vec::new()));
+            return Err(faults(vec![fault], Vec::new(), None));
         }
     };
     // Programs may run elsewhere, so that what is relative to us would not be found.
     let whole = std::path::absolute(origin).unwrap_or_else(|_| origin.to_owned());
     let base = whole.parent().unwrap_or(Path::new("/"));
     let checked = check::check(&document, base, env);
-    if !checked.faults.is_empty() {
-        return Err(faults(checked.faults, checked.warnings));
+    let check::Checked { plan, faults: wrong, warnings, files, can_run, .. } = checked;
+    let loaded = Loaded { plan, warnings, files };
+    match wrong.is_empty() {
+        true => Ok(loaded),
+        false => {
+            let warnings = loaded.warnings.clone();
+            Err(faults(wrong, warnings, can_run.then(|| Box::new(loaded))))
+        }
     }
-    let check::Checked { plan, warnings, files, .. } = checked;
-    Ok(Loaded { plan, warnings, files })
 }
 
 /// Reads a catalog from a file, with the environment of this process.
@@ -115,7 +120,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Faults {
         excerpt: None,
         shows: false,
     };
-    Faults { file: path.to_owned(), faults: vec![fault], warnings: Vec::new() }
+    Faults { file: path.to_owned(), faults: vec![fault], warnings: Vec::new(), rest: None }
 }
 
 #[cfg(test)]

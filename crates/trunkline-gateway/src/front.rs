@@ -182,7 +182,10 @@ impl Front {
             }
             // Whoever may see nothing of a server does not learn that it is there.
             Selector::Server(name) if !Sight::new(&world, &caller).sees_server(name) => {
-                let why = format!("There is no server `{name}` here.");
+                let mut why = format!("There is no server `{name}` here.");
+                if let Some(out) = world.why_not(&Sight::new(&world, &caller), name) {
+                    why = format!("{why} {out}");
+                }
                 return Err(Refusal::new(StatusCode::NOT_FOUND, why));
             }
             _ => {}

@@ -267,6 +267,10 @@ impl Walk {
         }
         let message = format!("There is no tool `{}` here.", clip(shown));
         let mut failure = Failure::new("unknown_tool", Stage::Route, message);
+        let sight = Sight::new(&self.world, &self.caller);
+        if let Some(why) = self.world.why_not(&sight, shown) {
+            return failure.advice(why).into();
+        }
         let names = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
         if let Some(near) = nearest(shown, names.map(|(name, _)| &**name)) {
             failure = failure.advice(format!("Did you mean `{near}`?"));

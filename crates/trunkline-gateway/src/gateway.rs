@@ -32,7 +32,7 @@ use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
 use crate::catalog::{Change, Diff, diff};
 use crate::copies::Copies;
-use crate::face::{Face, Seat, Selector, View, change_of, what};
+use crate::face::{Face, Seat, Selector, Sight, View, change_of, what};
 use crate::failure::{Failure, Stage};
 use crate::forward::Envelopes;
 use crate::gate::session_key;
@@ -233,7 +233,11 @@ impl Gateway {
         };
         let mut servers = BTreeMap::new();
         if let Some(pins) = &shared.pins {
-            pins.serves(plan.servers.keys().cloned().collect());
+            pins.serves(plan.servers.keys().chain(plan.out.keys()).cloned().collect());
+        }
+        for (name, why) in plan.out.iter().filter(|it| before.plan.out.get(it.0) != Some(it.1)) {
+            tracing::warn!(server = name, why, "the server is left out");
+            shared.logs.add(Logged::gateway(name, &left_out(name, why)));
         }
         for (name, server) in &plan.servers {
             let kept = before
@@ -349,7 +353,35 @@ impl Gateway {
     }
 }
 
+/// What to know of a server that is not there since its entry is not in order.
+pub(crate) fn left_out(name: &str, why: &str) -> String {
+    format!("`{name}` is left out until its entry is mended. {why}")
+}
+
 impl World {
+    /// Why nothing is there by a name that begins with that of a server: it is left out, or has not said
+    /// what it offers. For whoever may know of it.
+    pub(crate) fn why_not(&self, sight: &Sight<'_>, shown: &str) -> Option<String> {
+        let is_of = |name: &str| {
+            let rest = shown.strip_prefix(name);
+            rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_alphanumeric()))
+        };
+        let mut out = self.plan.out.iter().filter(|_| sight.is_open());
+        if let Some((name, why)) = out.find(|(name, _)| is_of(name)) {
+            return Some(left_out(name, why));
+        }
+        let unknown = |it: &&Arc<Server>| is_of(&it.name) && it.lists().is_none();
+        let server =
+            self.servers.values().find(unknown).filter(|it| sight.sees_server(&it.name))?;
+        let status = server.pool.status();
+        let why = match status.last_error {
+            Some(why) => format!("It did not start: {why}"),
+            None if status.state == "starting" => "It is starting; try again soon.".to_owned(),
+            None => format!("`trunkline doctor {}` shows why.", server.name),
+        };
+        Some(format!("`{}` has not said yet what it offers. {why}", server.name))
+    }
+
     fn empty() -> Self {
         Self {
             plan: Arc::default(),

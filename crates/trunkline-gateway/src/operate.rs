@@ -1,6 +1,6 @@
 //! A catalog file and its gateway, operated: what is shown, what is done, and following the file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -80,7 +80,14 @@ impl Operation {
                 self.comes_from(loaded.files.clone());
                 self.apply(loaded).await
             }
-            Err(faults) => Err(json!(faults)),
+            Err(faults) => match faults.rest {
+                // What was wrong before does not keep anything else from changing.
+                Some(rest) if self.knows(&rest.plan.out) => {
+                    self.comes_from(rest.files.clone());
+                    self.apply(*rest).await
+                }
+                _ => Err(json!(faults)),
+            },
         };
         let metrics = &self.gateway.0.metrics;
         let text = match &outcome {
@@ -125,6 +132,12 @@ impl Operation {
         Ok(json!({ "changed": !diff.is_empty(), "changes": diff, "warnings": warnings }))
     }
 
+    /// Whether all of these are left out already, for the same reasons.
+    fn knows(&self, out: &BTreeMap<String, String>) -> bool {
+        let known = &self.gateway.0.world().plan.out;
+        out.iter().all(|(name, why)| known.get(name) == Some(why))
+    }
+
     fn server(&self, name: &str) -> Result<Arc<crate::server::Server>, Complaint> {
         let world = self.gateway.0.world();
         world.servers.get(name).cloned().ok_or_else(|| Complaint::no_server(name))
@@ -159,7 +172,8 @@ fn unapproved(why: Unapproved) -> Complaint {
 
 /// Reads a catalog where it does not hold up calls.
 async fn load(file: PathBuf) -> Result<Loaded, Faults> {
-    let unread = Faults { file: file.clone(), faults: Vec::new(), warnings: Vec::new() };
+    let unread =
+        Faults { file: file.clone(), faults: Vec::new(), warnings: Vec::new(), rest: None };
     tokio::task::spawn_blocking(move || load_file(&file)).await.unwrap_or(Err(unread))
 }
 
@@ -190,6 +204,10 @@ impl Operate for Operation {
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told
         });
+        let out = world.plan.out.iter().map(|(name, why)| {
+            json!({ "name": name, "state": "out", "instances": [], "waiters": 0, "lastError": why })
+        });
+        let servers = servers.chain(out);
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "uptimeMs": shared.began.elapsed().as_millis() as u64,

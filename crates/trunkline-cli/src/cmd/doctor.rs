@@ -46,8 +46,10 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     if let Some(plan) = &plan {
         if let Some(name) = &args.server
             && !plan.servers.contains_key(name)
+            && !plan.out.contains_key(name)
         {
-            let names: Vec<_> = plan.servers.keys().map(String::as_str).collect();
+            let names = plan.servers.keys().chain(plan.out.keys());
+            let names: Vec<_> = names.map(String::as_str).collect();
             let why = format!("The catalog has no server `{name}`, or it is disabled.");
             let advice = format!("It has: {}.", names.join(", "));
             return Err(Failure::usage(why).advice(advice).into());
@@ -58,6 +60,15 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     if let Some(plan) = plan {
         let redactor = Redactor::of(&plan);
         let is_wanted = |it: &&str| args.server.as_deref().is_none_or(|name| name == *it);
+        for (name, why) in plan.out.iter().filter(|it| is_wanted(&it.0.as_str())) {
+            let mut stages = Stages::default();
+            stages.bad(
+                "catalog",
+                why,
+                "Mend its entry. Until then the others are served without it.",
+            );
+            report.add(name, "left out", stages.end(&redactor))?;
+        }
         for name in plan.servers.keys().map(String::as_str).filter(is_wanted) {
             let server = &plan.servers[name];
             let (what, steps) = one(server, &redactor).await;
@@ -67,7 +78,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     report.end()
 }
 
-/// The catalog, if it is in order.
+/// The catalog, or what of it can be served.
 fn catalog(args: &Args, stages: &mut Stages) -> Result<Option<Plan>, Failure> {
     let Some(path) = config(args.config.as_deref())? else {
         let this = std::env::current_exe().ok().and_then(|it| it.to_str().map(str::to_owned));
@@ -109,7 +120,7 @@ fn catalog(args: &Args, stages: &mut Stages) -> Result<Option<Plan>, Failure> {
     };
     tell("catalog", &others, &shown(&path));
     tell("variables", &variables, "all are set");
-    Ok(None)
+    Ok(faults.rest.map(|it| it.plan))
 }
 
 async fn one(server: &ServerPlan, redactor: &Redactor) -> (String, Vec<Step>) {

@@ -1,13 +1,14 @@
 //! `trunkline serve`: a catalog → its gateway, over HTTP or stdin and stdout, until a signal comes.
 
 use std::future::poll_fn;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
 
 use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use trunkline_gateway::catalog::plan::Plan;
 use trunkline_gateway::catalog::{self, Watch};
 use trunkline_gateway::certificates::Certificates;
@@ -43,7 +44,8 @@ pub(crate) struct Args {
     state: Option<PathBuf>,
 }
 
-/// Serves until SIGINT or SIGTERM, then answers what is in flight. A second signal ends it at once.
+/// Serves until SIGINT or SIGTERM, then answers what is in flight. A second signal ends it at once. SIGHUP has
+/// the catalog read anew, as of a service, unless it comes from a terminal or a host that is gone.
 pub(crate) fn run(args: Args) -> Result<()> {
     // On one core, threads would only hand work to each other.
     let is_alone = std::thread::available_parallelism().is_ok_and(|it| it.get() == 1);
@@ -56,12 +58,21 @@ pub(crate) fn run(args: Args) -> Result<()> {
 
 async fn serve(args: Args) -> Result<()> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hangup = signal(SignalKind::hangup())?;
+    let ends_with_terminal = args.stdio || std::io::stdin().is_terminal();
+    let again = Arc::new(Notify::new());
+    let reload = Arc::clone(&again);
     let (first, stopped) = tokio::sync::watch::channel(false);
     let mut first = Some(first);
     let hurried = poll_fn(move |cx| {
         loop {
-            match (term.poll_recv(cx), int.poll_recv(cx)) {
-                (Poll::Pending, Poll::Pending) => return Poll::Pending,
+            let mut hung_up = hangup.poll_recv(cx);
+            while let (Poll::Ready(Some(())), false) = (hung_up, ends_with_terminal) {
+                reload.notify_one();
+                hung_up = hangup.poll_recv(cx);
+            }
+            match (term.poll_recv(cx), int.poll_recv(cx), hung_up) {
+                (Poll::Pending, Poll::Pending, Poll::Pending) => return Poll::Pending,
                 _ => match first.take() {
                     Some(first) => {
                         first.send_replace(true);
@@ -74,12 +85,16 @@ async fn serve(args: Args) -> Result<()> {
         }
     });
     tokio::select! {
-        served = work(args, stopped) => served,
+        served = work(args, stopped, again) => served,
         () = hurried => Ok(()),
     }
 }
 
-async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result<()> {
+async fn work(
+    args: Args,
+    stopped: tokio::sync::watch::Receiver<bool>,
+    again: Arc<Notify>,
+) -> Result<()> {
     let file = config(args.config.as_deref());
     let watch = file.as_ref().map(Watch::new);
     let (mut plan, files) = match &file {
@@ -115,6 +130,19 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
         let operation = Arc::clone(&operation);
         tokio::spawn(async move { operation.keep_following(watch).await })
     });
+    let reloading = tokio::spawn({
+        let operation = Arc::clone(&operation);
+        async move {
+            loop {
+                again.notified().await;
+                let text = match operation.follow().await {
+                    Ok(_) => "The catalog was read anew.".to_owned(),
+                    Err(why) => format!("The catalog is not in order; the one before stays. {why}"),
+                };
+                let _ = writeln!(std::io::stderr(), "{text}");
+            }
+        }
+    });
     let until = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
         let _ = stopped.wait_for(|it| *it).await;
     };
@@ -149,6 +177,8 @@ async fn work(args: Args, stopped: tokio::sync::watch::Receiver<bool>) -> Result
         }
     };
     // A change of the file from now on would start what nobody stops.
+    reloading.abort();
+    let _ = reloading.await;
     if let Some(following) = following {
         following.abort();
         let _ = following.await;
@@ -210,7 +240,19 @@ fn read(file: &Path) -> Result<Read> {
             }
             Ok((loaded.plan, loaded.files))
         }
-        Err(faults) => Err(Failure::usage(faults.to_string()).into()),
+        Err(faults) => match faults.rest.clone() {
+            // What is wrong with one server is no reason to be without the others.
+            Some(rest) => {
+                let out: Vec<_> = rest.plan.out.keys().map(|it| format!("`{it}`")).collect();
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "{faults}\n\nLeft out until that is mended: {}.\n",
+                    out.join(", ")
+                );
+                Ok((rest.plan, rest.files))
+            }
+            None => Err(Failure::usage(faults.to_string()).into()),
+        },
     }
 }
 

@@ -19,9 +19,11 @@ use super::plan::{GatewayPlan, Plan, ServerPlan};
 
 /// What came of a check.
 pub(super) struct Checked {
-    /// Only good if there are no faults.
+    /// Only good if there are no faults, or it can run all the same.
     pub(super) plan: Plan,
     pub(super) faults: Vec<Fault>,
+    /// Whether all faults are about servers that the plan leaves out.
+    pub(super) can_run: bool,
     pub(super) warnings: Vec<Fault>,
     /// The files that values came from.
     pub(super) files: BTreeSet<PathBuf>,
@@ -46,7 +48,8 @@ pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked 
         let suggestion = Some("Remove one of the two, or rename it.".to_owned());
         reader.faults.borrow_mut().push(Fault { suggestion, ..fault });
     }
-    let plan = root(&reader, document);
+    let (plan, left_out) = root(&reader, document);
+    let can_run = reader.faults.borrow().len() == left_out;
     let in_order = |notes: &RefCell<Vec<Fault>>| {
         let mut notes = notes.take();
         notes.sort_by(|a, b| (a.line, a.column, &a.path).cmp(&(b.line, b.column, &b.path)));
@@ -65,6 +68,7 @@ pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked 
     };
     Checked {
         plan,
+        can_run,
         faults: in_order(&reader.faults),
         warnings: in_order(&reader.warnings),
         files: reader.files.into_inner(),
@@ -83,7 +87,8 @@ pub fn may_listen(listen: &str, plan: &GatewayPlan) -> Result<(), String> {
     gateway::may_listen(listen, plan, None).map_err(refusal)
 }
 
-fn root(reader: &Reader<'_>, document: &Document) -> Plan {
+/// The plan, and how many faults are about servers that it leaves out.
+fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     let at = At { reader, node: &document.root, path: String::new() };
     let foreign: Vec<&str> = match (&document.root.data, document.is_json) {
         // Another program's file, or one like it: only what is nearly ours is worth a word.
@@ -95,7 +100,7 @@ fn root(reader: &Reader<'_>, document: &Document) -> Plan {
         _ => Vec::new(),
     };
     let foreign = [keys::FOREIGN_ROOT, &foreign].concat();
-    let Some(section) = at.section(keys::ROOT, &foreign) else { return Plan::default() };
+    let Some(section) = at.section(keys::ROOT, &foreign) else { return Default::default() };
     let gateway = section.get("gateway").and_then(|it| it.section(keys::GATEWAY, &[]));
     let gateway = gateway.map_or_else(GatewayPlan::default, |it| gateway::gateway(&it));
     if !section.has("mcpServers") {
@@ -105,11 +110,13 @@ fn root(reader: &Reader<'_>, document: &Document) -> Plan {
         );
     }
     let is_shared = gateway.auth.tokens.len() > 1 || !gateway.auth.issuers.is_empty();
-    Plan { servers: servers(&at, is_shared && gateway.rules.is_empty()), gateway }
+    let Servers { plans: servers, out, left_out, .. } =
+        servers(&at, is_shared && gateway.rules.is_empty());
+    (Plan { servers, out, gateway }, left_out)
 }
 
 /// The servers of all places where they can stand. `is_shared`: many may call them, and no rule says who.
-fn servers(root: &At<'_>, is_shared: bool) -> BTreeMap<String, Arc<ServerPlan>> {
+fn servers(root: &At<'_>, is_shared: bool) -> Servers {
     let mut all = Servers { is_shared, ..Servers::default() };
     let places = keys::ROOT.iter().find(|it| it.name == "mcpServers").expect("it is in the table");
     let names = || [places.name].into_iter().chain(places.aliases.iter().copied());
@@ -136,7 +143,7 @@ fn servers(root: &At<'_>, is_shared: bool) -> BTreeMap<String, Arc<ServerPlan>> 
             }
         }
     }
-    all.plans
+    all
 }
 
 #[derive(Default)]
@@ -145,13 +152,20 @@ struct Servers {
     /// The names in lower case; each as it is and as messages call it, and where it is.
     names: BTreeMap<String, (String, String, usize)>,
     is_shared: bool,
+    /// Those whose entries have faults, with the first of them.
+    out: BTreeMap<String, String>,
+    /// How many faults those have.
+    left_out: usize,
 }
 
 impl Servers {
     /// Reads a server that is at a key, or has its name inside.
     fn read(&mut self, at: &At<'_>, key: Option<&str>) {
-        let Some(section) = at.section(keys::SERVER, keys::FOREIGN_SERVER) else { return };
         let before = at.reader.faults.borrow().len();
+        let Some(section) = at.section(keys::SERVER, keys::FOREIGN_SERVER) else {
+            self.leave_out(key.unwrap_or_default(), at, before);
+            return;
+        };
         let is_disabled = server::is_disabled(&section);
         let name = match key {
             Some(key) => {
@@ -179,9 +193,29 @@ impl Servers {
             // It does not run, so what is wrong with it does no harm yet.
             let faults = at.reader.faults.borrow_mut().split_off(before);
             at.reader.warnings.borrow_mut().extend(faults);
-        } else {
+        } else if !self.leave_out(&name, at, before) {
             self.plans.insert(name, Arc::new(plan));
         }
+    }
+
+    /// Leaves a server out if there are faults since `before`. One that cannot be told from another does
+    /// not go by its name, so that nobody takes the other for it.
+    fn leave_out(&mut self, name: &str, at: &At<'_>, before: usize) -> bool {
+        let faults = at.reader.faults.borrow();
+        let (Some(first), count) = (faults.get(before), faults.len() - before) else {
+            return false;
+        };
+        let is_taken =
+            self.plans.keys().chain(self.out.keys()).any(|it| it.eq_ignore_ascii_case(name));
+        if !name.is_empty() && !is_taken {
+            let advice = first.suggestion.iter().map(|it| format!(" {it}"));
+            let more = (count > 1).then(|| format!(" There are {} more faults.", count - 1));
+            let what = format!("{}: {}", first.path, first.message);
+            let what = advice.chain(more).fold(what, |what, it| what + &it);
+            self.out.insert(name.to_owned(), what);
+            self.left_out += count;
+        }
+        true
     }
 
     fn check_name(&mut self, name: &str, at: &At<'_>) {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::Loaded;
+
 /// One thing that is wrong, or odd. It never holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
@@ -50,7 +52,7 @@ impl Fault {
 }
 
 /// All that is wrong in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Faults {
     /// The file.
     pub file: PathBuf,
@@ -58,6 +60,10 @@ pub struct Faults {
     pub faults: Vec<Fault>,
     /// What is odd.
     pub warnings: Vec<Fault>,
+    /// What can run all the same: everything but the servers that the faults are about. `None` if they
+    /// are about more.
+    #[serde(skip)]
+    pub rest: Option<Box<Loaded>>,
 }
 
 impl fmt::Display for Faults {

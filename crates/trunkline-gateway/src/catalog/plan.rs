@@ -18,6 +18,8 @@ use trunkline_wire::revision::Revisions;
 pub struct Plan {
     /// The servers, by name; disabled ones are not here.
     pub servers: BTreeMap<String, Arc<ServerPlan>>,
+    /// Those that are left out since something is wrong with their entries, and what.
+    pub out: BTreeMap<String, String>,
     /// The gateway itself.
     pub gateway: GatewayPlan,
 }

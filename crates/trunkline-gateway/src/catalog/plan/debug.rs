@@ -137,7 +137,7 @@ mod tests {
             config: serde_json::json!({ "key": "hunter2" }),
         }];
         let servers = [program, remote].map(|it| (it.name.clone(), Arc::new(it))).into();
-        let said = format!("{:?}", Plan { servers, gateway });
+        let said = format!("{:?}", Plan { servers, gateway, ..Plan::default() });
         assert!(!said.contains("hunter2"), "{said}");
         for told in ["\"KEY\"", "https://b.example/mcp", "\"Authorization\"", "\"alice\"", "\"me\""]
         {
