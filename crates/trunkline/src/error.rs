@@ -1,7 +1,6 @@
 //! What a tool, prompt or resource may fail with: what the model reads, what the caller did wrong,
 //! and what is only for the log.
 
-use std::any::Any;
 use std::error::Error;
 use std::fmt::{self, Write};
 
@@ -99,25 +98,6 @@ impl ToolError {
         Self { causes: Some(chain(Some(&*error.into()))), ..Self::new(message) }
     }
 
-    /// What `?` does, for an error in a box: a `Box<dyn Error + Send + Sync>`, or an
-    /// `anyhow::Error`.
-    ///
-    /// ```
-    /// use trunkline::ToolError;
-    ///
-    /// fn count(text: &str) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
-    ///     Ok(text.parse()?)
-    /// }
-    ///
-    /// let error = count("many").map_err(ToolError::boxed).unwrap_err();
-    /// assert_eq!(error.to_string(), "invalid digit found in string");
-    /// ```
-    pub fn boxed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        let error = error.into();
-        let causes = error.source().map(|it| chain(Some(it)));
-        Self { causes, ..Self::new(error.to_string()) }
-    }
-
     /// What only the log has: the causes of the error, from the nearest on.
     ///
     /// ```
@@ -170,11 +150,31 @@ impl fmt::Display for ToolError {
     }
 }
 
-impl<E: Error + 'static> From<E> for ToolError {
+/// `?` takes whatever can be boxed as an error: those of libraries, `anyhow::Error`, boxed ones, texts.
+///
+/// ```
+/// use trunkline::ToolError;
+///
+/// fn read() -> anyhow::Result<u32> {
+///     anyhow::bail!("The file is empty.")
+/// }
+///
+/// fn tool(text: &str) -> Result<u32, ToolError> {
+///     if text.is_empty() {
+///         Err("Say something.")?;
+///     }
+///     Ok(read()?)
+/// }
+///
+/// assert_eq!(tool("").unwrap_err().to_string(), "Say something.");
+/// assert_eq!(tool("x").unwrap_err().to_string(), "The file is empty.");
+/// ```
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for ToolError {
     fn from(error: E) -> Self {
+        let error = error.into();
         // A question that could not be asked is the caller's business in the newest revision.
         if let Some(AskError::Unsupported { refusal: Some(refusal), .. }) =
-            (&error as &dyn Any).downcast_ref::<AskError>()
+            error.downcast_ref::<AskError>()
         {
             return Self::rpc(refusal.clone());
         }

@@ -90,6 +90,9 @@ impl SpawnError {
                     "`{program}` does not exist. Check the path; it is relative to the directory of the command."
                 )
             }
+            (io::ErrorKind::NotFound, _) if program.is_empty() => {
+                "The command is empty. Name the program that is to be started.".to_owned()
+            }
             (io::ErrorKind::NotFound, None) => {
                 format!("`{program}` was not found on PATH. Install it, or give its full path.")
             }

@@ -150,6 +150,8 @@ async fn what_cannot_start_says_what_to_do() {
         error.to_string(),
         "`trunkline-no-such-program` was not found on PATH. Install it, or give its full path."
     );
+    let error = refusal(Command::new("")).await;
+    assert!(error.to_string().starts_with("The command is empty."), "{error}");
     let error = refusal(Command::new("/no/such/program")).await;
     assert!(error.to_string().starts_with("`/no/such/program` does not exist."), "{error}");
     let error = refusal(Command::new("/dev/null")).await;

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use trunkline_wire::era::Tasks;
+use trunkline_wire::era::{Structured, Tasks};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{
@@ -14,7 +14,7 @@ use trunkline_wire::model::{
     Prompt, ReadResourceParams, ReadResourceResult, Resource, ResourceTemplate, SetLevelParams,
     SubscriptionFilter, Task, TaskParams, Tool, UpdateTaskParams,
 };
-use trunkline_wire::revision::Era;
+use trunkline_wire::revision::{Era, Revision};
 
 use super::Client;
 use super::call::{Ask, Call, Running};
@@ -220,7 +220,7 @@ impl Client {
                     let known = &caller.shared.known;
                     known.check(&tool, content).map_err(|why| CallError::Schema { tool, why })?;
                 }
-                structured(result)
+                structured(result, caller.revision())
             })
         })
     }
@@ -543,13 +543,34 @@ fn done(mut ask: Ask) -> Running<()> {
     Box::pin(async move { ask.send_and_read::<EmptyResult>().await.map(drop) })
 }
 
-fn structured<T: DeserializeOwned>(result: CallToolResult) -> Result<T, CallError> {
+/// A structured result as the tool gave it. Where only objects may travel, servers put whatever else it is
+/// into one, as `result`; some do so always. So that is looked into first where it must be, and last where it
+/// need not.
+fn unwrapped<T: DeserializeOwned>(
+    value: &Json,
+    revision: Revision,
+) -> Result<T, serde_json::Error> {
+    let within = || {
+        let mut object = Object::parse(value.get()).ok()?;
+        let inner = object.take("result").filter(|_| object.is_empty())?;
+        inner.to().ok()
+    };
+    match revision.profile().structured == Structured::Object {
+        true => within().map_or_else(|| value.to(), Ok),
+        false => value.to().or_else(|error| within().ok_or(error)),
+    }
+}
+
+fn structured<T: DeserializeOwned>(
+    result: CallToolResult,
+    revision: Revision,
+) -> Result<T, CallError> {
     if result.is_error() {
         return Err(CallError::Tool(Box::new(result)));
     }
     let unreadable = |why: String| CallError::Decode { method: "tools/call", why };
     if let Some(value) = &result.structured_content {
-        return value.to().map_err(|err| unreadable(err.to_string()));
+        return unwrapped(value, revision).map_err(|err| unreadable(err.to_string()));
     }
     match result.content.as_slice() {
         [block] if block.as_text().is_some() => {

@@ -8,19 +8,19 @@ use trunkline_wire::jsonrpc::ErrorObject;
 use crate::ToolError;
 use crate::client::BoxError;
 
-/// A layer may fail with a [`ToolError`]: the caller gets it as if the handler had failed so.
-///
-/// ```
-/// use trunkline::{ToolError, layer::BoxError};
-///
-/// fn closed() -> Result<(), BoxError> {
-///     Err(ToolError::new("We are closed; come back at nine."))?
-/// }
-/// # assert!(closed().is_err());
-/// ```
-impl From<ToolError> for BoxError {
-    fn from(error: ToolError) -> Self {
-        Box::new(Told(error))
+impl ToolError {
+    /// As an error that a layer may fail with: the caller gets it as if the handler had failed so.
+    ///
+    /// ```
+    /// use trunkline::{ToolError, layer::BoxError};
+    ///
+    /// fn closed() -> Result<(), BoxError> {
+    ///     Err(ToolError::new("We are closed; come back at nine.").into_error())
+    /// }
+    /// # assert!(closed().is_err());
+    /// ```
+    pub fn into_error(self) -> BoxError {
+        Box::new(Told(self))
     }
 }
 

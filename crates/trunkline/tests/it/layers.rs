@@ -393,7 +393,8 @@ async fn errors_of_layers_tell_what_they_should_and_no_more() {
         assert_eq!(prompt["code"], -32603);
         assert!(!prompt.to_string().contains("1234"), "{prompt}");
 
-        let closed = || ToolError::new("We are closed.").with_data(json!({ "until": 9 })).into();
+        let closed =
+            || ToolError::new("We are closed.").with_data(json!({ "until": 9 })).into_error();
         let [tool, prompt] = failing(closed, is_buffered).await;
         let tool = tool.unwrap();
         assert_eq!((text(&tool), &tool["isError"]), ("We are closed.", &json!(true)));

@@ -14,6 +14,7 @@ mod client_skills;
 mod client_stream;
 mod client_task;
 mod client_tools;
+mod client_values;
 mod compose;
 mod durable;
 mod durable_races;
