@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -190,11 +190,16 @@ async fn refused(response: Response<Incoming>) -> Failure {
         Some(message) => message.to_owned(),
         None => format!("The gateway answered with the status {status}."),
     };
-    let mut failure = Failure::admin(PEER, cause);
-    if let Some(advice) = error["advice"].as_str() {
-        failure = failure.advice(advice);
+    let failure = Failure::admin(PEER, cause);
+    match error["advice"].as_str() {
+        // The gateway does not know who asks.
+        Some(_) if status == StatusCode::UNAUTHORIZED => failure.advice(
+            "Pass `--token env:NAME` or `--token file:PATH`: the token is `gateway.admin.token` of \
+             the catalog, or in `admin.token` of the gateway's state folder.",
+        ),
+        Some(advice) => failure.advice(advice),
+        None => failure,
     }
-    failure
 }
 
 async fn read(response: Response<Incoming>) -> Result<String, Failure> {

@@ -58,9 +58,10 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let path = shown(&seen.path);
     let title = args.client.title();
     let Some(new) = new.filter(|it| *it != text) else {
-        let state = if args.undo { "not in" } else { "in" };
-        screen
-            .print(&format!("The gateway is {state} `{path}` already; there is nothing to do."))?;
+        screen.print(&match args.undo {
+            true => format!("`{path}` has no entry of the gateway; there is nothing to undo."),
+            false => format!("`{path}` has the gateway already; there is nothing to do."),
+        })?;
         return Ok(ExitCode::SUCCESS);
     };
     let is_gone = args.undo && new.is_empty();

@@ -16,7 +16,7 @@ use trunkline_gateway::clients::{
 use super::connect::file::Seen;
 use super::connect::{CATALOG, LISTEN, client, config, shown, surroundings};
 use crate::failure::Failure;
-use crate::output::Screen;
+use crate::output::{Screen, one_line};
 
 /// Takes servers over into the catalog from the settings of other programs. Without `--write` it
 /// shows what it would do.
@@ -68,11 +68,14 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         replace_secrets(&args, &mut rows, &have, &mut variables);
     }
     let changes: Vec<(String, Entry)> = rows.iter().filter_map(Row::change).collect();
-    let conflicts = rows.iter().filter(|it| matches!(it.verdict, Verdict::Conflict(..))).count();
+    let conflicts = rows.iter().filter(|it| matches!(it.verdict, Verdict::Conflict(..)));
+    let names: Vec<_> = conflicts.map(|it| format!("`{}`", one_line(&it.name))).collect();
+    let conflicts = names.len();
     if args.write && conflicts > 0 {
-        let what = if conflicts == 1 { "1 name has" } else { "some names have" };
+        let verb = if conflicts == 1 { "is" } else { "are" };
         let why = format!(
-            "In the catalog or among the clients {what} two meanings; nothing was written."
+            "{} {verb} defined differently in two places; nothing was written.",
+            names.join(", ")
         );
         let failure = Failure::usage(why)
             .advice("Say `--skip`, `--rename` or `--replace`; see both without `--write`.");

@@ -113,6 +113,7 @@ async fn over_tcp_it_takes_the_token_and_over_tls_a_certificate() {
     let found = gateway.run(&["ps", "--admin", &place, "--token", &source]).await;
     assert_eq!(found.code, 4);
     assert!(found.stderr.contains("That is not the admin token."), "{}", found.stderr);
+    assert!(found.stderr.contains("Pass `--token env:NAME`"), "{}", found.stderr);
     gateway.stop().await;
 
     let state = folder();

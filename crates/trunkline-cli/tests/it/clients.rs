@@ -212,7 +212,7 @@ fn a_client_is_connected_once_and_disconnected_to_the_byte() {
         assert_eq!(back.code, 0, "{}", back.stderr);
         assert_eq!(home.read(name), text);
         let again = home.run(&["connect", client, "--undo", "--write"]);
-        assert!(again.stdout.contains("nothing to do"), "{}", again.stdout);
+        assert!(again.stdout.contains("nothing to undo"), "{}", again.stdout);
     }
 }
 

@@ -252,6 +252,8 @@ fn advice_over_http(error: &OpenError, url: &str) -> Option<&'static str> {
             401 => Some("Give credentials, such as a header `Authorization: Bearer …`."),
             403 => Some("The credentials do not suffice, or the server lets no such client in."),
             404 | 405 => Some("Check the path of the address: often it is `/mcp` or `/sse`."),
+            // So do servers of files that know no POST.
+            501 => Some("This does not look like an MCP server; check the address and its path."),
             500..600 => Some("The server is in trouble; try again later."),
             _ => Some("Check that the address is the one of an MCP server."),
         },
