@@ -359,14 +359,15 @@ impl Opening {
                 let found = self.watcher.upgrade()?.login(url)?;
                 found.await
             }
-            Outward::ClientCredentials { client_id, client_secret, scopes } => {
+            Outward::ClientCredentials { client_id, client_secret, issuer, scopes } => {
                 let fetch = HttpFetch::new(Guard::for_server(url).allow(Far::Public));
                 let client = ClientAuth::secret(client_id, client_secret);
                 let login = OAuth::new(url)
                     .client_name("trunkline")
                     .fetch(Arc::new(fetch))
                     .vault(Arc::new(MemoryVault::new()))
-                    .grant(Grant::ClientCredentials(client));
+                    .grant(Grant::ClientCredentials(client))
+                    .for_issuer(issuer);
                 Some(Arc::new(login.scopes(scopes)))
             }
         }

@@ -5,7 +5,10 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
+use trunkline::Revision;
+use trunkline_testkit::http::Guest;
 
+use crate::gateway_kit::{Caller, Gateway, Place};
 use crate::run::{Run, TRUNKLINE, run};
 
 /// The demo and its authorization server, as a process of their own.
@@ -160,6 +163,26 @@ fn a_program_logs_in_for_itself() {
     let answer: Value = serde_json::from_str(&body).unwrap();
     let found = demo.call(answer["access_token"].as_str().unwrap(), &["call", "whoami"]);
     assert_eq!((found.code, &*found.stdout), (0, "client:robot may demo\n"), "{}", found.stderr);
+}
+
+#[tokio::test]
+async fn a_gateway_logs_in_for_itself_at_the_issuer_that_the_catalog_names() {
+    let demo = Demo::start(&["--auth-client", "robot:s3cret"]);
+    let issuer = demo.authority()["issuer"].clone();
+    for (issuer, is_let_in) in [(issuer, true), (json!("http://127.0.0.1:1"), false)] {
+        let place = Place::new("machine");
+        let auth = json!({
+            "type": "clientCredentials", "clientId": "robot", "clientSecret": "s3cret",
+            "issuer": issuer, "scopes": ["demo"],
+        });
+        place.catalog(&json!({ "mcpServers": { "demo": { "url": demo.mcp, "auth": auth } } }));
+        let gateway = Gateway::start(&place).await;
+        let guest = Guest::new(gateway.address, Revision::V2026_07_28);
+        let heard = Caller::new(guest).await.call("demo.whoami", json!({}), json!({})).await;
+        let heard = heard.expect("the gateway answers");
+        let text = heard.text().filter(|_| is_let_in);
+        assert_eq!(text, is_let_in.then_some("client:robot may demo"), "{}", heard.message);
+    }
 }
 
 #[test]

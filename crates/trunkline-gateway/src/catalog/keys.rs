@@ -206,6 +206,11 @@ static OUTWARD: &[Key] = &[
     ),
     key("clientId", Text, "Who the machine is."),
     key("clientSecret", Secret, "Its secret."),
+    key(
+        "issuer",
+        Text,
+        "The authorization server that gave it out; the secret is shown to no other.",
+    ),
     key("scopes", Texts, "For which scopes."),
 ];
 

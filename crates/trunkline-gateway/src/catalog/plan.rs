@@ -115,10 +115,11 @@ impl ServerPlan {
                 match auth {
                     Outward::Headers => put("headers"),
                     Outward::Login => put("login"),
-                    Outward::ClientCredentials { client_id, client_secret, scopes } => {
+                    Outward::ClientCredentials { client_id, client_secret, issuer, scopes } => {
                         put("clientCredentials");
                         put(client_id);
                         put(client_secret);
+                        put(issuer);
                         put_list(&mut put, scopes);
                     }
                 }
@@ -237,6 +238,8 @@ pub enum Outward {
         client_id: String,
         /// Its secret.
         client_secret: String,
+        /// The only issuer that the secret is shown to.
+        issuer: String,
         /// For which scopes.
         scopes: Vec<String>,
     },

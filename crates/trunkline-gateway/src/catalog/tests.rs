@@ -168,7 +168,8 @@ mcpServers:
     url: https://a.example/mcp
     headers: { X-Key: "${TOKEN}" }
     rootCertificates: ca.pem
-    auth: { type: clientCredentials, clientId: me, clientSecret: { file: secret }, scopes: [s] }
+    auth:
+      { type: clientCredentials, clientId: me, clientSecret: { file: secret }, issuer: https://id.example, scopes: [s] }
   b:
     transport: streamable_http
     http: { endpoint: "https://b.example/mcp", headers: { X-Key: k } }

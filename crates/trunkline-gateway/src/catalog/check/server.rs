@@ -231,10 +231,11 @@ fn outward(section: &Section<'_>) -> Outward {
         Some("clientCredentials") => Outward::ClientCredentials {
             client_id: auth.want("clientId").and_then(|it| it.word()).unwrap_or_default(),
             client_secret: auth.want("clientSecret").and_then(|it| it.secret()).unwrap_or_default(),
+            issuer: auth.want("issuer").and_then(|it| it.word()).unwrap_or_default(),
             scopes: auth.texts("scopes"),
         },
         kind => {
-            for key in ["clientId", "clientSecret", "scopes"] {
+            for key in ["clientId", "clientSecret", "issuer", "scopes"] {
                 if let Some(at) = auth.get(key).filter(|_| kind.is_some()) {
                     at.hidden(
                         format!("`{key}` is for `clientCredentials`."),

@@ -33,9 +33,10 @@ impl fmt::Debug for Outward {
         match self {
             Self::Headers => f.write_str("Headers"),
             Self::Login => f.write_str("Login"),
-            Self::ClientCredentials { client_id, client_secret: _, scopes } => f
+            Self::ClientCredentials { client_id, client_secret: _, issuer, scopes } => f
                 .debug_struct("ClientCredentials")
                 .field("client_id", client_id)
+                .field("issuer", issuer)
                 .field("scopes", scopes)
                 .finish_non_exhaustive(),
         }
@@ -120,6 +121,7 @@ mod tests {
             *auth = Outward::ClientCredentials {
                 client_id: "me".to_owned(),
                 client_secret: "hunter2".to_owned(),
+                issuer: "https://id.example".to_owned(),
                 scopes: vec![],
             };
         }

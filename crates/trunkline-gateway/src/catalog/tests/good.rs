@@ -172,6 +172,7 @@ fn every_key_of_a_url_has_its_effect() {
         auth: Outward::ClientCredentials {
             client_id: "me".to_owned(),
             client_secret: "hunter2".to_owned(),
+            issuer: "https://id.example".to_owned(),
             scopes: texts(&["s"]),
         },
     };
