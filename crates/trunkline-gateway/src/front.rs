@@ -7,7 +7,7 @@ mod choice;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -89,7 +89,7 @@ impl Front {
         may_listen(&address.to_string(), &plan)
             .map_err(|why| Failure::new("bad_auth", Stage::Policy, why))?;
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
-        let origin = format!("{scheme}://{address}");
+        let origin = format!("{scheme}://{}", reached_at(address, &plan.hosts));
         let gate = gate(&plan.auth, &origin)?;
         let budgets = Budgets::new(&gateway.0.settings.limits, true);
         let all = build(gateway, &plan, gate.as_ref(), &budgets, &Choice::ALL);
@@ -243,6 +243,29 @@ impl Front {
         let chosen = doors.chosen.values().map(|it| &it.endpoint);
         chosen.chain([&doors.all]).cloned().collect()
     }
+}
+
+/// By what clients reach what listens at an address. Everywhere is no place: then it is the first of the
+/// hosts that it may be called by, or else this machine, as the Host of a request is checked.
+///
+/// ```
+/// let everywhere = "0.0.0.0:7373".parse().unwrap();
+/// assert_eq!(trunkline_gateway::reached_at(everywhere, &[]), "127.0.0.1:7373");
+/// ```
+pub fn reached_at(address: SocketAddr, hosts: &[String]) -> String {
+    let port = address.port();
+    match (address.ip(), hosts.first()) {
+        (ip, _) if !ip.is_unspecified() => address.to_string(),
+        (_, Some(host)) if has_port(host) => host.clone(),
+        (_, Some(host)) => format!("{host}:{port}"),
+        (IpAddr::V4(_), None) => format!("127.0.0.1:{port}"),
+        (IpAddr::V6(_), None) => format!("[::1]:{port}"),
+    }
+}
+
+fn has_port(host: &str) -> bool {
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Who looks at a request first.

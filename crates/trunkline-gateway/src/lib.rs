@@ -48,7 +48,7 @@ mod trail;
 mod upstream;
 
 pub use face::Selector;
-pub use front::Front;
+pub use front::{Front, reached_at};
 pub use gateway::{Found, Gateway, Logins, Settings};
 pub use operate::Operation;
 pub use otel::OtelSettings;

@@ -12,7 +12,9 @@ use tokio::sync::Notify;
 use trunkline_gateway::catalog::plan::Plan;
 use trunkline_gateway::catalog::{self, Watch};
 use trunkline_gateway::certificates::Certificates;
-use trunkline_gateway::{Front, Gateway, Operation, OtelSettings, Selector, Settings, admin};
+use trunkline_gateway::{
+    Front, Gateway, Operation, OtelSettings, Selector, Settings, admin, reached_at,
+};
 use trunkline_store::Folder;
 use trunkline_transport::Limits;
 use trunkline_transport::http::bind;
@@ -117,7 +119,7 @@ async fn work(
     };
     let (listen, tls, admin_plan) =
         (plan.gateway.listen.clone(), plan.gateway.tls.clone(), plan.gateway.admin.clone());
-    let is_built_in = file.is_none();
+    let (is_built_in, hosts) = (file.is_none(), plan.gateway.hosts.clone());
     // What can be wrong with the door is found before anything is started behind it.
     let door = match args.stdio {
         true => None,
@@ -163,7 +165,7 @@ async fn work(
                 let opened = admin::open(&admin_plan, &state).await;
                 let opened = opened.context("The admin API cannot open")?;
                 let admin_place = opened.place.clone();
-                let url = door.url();
+                let url = door.url(&hosts);
                 operation.listens(url.clone(), Arc::clone(&front));
                 let admin = admin::serve(opened, Arc::clone(&operation), until(stopped.clone()));
                 let admin = tokio::spawn(admin);
@@ -204,9 +206,10 @@ impl Door {
         Ok(Self { address: listener.local_addr()?, listener, certificates })
     }
 
-    fn url(&self) -> String {
+    /// Where clients find it.
+    fn url(&self, hosts: &[String]) -> String {
         let scheme = if self.certificates.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        format!("{scheme}://{}", reached_at(self.address, hosts))
     }
 
     async fn serve(self, front: Arc<Front>, until: impl Future<Output = ()>) -> Result<()> {

@@ -148,3 +148,19 @@ async fn a_plan_may_not_open_a_door_that_was_put_elsewhere() {
     gateway.apply(plan("mcpServers: {}")).await.unwrap();
     assert!(Front::new(&gateway, "0.0.0.0:7373".parse().unwrap()).is_err());
 }
+
+#[test]
+fn everywhere_is_no_place_to_go_to() {
+    for (address, hosts, expected) in [
+        ("127.0.0.1:7373", &[][..], "127.0.0.1:7373"),
+        ("10.0.0.7:80", &["gate.example"], "10.0.0.7:80"),
+        ("0.0.0.0:7373", &[], "127.0.0.1:7373"),
+        ("[::]:7373", &[], "[::1]:7373"),
+        ("0.0.0.0:7373", &["gate.example", "other.example"], "gate.example:7373"),
+        ("0.0.0.0:7373", &["gate.example:443"], "gate.example:443"),
+        ("[::]:7373", &["[2001:db8::1]"], "[2001:db8::1]:7373"),
+    ] {
+        let hosts: Vec<String> = hosts.iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(reached_at(address.parse().unwrap(), &hosts), expected, "{address}");
+    }
+}
