@@ -227,7 +227,7 @@ impl Server {
     }
 
     /// Notes that its lists are out of date.
-    pub(crate) fn is_stale(&self) {
+    pub(crate) fn went_stale(&self) {
         self.stale.store(true, Ordering::Release);
     }
 

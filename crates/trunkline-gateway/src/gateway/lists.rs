@@ -122,7 +122,7 @@ impl Shared {
         }
         // Should nobody else be shown it, the next instance that has it brings no news.
         unlisted.into_iter().for_each(|it| server.knows_variants(it));
-        server.is_stale();
+        server.went_stale();
         if self.refresh(server, false).await.is_none() {
             // None runs that lists the same to everybody. One is started once somebody lists.
             let plan = server.plan();
