@@ -107,6 +107,9 @@ async fn work(
         catalog::may_listen(&listen, &plan.gateway).map_err(anyhow::Error::msg)?;
         plan.gateway.listen = listen;
     }
+    // Whoever looks for the gateway elsewhere than usual is told where.
+    let elsewhere = args.state.as_ref().map(std::path::absolute).transpose()?;
+    let elsewhere = elsewhere.map(|it| format!(" --state {}", it.display())).unwrap_or_default();
     let state = state::folder(args.state)?;
     let settings = Settings {
         store: Arc::new(
@@ -119,7 +122,7 @@ async fn work(
     };
     let (listen, tls, admin_plan) =
         (plan.gateway.listen.clone(), plan.gateway.tls.clone(), plan.gateway.admin.clone());
-    let (is_built_in, hosts) = (file.is_none(), plan.gateway.hosts.clone());
+    let hosts = plan.gateway.hosts.clone();
     // What can be wrong with the door is found before anything is started behind it.
     let door = match args.stdio {
         true => None,
@@ -170,7 +173,7 @@ async fn work(
                 let admin = admin::serve(opened, Arc::clone(&operation), until(stopped.clone()));
                 let admin = tokio::spawn(admin);
                 // Nobody has to read it: a gateway does not end with the reader of its stderr.
-                let _ = announce(&url, file.as_deref(), &admin_place, is_built_in);
+                let _ = announce(&url, file.as_deref(), &admin_place, &elsewhere);
                 let served = door.serve(front, until(stopped)).await;
                 admin.abort();
                 served
@@ -289,7 +292,9 @@ fn otel() -> Result<Option<OtelSettings>> {
     Ok(settings)
 }
 
-fn announce(url: &str, file: Option<&Path>, admin: &str, is_built_in: bool) -> std::io::Result<()> {
+/// `elsewhere` is the option that leads to our state folder, if that is not the usual one.
+fn announce(url: &str, file: Option<&Path>, admin: &str, elsewhere: &str) -> std::io::Result<()> {
+    let is_built_in = file.is_none();
     let mut err = std::io::stderr().lock();
     let from = match file {
         Some(file) => format!("`{}`", file.display()),
@@ -297,11 +302,10 @@ fn announce(url: &str, file: Option<&Path>, admin: &str, is_built_in: bool) -> s
     };
     writeln!(err, "The gateway serves {from} at {url}/mcp (2024-11-05: {url}/sse).")?;
     writeln!(err, "Its admin API is at {admin}.\n\nTry next, in another terminal:")?;
-    let call = if is_built_in { "call demo.sum a=2 b=3" } else { "ps" };
     writeln!(err, "  trunkline list {url}/mcp")?;
     match is_built_in {
-        true => writeln!(err, "  trunkline {call} {url}/mcp")?,
-        false => writeln!(err, "  trunkline {call}")?,
+        true => writeln!(err, "  trunkline call demo.sum a=2 b=3 {url}/mcp")?,
+        false => writeln!(err, "  trunkline ps{elsewhere}")?,
     }
     match is_built_in {
         true => writeln!(err, "  trunkline import            (the servers that you have already)")?,
