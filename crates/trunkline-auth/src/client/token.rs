@@ -205,10 +205,11 @@ fn life(says: &Value) -> Option<u64> {
 }
 
 /// When it ends, and when it is renewed: half a minute before, or after three quarters of a short
-/// life.
+/// life, and a second before at least: there are servers that end a login if they are shown a token
+/// that has just ended.
 fn times(now: SystemTime, life: u64) -> (u64, u64) {
     let ends = seconds(now + Duration::from_secs(life));
-    (ends, ends - (life / 4).min(MARGIN))
+    (ends, ends - life.div_ceil(4).min(MARGIN))
 }
 
 /// Who is logged in, as the token says. Nobody checks it: it is only shown.
