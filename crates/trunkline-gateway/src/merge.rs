@@ -1,7 +1,7 @@
 //! What many servers offer → what one client is shown, and back from a shown name to its server.
 //!
 //! `lists` holds what one server said, `names` decides what each thing is called, `index` answers
-//! lists and lookups, `cursors` says where a page ended.
+//! lists and lookups, `offer` says which tools can be tasks, `cursors` where a page ended.
 
 pub mod cursors;
 pub mod index;
@@ -11,11 +11,13 @@ pub mod names;
 mod adapt;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod offer;
 
 pub use cursors::{BadCursor, Cursor};
 pub use index::{Index, Item, Look, Page, Target};
 pub(crate) use lists::cut;
 pub use lists::{Draft, Lists};
+pub(crate) use offer::Offer;
 
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

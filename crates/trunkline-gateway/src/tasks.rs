@@ -30,6 +30,7 @@ use crate::forward::Forward;
 use crate::gate::{Came, Walk, Wrong};
 use crate::gateway::Shared;
 use crate::line::{Line, nobody};
+use crate::merge::Offer;
 use crate::policy::What;
 use crate::policy::plugins::CallView;
 use crate::pool::Lease;
@@ -42,8 +43,7 @@ use entry::{End, Entry, Known};
 pub(crate) use methods::manage;
 use registry::Asker;
 pub(crate) use registry::{OnTask, Registry};
-pub(crate) use wish::support;
-use wish::{Offer, Wish, decide};
+use wish::{Wish, decide};
 
 /// Calls a tool, as a task where that is asked for or cannot be otherwise.
 pub(crate) async fn call(

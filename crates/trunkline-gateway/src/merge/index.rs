@@ -19,9 +19,8 @@ use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::UriTemplate;
 
 use super::names::{self, Own, Scheme};
-use super::{BadCursor, Cursor, Kind, Lists, adapt};
+use super::{BadCursor, Cursor, Kind, Lists, Offer, adapt};
 use crate::catalog::plan::{Naming, ServerPlan};
-use crate::tasks;
 use section::{Entry, Section};
 
 /// What one client, or all who chose the same servers, can see.
@@ -276,7 +275,7 @@ impl Index {
         let at = self.servers.binary_search_by(|it| it.name.cmp(&entry.target.server));
         let server = at.ok().map(|at| &self.servers[at]);
         server.map_or(TaskSupport::Forbidden, |it| {
-            tasks::support(it.revision, &it.capabilities, tool.task_support)
+            Offer::by(it.revision, &it.capabilities, tool.task_support).shown()
         })
     }
 

@@ -1,14 +1,13 @@
-//! What a caller wants of tasks, and what a server has of them → how a tool is called. Pure.
+//! What a caller wants of tasks, and what a server offers of them → how a tool is called. Pure.
 
 use trunkline_proto::Call;
 use trunkline_wire::code;
 use trunkline_wire::era::Tasks;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::method::Gate;
-use trunkline_wire::model::{ServerCapabilities, TaskRequest, TaskSupport, Tool};
-use trunkline_wire::revision::Revision;
+use trunkline_wire::model::TaskRequest;
 
-use crate::merge::Lists;
+use crate::merge::Offer;
 
 /// What the caller wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,19 +18,6 @@ pub(super) enum Wish {
     Task(TaskRequest),
     /// Either, in the way of 2026-07-28: the server decides.
     Either,
-}
-
-/// What the server has, for one tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offer {
-    /// No tasks.
-    None,
-    /// Tasks of 2025-11-25, if they are asked for.
-    May,
-    /// Nothing but those.
-    Must,
-    /// Tasks of 2026-07-28.
-    Extension,
 }
 
 /// How the tool is called.
@@ -63,36 +49,6 @@ impl Wish {
     }
 }
 
-impl Offer {
-    pub(super) fn of(lists: Option<&Lists>, tool: &Tool) -> Self {
-        lists.map_or(Self::None, |it| Self::by(it.revision, &it.capabilities, tool.task_support))
-    }
-
-    fn by(revision: Revision, caps: &ServerCapabilities, support: TaskSupport) -> Self {
-        let has_core = caps.tasks.is_some_and(|it| it.tools_call);
-        match (revision.profile().tasks, support) {
-            (Tasks::Core, TaskSupport::Optional) if has_core => Self::May,
-            (Tasks::Core, TaskSupport::Required) if has_core => Self::Must,
-            (Tasks::Extension, _) if caps.supports(Gate::TasksExtension) => Self::Extension,
-            _ => Self::None,
-        }
-    }
-}
-
-/// Whether a tool of a server can be called as a task, for clients of 2025-11-25: servers of
-/// 2026-07-28 do not say, and decide when they are called.
-pub(crate) fn support(
-    revision: Revision,
-    caps: &ServerCapabilities,
-    listed: TaskSupport,
-) -> TaskSupport {
-    match Offer::by(revision, caps, listed) {
-        Offer::None => TaskSupport::Forbidden,
-        Offer::May | Offer::Extension => TaskSupport::Optional,
-        Offer::Must => TaskSupport::Required,
-    }
-}
-
 /// How a tool is called, or what a caller hears who asks for what there is not.
 pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
     let plain = How::default();
@@ -118,11 +74,6 @@ pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use trunkline_wire::json::Json;
-    use trunkline_wire::model::{ServerTasks, TASKS_EXTENSION};
-
     use super::*;
 
     #[test]
@@ -147,23 +98,5 @@ mod tests {
         }
         let refused = decide(task, Offer::None).unwrap_err();
         assert_eq!(refused.code, code::METHOD_NOT_FOUND);
-    }
-
-    #[test]
-    fn an_offer_needs_the_revision_the_capability_and_the_tool() {
-        let mut caps = ServerCapabilities::default();
-        let of = |revision, caps: &ServerCapabilities, support| Offer::by(revision, caps, support);
-        let (core, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
-        assert_eq!(of(core, &caps, TaskSupport::Required), Offer::None);
-        assert_eq!(of(new, &caps, TaskSupport::Forbidden), Offer::None);
-        caps.tasks = Some(ServerTasks::ALL);
-        caps.extensions = BTreeMap::from([(TASKS_EXTENSION.to_owned(), Json::empty_object())]);
-        assert_eq!(of(core, &caps, TaskSupport::Forbidden), Offer::None);
-        assert_eq!(of(core, &caps, TaskSupport::Optional), Offer::May);
-        assert_eq!(of(core, &caps, TaskSupport::Required), Offer::Must);
-        assert_eq!(of(new, &caps, TaskSupport::Forbidden), Offer::Extension);
-        assert_eq!(of(Revision::V2025_06_18, &caps, TaskSupport::Required), Offer::None);
-        assert_eq!(support(new, &caps, TaskSupport::Forbidden), TaskSupport::Optional);
-        assert_eq!(support(core, &caps, TaskSupport::Required), TaskSupport::Required);
     }
 }
