@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use anyhow::{Context, Result, bail};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use trunkline_gateway::catalog::plan::Plan;
 use trunkline_gateway::catalog::{self, Watch};
 use trunkline_gateway::certificates::Certificates;
@@ -60,19 +59,15 @@ pub(crate) fn run(args: Args) -> Result<()> {
 
 async fn serve(args: Args) -> Result<()> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut hangup = signal(SignalKind::hangup())?;
-    let ends_with_terminal = args.stdio || std::io::stdin().is_terminal();
-    let again = Arc::new(Notify::new());
-    let reload = Arc::clone(&again);
+    // A service reads its files anew. Where a terminal or a host is gone, nobody is left to serve.
+    let is_service = !args.stdio && !std::io::stdin().is_terminal();
+    let hangup = signal(SignalKind::hangup())?;
+    let (mut hangup, reload) = if is_service { (None, Some(hangup)) } else { (Some(hangup), None) };
     let (first, stopped) = tokio::sync::watch::channel(false);
     let mut first = Some(first);
     let hurried = poll_fn(move |cx| {
         loop {
-            let mut hung_up = hangup.poll_recv(cx);
-            while let (Poll::Ready(Some(())), false) = (hung_up, ends_with_terminal) {
-                reload.notify_one();
-                hung_up = hangup.poll_recv(cx);
-            }
+            let hung_up = hangup.as_mut().map_or(Poll::Pending, |it| it.poll_recv(cx));
             match (term.poll_recv(cx), int.poll_recv(cx), hung_up) {
                 (Poll::Pending, Poll::Pending, Poll::Pending) => return Poll::Pending,
                 _ => match first.take() {
@@ -87,7 +82,7 @@ async fn serve(args: Args) -> Result<()> {
         }
     });
     tokio::select! {
-        served = work(args, stopped, again) => served,
+        served = work(args, stopped, reload) => served,
         () = hurried => Ok(()),
     }
 }
@@ -95,7 +90,7 @@ async fn serve(args: Args) -> Result<()> {
 async fn work(
     args: Args,
     stopped: tokio::sync::watch::Receiver<bool>,
-    again: Arc<Notify>,
+    reload: Option<Signal>,
 ) -> Result<()> {
     let file = config(args.config.as_deref());
     let watch = file.as_ref().map(Watch::new);
@@ -133,20 +128,19 @@ async fn work(
     operation.comes_from(files);
     let following = watch.map(|watch| {
         let operation = Arc::clone(&operation);
-        tokio::spawn(async move { operation.keep_following(watch).await })
+        tokio::spawn(async move { match operation.keep_following(watch).await {} })
     });
-    let reloading = tokio::spawn({
+    let reloading = reload.map(|mut reload| {
         let operation = Arc::clone(&operation);
-        async move {
-            loop {
-                again.notified().await;
+        tokio::spawn(async move {
+            while reload.recv().await.is_some() {
                 let text = match operation.follow().await {
                     Ok(_) => "The catalog was read anew.".to_owned(),
                     Err(why) => format!("The catalog is not in order; the one before stays. {why}"),
                 };
                 let _ = writeln!(std::io::stderr(), "{text}");
             }
-        }
+        })
     });
     let until = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
         let _ = stopped.wait_for(|it| *it).await;
@@ -182,9 +176,7 @@ async fn work(
         }
     };
     // A change of the file from now on would start what nobody stops.
-    reloading.abort();
-    let _ = reloading.await;
-    if let Some(following) = following {
+    for following in [following, reloading].into_iter().flatten() {
         following.abort();
         let _ = following.await;
     }
