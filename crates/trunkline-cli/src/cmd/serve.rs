@@ -135,8 +135,11 @@ async fn work(
         tokio::spawn(async move {
             while reload.recv().await.is_some() {
                 let text = match operation.follow().await {
-                    Ok(_) => "The catalog was read anew.".to_owned(),
-                    Err(why) => format!("The catalog is not in order; the one before stays. {why}"),
+                    Ok(_) => "The catalog was read anew.",
+                    Err(_) => {
+                        "The catalog is not in order, and the one before stays. \
+                         `trunkline check` says what is wrong."
+                    }
                 };
                 let _ = writeln!(std::io::stderr(), "{text}");
             }
