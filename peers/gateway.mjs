@@ -65,7 +65,7 @@ function catalog(dir, fast) {
             git: { command: inVenv('mcp-server-git'), args: ['--repository', dir], inherit: ['PATH', 'HOME'] },
             fast: { url: fast },
             // The same in an older revision: FastMCP's `ctx.elicit` refuses 2026-07-28.
-            older: { url: fast, protocolVersion: '2025-11-25' },
+            older: { url: fast, protocolVersion: '<=2025-11-25' },
         },
     };
 }
@@ -112,7 +112,7 @@ async function all(list, key) {
 
 const text = (result) => result.content.map((block) => block.text ?? '').join('\n');
 
-async function converse(checks, { client, call, person }, dir) {
+async function converse(checks, { client, call, person }, isNew, dir) {
     const check = (name, body) => checks.check(name, body, 60_000);
     await check('lists the tools of every server', async () => {
         const tools = await all((params) => client.listTools(params), 'tools');
@@ -205,6 +205,11 @@ async function converse(checks, { client, call, person }, dir) {
         person.accepts({ value: 'Ada' });
         assert.equal(text(await call('older.greet', {})), 'Hello, Ada!');
     });
+    await check('hears from a server of both eras what it would without the gateway', async () => {
+        person.accepts({ value: 'Ada' });
+        const said = text(await call('fast.greet', {}));
+        assert.match(said, isNew ? /unavailable on 2026-07-28/ : /^Hello, Ada!$/);
+    });
 }
 
 /** Every process below another. */
@@ -245,7 +250,7 @@ try {
         checks.prefix = `gateway ${sdk} ${era}`;
         await checks.check('connects and closes', async () => {
             const peer = await connect(sdk, era, url);
-            await converse(checks, peer, dir);
+            await converse(checks, peer, era === 'auto', dir);
             await peer.client.close();
         }, 240_000);
     }

@@ -62,7 +62,7 @@ class Conversation:
     async def all(self) -> None:
         for part in [
             self.lists, self.tools, self.failures, self.together, self.resources, self.prompts, self.progress,
-            self.question, self.sampling, self.question_over_http,
+            self.question, self.sampling, self.question_over_http, self.question_of_both_eras,
         ]:  # fmt: skip
             await self.checks.check(part.__doc__, part, 60)
 
@@ -163,6 +163,15 @@ class Conversation:
         """answers the question of a server over HTTP"""
         self.person.accepts(value="Ada")
         equal(await self.said("older.greet"), "Hello, Ada!")
+
+    async def question_of_both_eras(self) -> None:
+        """hears from a server of both eras what it would without the gateway"""
+        self.person.accepts(value="Ada")
+        said = await self.said("fast.greet")
+        if self.client.protocol_version == "2026-07-28":
+            assert "unavailable on 2026-07-28" in said, said
+        else:
+            equal(said, "Hello, Ada!")
 
 
 async def every(page: Any, key: str) -> list[Any]:

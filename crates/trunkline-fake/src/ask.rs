@@ -15,11 +15,14 @@ pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, 
         "sample" => ("sampling", "sampling/createMessage", prompt()),
         _ => ("roots", "roots/list", json!({})),
     };
-    if server.options.is_stateless() {
+    if server.is_stateless() && server.options.also.is_some() {
+        return Ok(failed("There is no session to ask in."));
+    }
+    if server.is_stateless() {
         return round(capability, method, question, params);
     }
     let can = server.state().capabilities[capability].is_object();
-    if !can || (kind == "ask" && server.options.revision.as_str() < "2025-06-18") {
+    if !can || (kind == "ask" && server.revision() < "2025-06-18") {
         return Ok(failed(&format!("This client has no {capability}.")));
     }
     let (sender, answer) = mpsc::channel();
@@ -76,7 +79,7 @@ pub(crate) fn form_about(server: &Server, question: &str) -> Value {
     let schema =
         json!({ "type": "object", "properties": { "answer": answer }, "required": ["answer"] });
     let mut form = json!({ "message": question, "requestedSchema": schema });
-    if server.options.revision.as_str() > "2025-06-18" {
+    if server.revision() > "2025-06-18" {
         form["mode"] = "form".into();
     }
     form

@@ -29,7 +29,7 @@ pub(crate) fn call(server: &Arc<Server>, params: &Value) -> Result<Value, Value>
         let words = arguments[name].as_array().into_iter().flatten();
         words.filter_map(|it| it.as_str().map(str::to_owned)).collect()
     };
-    if server.options.is_stateless() && words("during").iter().any(|it| it == "ask") {
+    if server.is_stateless() && words("during").iter().any(|it| it == "ask") {
         let question = ask::form_about(server, own);
         let round = ask::round("elicitation", "elicitation/create", question, params)?;
         if round["resultType"] == "input_required" {
@@ -104,11 +104,11 @@ fn say(server: &Server, word: &str, own: &str, token: &Value) -> Option<String> 
         }
         // It may not come to the journal before the process is gone.
         "crash" => server.journal.exit(1),
-        "ask" if !server.options.is_stateless() => {
+        "ask" if !server.is_stateless() => {
             Some(ask(server, "elicitation/create", ask::form_about(server, own)))
         }
-        "roots" if !server.options.is_stateless() => Some(ask(server, "roots/list", json!({}))),
-        "sample" if !server.options.is_stateless() => {
+        "roots" if !server.is_stateless() => Some(ask(server, "roots/list", json!({}))),
+        "sample" if !server.is_stateless() => {
             let content = json!({ "type": "text", "text": own });
             let messages = json!([{ "role": "user", "content": content }]);
             let params = json!({ "messages": messages, "maxTokens": 10 });

@@ -7,6 +7,7 @@ use std::time::Duration;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) revision: String,
+    pub(crate) also: Option<String>,
     pub(crate) name: String,
     pub(crate) instructions: Option<String>,
     pub(crate) log: Option<PathBuf>,
@@ -50,6 +51,7 @@ impl Options {
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
         let mut options = Options {
             revision: "2025-11-25".into(),
+            also: None,
             name: "fake".into(),
             instructions: None,
             log: None,
@@ -72,6 +74,7 @@ impl Options {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` lacks its value."));
             match word.as_str() {
                 "--revision" => options.revision = known(value()?)?,
+                "--also" => options.also = Some(known(value()?)?),
                 "--name" => options.name = value()?,
                 "--instructions" => options.instructions = Some(value()?),
                 "--log" => options.log = Some(value()?.into()),
@@ -125,6 +128,7 @@ const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 pub(crate) const USAGE: &str = "\
 fake-server [OPTIONS]
   --revision REVISION         the one it speaks (2025-11-25)
+  --also REVISION             an old one, to whoever begins with `initialize`; then it asks in that one alone
   --name NAME                 how it calls itself (fake)
   --instructions TEXT         how it wants to be used
   --log FILE                  where it appends one JSON object for each thing that happens

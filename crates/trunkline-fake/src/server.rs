@@ -1,7 +1,7 @@
 //! Messages into answers: the revision's handshake, the lists, and calls handed on to the tools.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -20,6 +20,8 @@ pub(crate) struct Server {
     pub(crate) journal: Journal,
     state: Mutex<State>,
     counter: AtomicU64,
+    /// Whether somebody shook hands who might have done without.
+    has_session: AtomicBool,
 }
 
 /// What is remembered between messages.
@@ -43,7 +45,19 @@ pub(crate) struct State {
 impl Server {
     /// A server that has heard nothing yet.
     pub(crate) fn new(options: Options, journal: Journal) -> Server {
-        Server { options, journal, state: Mutex::default(), counter: AtomicU64::new(0) }
+        let (counter, has_session) = (AtomicU64::new(0), AtomicBool::new(false));
+        Server { options, journal, state: Mutex::default(), counter, has_session }
+    }
+
+    /// Whether each request carries its own envelope.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.options.is_stateless() && !self.has_session.load(Ordering::Relaxed)
+    }
+
+    /// The revision that is spoken.
+    pub(crate) fn revision(&self) -> &str {
+        let also = self.options.also.as_ref().filter(|_| self.has_session.load(Ordering::Relaxed));
+        also.unwrap_or(&self.options.revision)
     }
 
     /// Takes one message; what takes time is answered later, from a thread.
@@ -85,7 +99,7 @@ impl Server {
 
     /// Tells whoever subscribed to it that a resource has changed.
     pub(crate) fn resource_updated(&self, uri: &str) {
-        if !self.options.is_stateless() && !self.state().subscribed.contains(uri) {
+        if !self.is_stateless() && !self.state().subscribed.contains(uri) {
             return;
         }
         self.tell("notifications/resources/updated", json!({ "uri": uri }), |filter| {
@@ -95,7 +109,7 @@ impl Server {
     }
 
     fn tell(&self, method: &str, params: Value, wants: impl Fn(&Value) -> bool) {
-        if !self.options.is_stateless() {
+        if !self.is_stateless() {
             return out::notify(method, params);
         }
         for (id, _) in self.state().listens.iter().filter(|(_, filter)| wants(filter)) {
@@ -165,10 +179,13 @@ impl Server {
 
     /// What is wrong with a request in this revision, before anybody looks at what it wants.
     fn misfit(&self, method: &str, params: &Value) -> Option<Value> {
+        if method == "initialize" && self.options.also.is_some() {
+            self.has_session.store(true, Ordering::Relaxed);
+        }
         let is_handshake = ["initialize", "ping", "logging/setLevel"].contains(&method)
             || ["resources/subscribe", "resources/unsubscribe"].contains(&method);
         let is_modern = ["server/discover", "subscriptions/listen"].contains(&method);
-        if !self.options.is_stateless() {
+        if !self.is_stateless() {
             return is_modern.then(|| error(-32601, "Method not found"));
         }
         let claimed = &params["_meta"][VERSION];
@@ -197,7 +214,7 @@ impl Server {
             "initialize" => {
                 self.state().capabilities = params["capabilities"].clone();
                 Ok(self.instructing(json!({
-                    "protocolVersion": self.options.revision,
+                    "protocolVersion": self.revision(),
                     "capabilities": self.capabilities(),
                     "serverInfo": self.info(),
                 })))
@@ -242,7 +259,7 @@ impl Server {
     }
 
     fn can_sample(&self, params: &Value) -> bool {
-        match self.options.is_stateless() {
+        match self.is_stateless() {
             true => params["_meta"][CAPABILITIES]["sampling"].is_object(),
             false => self.state().capabilities["sampling"].is_object(),
         }
@@ -292,7 +309,7 @@ impl Server {
             "prompts": {},
             "logging": {},
         });
-        if self.options.revision.as_str() > "2024-11-05" {
+        if self.revision() > "2024-11-05" {
             capabilities["completions"] = json!({});
         }
         capabilities
@@ -306,7 +323,7 @@ impl Server {
 
     fn read(&self, uri: &str) -> Result<Value, Value> {
         if !self.resources().iter().any(|resource| resource["uri"] == uri) {
-            let code = if self.options.is_stateless() { -32602 } else { -32002 };
+            let code = if self.is_stateless() { -32602 } else { -32002 };
             return Err(error(code, "Resource not found"));
         }
         let text = format!("what {uri} says");
@@ -333,7 +350,7 @@ impl Server {
     }
 
     fn cacheable(&self, mut result: Value) -> Value {
-        if self.options.is_stateless() {
+        if self.is_stateless() {
             result["ttlMs"] = 0.into();
             result["cacheScope"] = "public".into();
         }
@@ -342,7 +359,7 @@ impl Server {
 
     /// A result with what 2026-07-28 wants on every one of them.
     fn dressed(&self, mut result: Value) -> Value {
-        if self.options.is_stateless() {
+        if self.is_stateless() {
             if result["resultType"].is_null() {
                 result["resultType"] = "complete".into();
             }

@@ -88,7 +88,7 @@ fn later(server: &Arc<Server>, params: &Value) -> Result<Value, Value> {
                 if !token.is_null() {
                     let mut told =
                         json!({ "progressToken": token, "progress": step, "total": steps });
-                    if server.options.revision.as_str() > "2024-11-05" {
+                    if server.revision() > "2024-11-05" {
                         told["message"] = format!("step {step}").into();
                     }
                     out::notify("notifications/progress", told);

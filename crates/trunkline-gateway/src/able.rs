@@ -1,11 +1,14 @@
 //! What a caller can be asked ⇄ the profile by which instances are told apart.
 //!
 //! A server of the old era learns once what its client can do. So a session that was opened for one
-//! kind of caller is not lent to one who can do less.
+//! kind of caller is not lent to one who can do less. Where a server speaks both eras, a caller has a
+//! connection of its own era: a server that asks in the middle of a call can do so in the old era only.
 
+use trunkline_proto::Peer;
 use trunkline_wire::model::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability, TASKS_EXTENSION,
 };
+use trunkline_wire::revision::Era;
 
 use crate::pool::Profile;
 
@@ -14,6 +17,10 @@ const URL: u8 = 2;
 const SAMPLING: u8 = 4;
 const SAMPLING_TOOLS: u8 = 8;
 pub(crate) const ROOTS: u8 = 16;
+/// The connection is of the old era though the server speaks the new one, or it is of whichever the
+/// server speaks. Exactly one of them, so that neither serves for the other.
+const OLD: u8 = 32;
+const ANY: u8 = 64;
 /// All kinds of one question.
 pub(crate) const ELICITATION: u8 = FORM | URL;
 pub(crate) const ANY_SAMPLING: u8 = SAMPLING | SAMPLING_TOOLS;
@@ -21,8 +28,36 @@ pub(crate) const ANY_SAMPLING: u8 = SAMPLING | SAMPLING_TOOLS;
 /// Everything that can be asked through us.
 pub(crate) const ALL: Profile = Profile(FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS);
 
+/// What a caller can be asked, and in which era.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Able {
+    pub(crate) profile: Profile,
+    pub(crate) era: Era,
+}
+
+impl Able {
+    /// Somebody who can be asked everything, with an answer.
+    pub(crate) const ALL: Self = Self { profile: ALL, era: Era::Stateless };
+
+    pub(crate) fn of(peer: &Peer, era: Era) -> Self {
+        Self { profile: profile(&peer.client), era }
+    }
+}
+
+/// The profile of a connection that is opened in the old era, if the server speaks it, or else in
+/// whichever it speaks.
+pub(crate) fn connected(profile: Profile, is_old: bool) -> Profile {
+    Profile(profile.0 & ALL.0 | if is_old { OLD } else { ANY })
+}
+
+/// Whether a connection is opened in the old era, if the server speaks it. One that serves everybody is
+/// not.
+pub(crate) fn is_old(profile: Profile) -> bool {
+    profile.0 & (OLD | ANY) == OLD
+}
+
 /// The profile of a caller.
-pub(crate) fn profile(caller: &ClientCapabilities) -> Profile {
+fn profile(caller: &ClientCapabilities) -> Profile {
     let mut bits = 0;
     if let Some(elicitation) = caller.elicitation {
         bits |= if elicitation.form { FORM } else { 0 };

@@ -32,7 +32,6 @@ use crate::policy::{self, ask::Binding, audit::Decision};
 use crate::server::Server;
 use crate::trail::Trail;
 
-pub(crate) use at::session_key;
 use completed::Completed;
 
 /// Answers a call.
@@ -60,6 +59,7 @@ pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &V
         approved: None,
         digest: None,
         plugged: None,
+        as_task: false,
     };
     Answer::later(walk.go())
 }
@@ -116,6 +116,8 @@ pub(crate) struct Walk {
     digest: Option<String>,
     /// What plugins are told of the call, if there are any.
     pub(crate) plugged: Option<Arc<CallView>>,
+    /// Whether it is to become a task of 2026-07-28, which takes a connection of that era.
+    pub(crate) as_task: bool,
 }
 
 /// What a call comes to, before the caller's revision is considered.
@@ -271,8 +273,13 @@ impl Walk {
         if let Some(why) = self.world.why_not(&sight, shown) {
             return failure.advice(why).into();
         }
-        let names = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
-        if let Some(near) = nearest(shown, names.map(|(name, _)| &**name)) {
+        let names = || {
+            let seen = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
+            seen.map(|(name, _)| &**name)
+        };
+        // Whoever knows the server by itself leaves out the name that it has here.
+        let is_own = |name: &str| name.split_once('.').is_some_and(|(_, own)| own == shown);
+        if let Some(near) = names().find(|it| is_own(it)).or_else(|| nearest(shown, names())) {
             failure = failure.advice(format!("Did you mean `{near}`?"));
         }
         failure.into()

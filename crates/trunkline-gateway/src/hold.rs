@@ -14,39 +14,82 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
-use crate::able;
+use crate::able::Able;
+use crate::caller::Caller;
 use crate::gateway::Shared;
-use crate::pool::Cause;
-use crate::server::{Server, Who};
+use crate::pool::{Cause, Profile, Want};
+use crate::server::{Server, Who, key_of};
 use crate::upstream::{Instance, Watcher};
 
 /// Where subscriptions are held, and for whom.
 pub(crate) struct Post {
     pub(crate) server: Weak<Server>,
-    /// The principal whose instance it is to be; `None` if anybody's.
-    pub(crate) owner: Option<Arc<str>>,
+    /// Somebody who wants them. They are held in the instance that serves the calls of those.
+    pub(crate) subscriber: Subscriber,
+    pub(crate) spot: Spot,
     /// The instance it is now; 0 for none.
     pub(crate) instance: Arc<AtomicU64>,
 }
+
+/// Somebody who wants to hear of something.
+#[derive(Clone)]
+pub(crate) struct Subscriber {
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) era: Era,
+}
+
+impl Subscriber {
+    /// What a server is asked for on their behalf: the instance that it serves their calls from.
+    pub(crate) fn want(&self, server: &Server) -> Want {
+        let key = key_of(&server.plan(), &self.caller, None);
+        let able = Able::of(&self.caller.peer, self.era);
+        server.want(key, Who::Caller(&self.caller), able, Cause::Subscription)
+    }
+}
+
+/// By what the instances of a server are told apart that serve the calls of whoever subscribes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Spot {
+    pub(crate) server: Arc<str>,
+    /// The principal whose they are; `None` if anybody's.
+    pub(crate) owner: Option<Arc<str>>,
+    profile: Profile,
+    pub(crate) key: Option<Box<str>>,
+}
+
+impl Spot {
+    pub(crate) fn of(server: &Server, who: &Subscriber) -> Self {
+        let want = who.want(server);
+        let server = Arc::clone(&server.name);
+        Self { server, owner: want.owner, profile: want.profile, key: want.key }
+    }
+}
+
+/// What is wanted, and what is told of where it is.
+type Wanted = watch::Receiver<HashSet<Arc<str>>>;
+type InPlace = watch::Sender<HashSet<Arc<str>>>;
 
 /// Holds subscriptions at a server until nobody is left who wants them. `is_back` if it takes the place
 /// of one that was subscribed to.
 pub(crate) async fn hold(
     shared: Weak<Shared>,
     post: Post,
-    mut wanted: watch::Receiver<HashSet<Arc<str>>>,
-    in_place: watch::Sender<HashSet<Arc<str>>>,
+    mut wanted: Wanted,
+    in_place: InPlace,
     is_back: bool,
 ) {
     let mut pause = FIRST;
     let mut is_missing = is_back;
     loop {
         let Some(server) = post.server.upgrade() else { return };
-        let who = post.owner.as_deref().map_or(Who::Nobody, Who::Principal);
-        let key = format!("{HOLDER}{}", post.owner.as_deref().unwrap_or_default());
-        let want = server.want(Some(key.into()), who, able::ALL, Cause::Subscription);
-        let leased = server.pool.lease(want).await;
+        let leased = server.lease(|| post.subscriber.want(&server)).await;
+        let is_elsewhere = Spot::of(&server, &post.subscriber) != post.spot;
         drop(server);
+        if is_elsewhere && let Some(shared) = shared.upgrade() {
+            // Somebody else sees to it from now on, where the calls go.
+            shared.subscriptions.follow(&shared);
+            return;
+        }
         if let Ok(lease) = leased {
             let began = tokio::time::Instant::now();
             let instance = Arc::clone(lease.instance());
@@ -59,14 +102,10 @@ pub(crate) async fn hold(
                 if std::mem::replace(&mut is_missing, false)
                     && let Some(shared) = shared.upgrade()
                 {
-                    let at = post.owner.is_some().then_some(instance.id);
-                    shared.subscriptions.all_updated(&shared, &instance.server, at);
+                    shared.subscriptions.all_updated(&shared, &instance.server, instance.id);
                 }
             };
-            let ended = match instance.opened.revision.era() {
-                Era::Stateful => subscribe(&instance, &mut wanted, settled).await,
-                Era::Stateless => listen(&shared, &instance, &mut wanted, settled).await,
-            };
+            let ended = keep(&shared, &instance, &mut wanted, settled).await;
             is_missing |= !in_place.borrow().is_empty();
             in_place.send_replace(HashSet::new());
             post.instance.store(0, Ordering::Relaxed);
@@ -83,10 +122,35 @@ pub(crate) async fn hold(
     }
 }
 
+/// Keeps the same subscriptions at one more instance that serves the same callers, for as long as that
+/// runs: what a call changes there, the instance that is held does not know.
+pub(crate) async fn also(
+    shared: Weak<Shared>,
+    instance: Arc<Instance>,
+    mut wanted: Wanted,
+    in_place: InPlace,
+) {
+    let settled = |now| drop(in_place.send_replace(now));
+    keep(&shared, &instance, &mut wanted, settled).await;
+}
+
+/// Keeps at an instance what is wanted there. `None`: nobody wants anything any more.
+async fn keep(
+    shared: &Weak<Shared>,
+    instance: &Arc<Instance>,
+    wanted: &mut Wanted,
+    settled: impl FnMut(HashSet<Arc<str>>),
+) -> Option<()> {
+    match instance.opened.revision.era() {
+        Era::Stateful => subscribe(instance, wanted, settled).await,
+        Era::Stateless => listen(shared, instance, wanted, settled).await,
+    }
+}
+
 /// Subscribes one by one. `None`: nobody wants anything any more.
 async fn subscribe(
     instance: &Arc<Instance>,
-    wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
+    wanted: &mut Wanted,
     mut settled: impl FnMut(HashSet<Arc<str>>),
 ) -> Option<()> {
     let mut done: HashSet<Arc<str>> = HashSet::new();
@@ -120,7 +184,7 @@ async fn tell(instance: &Instance, method: &'static str, uri: &str) {
 async fn listen(
     shared: &Weak<Shared>,
     instance: &Arc<Instance>,
-    wanted: &mut watch::Receiver<HashSet<Arc<str>>>,
+    wanted: &mut Wanted,
     mut settled: impl FnMut(HashSet<Arc<str>>),
 ) -> Option<()> {
     let now = wanted.borrow_and_update().clone();
@@ -175,8 +239,6 @@ fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc:
     (Box::pin(async move { drop(call.await) }), heard)
 }
 
-/// By what a stateful server knows us as a subscriber.
-const HOLDER: &str = "\0subscriptions";
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
 /// How long one that is well lives at least.

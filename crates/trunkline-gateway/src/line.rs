@@ -343,7 +343,7 @@ mod tests {
         let heard = || {
             let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(1 << 20));
             let params = Object::parse(&params).expect("this is JSON");
-            Heard { ticket: None, method: "notifications/message", params }
+            Heard { ticket: None, method: "notifications/message", params, peer: None }
         };
         let (one, other, bob) = (line("alice"), line("alice"), line("bob"));
         (0..150).for_each(|_| one.hear(heard()));

@@ -11,9 +11,9 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::revision::Era;
 
-use crate::able;
+use crate::able::{self, Able};
 use crate::caller::Caller;
-use crate::catalog::plan::{Reach, ServerPlan, Sharing, Strategy};
+use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
 use crate::compared::Epoch;
 use crate::failure::{Failure, Stage};
 use crate::merge::{Draft, Kind, Lists};
@@ -123,6 +123,22 @@ impl Server {
         self.lists().map(|it| it.revision.era())
     }
 
+    /// The era of the connection that carries what a caller of an era asks for, once known: the caller's
+    /// own, if the server speaks it. In the old one it can ask, log and tell as it does to that caller
+    /// directly. One instance for everybody is of the newest.
+    pub(crate) fn era_for(&self, caller: Era) -> Option<Era> {
+        let plan = self.plan();
+        let speaks_old = || {
+            !plan.revisions.of_era(Era::Stateful).is_empty()
+                && plan.strategy != Strategy::Singleton
+                && !self.upstream.lacks_old()
+        };
+        match self.era() {
+            Some(Era::Stateless) if caller == Era::Stateful && speaks_old() => Some(caller),
+            known => known,
+        }
+    }
+
     /// Notes that it did not say what it offers: for a while nobody waits for that.
     pub(crate) fn give_up(&self) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
@@ -150,21 +166,22 @@ impl Server {
         *told = count;
     }
 
-    /// What it is asked for by somebody who can be asked as much as `profile` says.
+    /// What it is asked for by somebody who can be asked this.
     pub(crate) fn want(
         &self,
         key: Option<Box<str>>,
         who: Who<'_>,
-        profile: Profile,
+        able: Able,
         cause: Cause,
     ) -> Want {
-        let (plan, era) = (self.plan(), self.era());
+        let (plan, era) = (self.plan(), self.era_for(able.era));
         // A server of the new era learns with every request whom it serves.
         let profile = match era {
             Some(Era::Stateless) => able::ALL,
-            _ => profile,
+            _ => able.profile,
         };
-        let profile = question::offered(profile, plan.questions);
+        let is_old = era != self.era();
+        let profile = able::connected(question::offered(profile, plan.questions), is_old);
         let owner = self.is_isolated(&plan, era).then(|| self.owner(who));
         let by = match who {
             Who::Caller(caller) => Arc::clone(&caller.id),
@@ -174,9 +191,21 @@ impl Server {
         Want { key, owner, by, profile, cause, patience: plan.timeouts.acquire }
     }
 
-    /// Whether principals do not share its instances.
-    pub(crate) fn keeps_apart(&self) -> bool {
-        self.is_isolated(&self.plan(), self.era())
+    /// A place in an instance, by what is wanted as long as it is not known better.
+    pub(crate) async fn lease(&self, want: impl Fn() -> Want) -> Result<Lease<Upstream>, Failure> {
+        let wanted = want();
+        let is_old = able::is_old(wanted.profile);
+        let lease = self.pool.lease(wanted).await?;
+        if is_old && lease.instance().opened.revision.era() == Era::Stateless {
+            // It does not speak the old era, as is known now.
+            self.pool.turned_out(lease.id(), &want());
+        }
+        Ok(lease)
+    }
+
+    /// Whether principals of an era do not share its instances.
+    pub(crate) fn keeps_apart(&self, caller: Era) -> bool {
+        self.is_isolated(&self.plan(), self.era_for(caller))
     }
 
     fn is_isolated(&self, plan: &ServerPlan, era: Option<Era>) -> bool {
@@ -264,7 +293,7 @@ impl Server {
             None if may_start => {
                 let key = Some(Box::from(LISTER));
                 let lease =
-                    self.pool.lease(self.want(key, Who::Nobody, able::ALL, Cause::List)).await;
+                    self.pool.lease(self.want(key, Who::Nobody, Able::ALL, Cause::List)).await;
                 (lease.inspect_err(|_| still())?, true)
             }
             None => {
@@ -304,7 +333,8 @@ impl Server {
     /// that can do everything, so that the lists do not change with whoever happens to call.
     fn lists_as(&self) -> (Profile, Option<&'static str>) {
         let profile = question::offered(able::ALL, self.plan().questions);
-        (profile, self.keeps_apart().then_some(""))
+        let is_apart = self.keeps_apart(Era::Stateless);
+        (able::connected(profile, false), is_apart.then_some(""))
     }
 
     /// An instance that was started for the lists alone is not needed any more.
@@ -409,6 +439,28 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// By what a stateful server knows a caller again.
+pub(crate) fn key_of(plan: &ServerPlan, caller: &Caller, meta: Option<&Json>) -> Option<Box<str>> {
+    if plan.strategy != Strategy::Stateful {
+        return None;
+    }
+    Some(match &plan.affinity {
+        Affinity::Session if caller.has_session => session_key(caller.conversation),
+        Affinity::Session | Affinity::Principal => format!("p{}", caller.id).into(),
+        Affinity::Meta(name) => {
+            let meta = meta.and_then(|it| Object::parse(it.get()).ok());
+            let value = meta.and_then(|it| it.get(name).map(|it| it.get().to_owned()));
+            // A key that a client makes up is its own: others cannot use it.
+            format!("m{}\0{}", caller.id, value.unwrap_or_default()).into()
+        }
+    })
+}
+
+/// By what a stateful server knows a session.
+pub(crate) fn session_key(conversation: u64) -> Box<str> {
+    format!("s{conversation}").into()
 }
 
 /// The time, also where a test has its own.

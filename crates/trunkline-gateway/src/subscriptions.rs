@@ -1,6 +1,6 @@
 //! Who wants to hear of which resource ⇄ what is subscribed to at the servers.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -11,14 +11,16 @@ use tokio::time::Instant;
 use trunkline_proto::{Change, Heard};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::model::SubscriptionFilter;
+use trunkline_wire::revision::Era;
 
 use crate::caller::Caller;
 use crate::catalog::plan::Effect;
 use crate::face::{Selector, Sight, View};
 use crate::gateway::{Shared, World};
-use crate::hold;
+use crate::hold::{self, Spot, Subscriber};
 use crate::merge::{Item, Target};
 use crate::server::Server;
+use crate::upstream::Instance;
 
 /// All subscriptions.
 #[derive(Default)]
@@ -34,14 +36,15 @@ pub(crate) struct Subscriptions {
 struct State {
     /// Whoever listens, by conversation.
     clients: HashMap<u64, Client>,
-    /// What is subscribed to at each server, and the task that sees to it. Where principals share no
-    /// instances, each has a task of its own.
-    held: BTreeMap<Spot, Held>,
+    /// What is subscribed to at each server, and the task that sees to it. Those whose calls are served by
+    /// different instances have a task each.
+    held: HashMap<Spot, Held>,
 }
 
 /// Somebody who listens, and what they want to hear of: URIs as they were shown.
 struct Client {
     caller: Arc<Caller>,
+    era: Era,
     view: Arc<View>,
     wanted: HashMap<String, Wish>,
     /// Whether servers are being asked what they offer, to know which of them is meant.
@@ -51,6 +54,8 @@ struct Client {
 struct Wish {
     /// Where it is; `None` while nobody is known to have it.
     place: Option<Place>,
+    /// Where that is subscribed to.
+    spot: Option<Spot>,
     /// Until when the client's calls wait for it.
     until: Instant,
     /// Whether it lives in a request of its own, and the client's calls in others.
@@ -64,23 +69,39 @@ struct Place {
     uri: Arc<str>,
 }
 
-/// A server, and the principal it is subscribed to for; `None` if for all.
-type Spot = (Arc<str>, Option<Arc<str>>);
-
 struct Held {
     /// A server that takes the place of this one is subscribed to anew.
     server: Weak<Server>,
     uris: watch::Sender<HashSet<Arc<str>>>,
     /// Those that the server has agreed to.
     in_place: watch::Receiver<HashSet<Arc<str>>>,
-    /// The instance it is subscribed to at; 0 while there is none.
+    /// The instance that is kept for it; 0 while there is none.
     instance: Arc<AtomicU64>,
     task: AbortHandle,
+    /// Others that serve the same callers, as long as they run.
+    also: HashMap<u64, Also>,
+}
+
+/// The same subscriptions at one more instance.
+struct Also {
+    in_place: watch::Receiver<HashSet<Arc<str>>>,
+    task: AbortHandle,
+}
+
+impl Held {
+    fn is_kept(&self, instance: u64) -> bool {
+        self.instance.load(Ordering::Relaxed) == instance
+    }
+
+    fn is_at(&self, instance: u64) -> bool {
+        self.is_kept(instance) || self.also.contains_key(&instance)
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         self.task.abort();
+        self.also.values().for_each(|it| it.task.abort());
     }
 }
 
@@ -89,7 +110,8 @@ impl Subscriptions {
     pub(crate) fn joined(&self, caller: Caller, view: &Arc<View>) {
         let conversation = caller.conversation;
         let (caller, view) = (Arc::new(caller), Arc::clone(view));
-        let client = Client { caller, view, wanted: HashMap::new(), is_seeking: false };
+        let (era, wanted) = (Era::Stateless, HashMap::new());
+        let client = Client { caller, era, view, wanted, is_seeking: false };
         self.lock().clients.insert(conversation, client);
     }
 
@@ -98,6 +120,7 @@ impl Subscriptions {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             "resources/subscribe" => {
+                self.know(voice.number(), Era::Stateful, heard);
                 self.want(shared, voice.number(), uri().into_iter().collect(), false);
             }
             "resources/unsubscribe" => {
@@ -115,12 +138,24 @@ impl Subscriptions {
                 }
             }
             "subscriptions/listen" => {
+                self.know(voice.number(), Era::Stateless, heard);
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());
                 let uris = filter.map(|it| it.resource_subscriptions).unwrap_or_default();
                 self.want(shared, voice.number(), uris, true);
             }
             _ => {}
+        }
+    }
+
+    /// Notes who subscribes, and in which era.
+    fn know(&self, conversation: u64, era: Era, heard: &Heard) {
+        if let (Some(peer), Some(client)) =
+            (&heard.peer, self.lock().clients.get_mut(&conversation))
+        {
+            let caller = Arc::make_mut(&mut client.caller);
+            (caller.peer, caller.has_session) = (Arc::clone(peer), era == Era::Stateful);
+            client.era = era;
         }
     }
 
@@ -149,6 +184,41 @@ impl Subscriptions {
         }
     }
 
+    /// Has what is wanted of a server by those whom an instance serves subscribed to in it too, and waits a
+    /// while until it is: what is changed in it, the instance that is kept for them does not know.
+    pub(crate) async fn settled_at(
+        &self,
+        shared: &Shared,
+        owner: Option<&Arc<str>>,
+        instance: &Arc<Instance>,
+    ) {
+        let mut waits = Vec::new();
+        for (spot, held) in &mut self.lock().held {
+            let is_meant = spot.server == instance.server && spot.owner.as_ref() == owner;
+            // A stateful server has one for each key.
+            if !is_meant || spot.key.is_some() || held.is_kept(instance.id) {
+                continue;
+            }
+            if held.also.len() >= ALSO {
+                held.also.retain(|_, it| !it.task.is_finished());
+            }
+            let also = held.also.entry(instance.id).or_insert_with(|| {
+                let (done, in_place) = watch::channel(HashSet::new());
+                let (this, wanted) = (shared.weak(), held.uris.subscribe());
+                let task = tokio::spawn(hold::also(this, Arc::clone(instance), wanted, done));
+                Also { in_place, task: task.abort_handle() }
+            });
+            if also.in_place.borrow().is_empty() {
+                waits.push(also.in_place.clone());
+            }
+        }
+        for mut in_place in waits {
+            // It ends when the instance does, or will not have it.
+            let settled = in_place.wait_for(|it| !it.is_empty());
+            drop(tokio::time::timeout(SETTLED, settled).await);
+        }
+    }
+
     /// What a caller's call at a server has to wait for, and until when.
     fn pending(&self, caller: &Caller, server: &str) -> Option<(Instant, Option<InPlace>)> {
         let now = Instant::now();
@@ -164,7 +234,8 @@ impl Subscriptions {
                 match &wish.place {
                     None if client.is_seeking => return Some((wish.until, None)),
                     Some(place) if *place.server == *server => {
-                        let Some(held) = held_for(held, server, &client.caller) else { continue };
+                        let held = wish.spot.as_ref().and_then(|it| held.get(it));
+                        let Some(held) = held else { continue };
                         let there = held.in_place.clone();
                         if !there.borrow().contains(&place.uri) {
                             return Some((wish.until, Some((Arc::clone(&place.uri), there))));
@@ -189,23 +260,28 @@ impl Subscriptions {
         }
     }
 
-    /// A server says that a resource of its changed; `instance` is `None` if all of them may have. Where
-    /// principals share no instances, those hear it whose instance said so.
-    pub(crate) fn updated(&self, shared: &Shared, server: &str, instance: Option<u64>, uri: &str) {
+    /// An instance says that a resource of its changed. Where principals share no instances, those hear it
+    /// whose instance it is.
+    pub(crate) fn updated(&self, shared: &Shared, server: &str, instance: u64, uri: &str) {
         let mut told: HashMap<String, HashSet<u64>> = HashMap::new();
         let state = self.lock();
+        // What is said in an instance of one principal, others do not hear.
+        let shared_at = |id: u64| {
+            let mut open = state.held.iter().filter(|(it, _)| it.owner.is_none());
+            open.any(|(spot, held)| *spot.server == *server && held.is_at(id))
+        };
+        let is_at = |spot: &Spot, id: u64| match spot.owner {
+            Some(_) => state.held.get(spot).is_some_and(|it| it.is_at(id)),
+            None => shared_at(id),
+        };
         for (conversation, client) in &state.clients {
-            // Those without a name are one principal.
-            let named = Some(&*client.caller).filter(|it| !it.id.is_empty());
-            let own = named.and_then(|it| state.held.get(&spot(server, Some(it))));
-            let is_at = |id: u64| own.is_none_or(|it| it.instance.load(Ordering::Relaxed) == id);
-            if !instance.is_none_or(is_at) {
-                continue;
-            }
             for (shown, wish) in &client.wanted {
                 let Some(place) = wish.place.as_ref().filter(|it| *it.server == *server) else {
                     continue;
                 };
+                if !wish.spot.as_ref().is_some_and(|it| is_at(it, instance)) {
+                    continue;
+                }
                 // A part of what was subscribed to is told under its own name, as the server would.
                 let shown = match *place.uri == *uri {
                     true => shown.clone(),
@@ -224,8 +300,8 @@ impl Subscriptions {
         }
     }
 
-    /// A server was away: whatever was subscribed to there may have changed.
-    pub(crate) fn all_updated(&self, shared: &Shared, server: &str, instance: Option<u64>) {
+    /// An instance takes the place of one that is gone: whatever was subscribed to there may have changed.
+    pub(crate) fn all_updated(&self, shared: &Shared, server: &str, instance: u64) {
         let uris: HashSet<Arc<str>> = {
             let state = self.lock();
             let all = state.places().map(|(_, it)| it);
@@ -253,7 +329,12 @@ impl Subscriptions {
         let until = Instant::now() + SETTLED;
         if let Some(client) = self.lock().clients.get_mut(&conversation) {
             for uri in uris {
-                client.wanted.entry(uri).or_insert(Wish { place: None, until, is_apart });
+                client.wanted.entry(uri).or_insert(Wish {
+                    place: None,
+                    spot: None,
+                    until,
+                    is_apart,
+                });
             }
         }
         self.put(shared, conversation);
@@ -329,23 +410,30 @@ impl Subscriptions {
         let world = shared.world();
         let mut state = self.lock();
         change(&mut state);
-        let mut needed: BTreeMap<Spot, HashSet<Arc<str>>> = BTreeMap::new();
-        for (caller, place) in state.places() {
-            let server = world.servers.get(&*place.server);
-            let owner = server.is_some_and(|it| it.keeps_apart()).then_some(caller);
-            let uris = needed.entry(spot(&place.server, owner.map(|it| &**it))).or_default();
-            uris.insert(Arc::clone(&place.uri));
+        let mut needed: HashMap<Spot, (Subscriber, HashSet<Arc<str>>)> = HashMap::new();
+        for client in state.clients.values_mut() {
+            let who = Subscriber { caller: Arc::clone(&client.caller), era: client.era };
+            for wish in client.wanted.values_mut() {
+                let place = wish.place.as_ref();
+                let server = place.and_then(|it| world.servers.get(&*it.server));
+                wish.spot = server.map(|it| Spot::of(it, &who));
+                if let (Some(spot), Some(place)) = (&wish.spot, place) {
+                    let fresh = || (who.clone(), HashSet::new());
+                    let (_, uris) = needed.entry(spot.clone()).or_insert_with(fresh);
+                    uris.insert(Arc::clone(&place.uri));
+                }
+            }
         }
         let mut replaced = HashSet::new();
         state.held.retain(|spot, held| {
             let is_same = |it: &Arc<Server>| held.server.ptr_eq(&Arc::downgrade(it));
-            let stays = world.servers.get(&*spot.0).is_some_and(is_same);
+            let stays = world.servers.get(&*spot.server).is_some_and(is_same);
             if !stays {
                 replaced.insert(spot.clone());
             }
             needed.contains_key(spot) && stays
         });
-        for (spot, uris) in needed {
+        for (spot, (subscriber, uris)) in needed {
             match state.held.get(&spot) {
                 Some(held) => {
                     held.uris.send_if_modified(|now| {
@@ -355,19 +443,22 @@ impl Subscriptions {
                     });
                 }
                 None => {
-                    let Some(server) = world.servers.get(&*spot.0) else { continue };
+                    let Some(server) = world.servers.get(&*spot.server) else { continue };
                     let (tell, told) = watch::channel(uris);
                     let (done, in_place) = watch::channel(HashSet::new());
                     let (server, is_back) = (Arc::downgrade(server), replaced.contains(&spot));
                     let instance = Arc::new(AtomicU64::new(0));
                     let place = hold::Post {
                         server: Weak::clone(&server),
-                        owner: spot.1.clone(),
+                        subscriber,
+                        spot: spot.clone(),
                         instance: Arc::clone(&instance),
                     };
                     let holding = hold::hold(shared.weak(), place, told, done, is_back);
                     let task = tokio::spawn(holding).abort_handle();
-                    state.held.insert(spot, Held { server, uris: tell, in_place, instance, task });
+                    let also = HashMap::new();
+                    let held = Held { server, uris: tell, in_place, instance, task, also };
+                    state.held.insert(spot, held);
                 }
             }
         }
@@ -399,15 +490,6 @@ fn note(world: &World, caller: &Caller, moved: Vec<(bool, Place)>) {
     }
 }
 
-/// Where a server is subscribed to for somebody.
-fn spot(server: &str, owner: Option<&Caller>) -> Spot {
-    (Arc::from(server), owner.map(|it| Arc::clone(&it.id)))
-}
-
-fn held_for<'a>(held: &'a BTreeMap<Spot, Held>, server: &str, caller: &Caller) -> Option<&'a Held> {
-    held.get(&spot(server, Some(caller))).or_else(|| held.get(&spot(server, None)))
-}
-
 /// Where a resource is that a caller may hear of, as far as that is known.
 fn place(shared: &Shared, view: &View, sight: &Sight<'_>, uri: &str) -> Option<Place> {
     let index = view.index(shared);
@@ -436,6 +518,8 @@ fn unlisted(server: Arc<str>, name: Arc<str>) -> Target {
 /// A resource, and what is in place at its server.
 type InPlace = (Arc<str>, watch::Receiver<HashSet<Arc<str>>>);
 
+/// How many further instances are noted before those that are gone are forgotten.
+const ALSO: usize = 64;
 /// How long a call waits for a subscription.
 const SETTLED: Duration = Duration::from_secs(2);
 

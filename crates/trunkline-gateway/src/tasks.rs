@@ -67,16 +67,17 @@ pub(crate) async fn call(
     if how.declares {
         declare(&mut walk.call);
     }
+    walk.as_task = how.declares;
     let may_refuse = offer == Offer::Extension && !may_be_task;
     let again = may_refuse.then(|| walk.call.params.clone());
     let mut came = walk.at(trail, server, is_repeatable).await;
     if let Some(params) = again
-        && matches!(&came, Err(Wrong::Server(error, _)) if wants_extension(error))
+        && matches!(&came, Err(Wrong::Server(error, from)) if wants_task(error, *from))
     {
         // It runs as a task only: then it does, and we wait for it.
         walk.call.params = params;
         declare(&mut walk.call);
-        may_be_task = true;
+        (walk.as_task, may_be_task) = (true, true);
         came = Box::pin(walk.at(trail, server, is_repeatable)).await;
     }
     match came {
@@ -274,10 +275,16 @@ fn created(said: &Json, from: Revision) -> Option<Task> {
     is_task.then(|| Task::read(said).ok()).flatten()
 }
 
-/// Whether a server of the new era refused because nobody said that tasks are known.
-fn wants_extension(error: &ErrorObject) -> bool {
-    error.code == code::MISSING_CLIENT_CAPABILITY
-        && error.data.as_ref().is_some_and(|it| it.get().contains(TASKS_EXTENSION))
+/// Whether a server refused a call because it was not to be a task: in the new era because nobody said
+/// that tasks are known, in the old one by the code that 2025-11-25 has for it.
+fn wants_task(error: &ErrorObject, from: Revision) -> bool {
+    match from.era() {
+        Era::Stateful => error.code == code::METHOD_NOT_FOUND,
+        Era::Stateless => {
+            error.code == code::MISSING_CLIENT_CAPABILITY
+                && error.data.as_ref().is_some_and(|it| it.get().contains(TASKS_EXTENSION))
+        }
+    }
 }
 
 /// Says to a server of the new era that tasks are known: to us, if not to the caller.

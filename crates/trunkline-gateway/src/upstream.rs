@@ -1,45 +1,40 @@
 //! A server of the catalog → an open connection to one instance of it: a process with its pipes, or
 //! a session at a URL.
 
+mod opening;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout};
-use trunkline_auth::address::{Guard, Reach as Far};
-use trunkline_auth::client::{ClientAuth, Grant, OAuth};
-use trunkline_auth::credentials::Credentials;
-use trunkline_proto::client::{Config, OpenError, Opened};
+use trunkline_proto::client::Opened;
 use trunkline_proto::{CallError, Heard, Timing};
-use trunkline_transport::auth::{HttpFetch, MemoryVault};
-use trunkline_transport::child::{Child, Command, Exit, Stderr};
+use trunkline_transport::child::{Child, Exit, Stderr};
 use trunkline_transport::connection::Connection;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
-use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{Implementation, LogLevel, LogMessage, SubscriptionFilter};
-use trunkline_wire::revision::{Era, Revisions};
+use trunkline_wire::model::{LogLevel, LogMessage, SubscriptionFilter};
+use trunkline_wire::revision::Era;
 
-use crate::able;
-use crate::catalog::plan::{Outward, Reach, ServerPlan};
+use crate::catalog::plan::ServerPlan;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Stage};
 use crate::gateway::Found;
-use crate::keeper::{self, Kept};
+use crate::keeper::Kept;
 use crate::line::Line;
 use crate::merge::Kind;
 use crate::news::{Told, announced_by};
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
-use crate::question;
 use crate::switch::{OpenLine, Switch};
+use opening::Opening;
 
 /// What happens at a server beside its answers.
 pub(crate) trait Watcher: Send + Sync + 'static {
@@ -73,6 +68,8 @@ pub(crate) struct Upstream {
     redactor: Arc<Redactor>,
     /// The processes that run, by the numbers of their instances.
     pids: Pids,
+    /// Whether it was asked to speak the old era and would not.
+    lacks_old: Arc<AtomicBool>,
 }
 
 type Pids = Arc<Mutex<HashMap<u64, u32>>>;
@@ -108,12 +105,19 @@ impl Upstream {
         watcher: Weak<dyn Watcher>,
         redactor: Arc<Redactor>,
     ) -> Arc<Self> {
-        Arc::new(Self { plan: Mutex::new(plan), watcher, redactor, pids: Pids::default() })
+        let (pids, lacks_old) = (Pids::default(), Arc::default());
+        Arc::new(Self { plan: Mutex::new(plan), watcher, redactor, pids, lacks_old })
     }
 
     /// From the next start on, this is what is started.
     pub(crate) fn reconfigure(&self, plan: Arc<ServerPlan>) {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        self.lacks_old.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether it is known not to speak the old era.
+    pub(crate) fn lacks_old(&self) -> bool {
+        self.lacks_old.load(Ordering::Relaxed)
     }
 
     /// The process of an instance.
@@ -136,6 +140,7 @@ impl Upstream {
             watcher: Weak::clone(&self.watcher),
             redactor: Arc::clone(&self.redactor),
             pids: Arc::clone(&self.pids),
+            lacks_old: Arc::clone(&self.lacks_old),
         }
     }
 }
@@ -181,255 +186,6 @@ impl Backend for Upstream {
             over.await;
             instance.gone().await
         })
-    }
-}
-
-/// A start under way.
-struct Opening {
-    id: u64,
-    profile: Profile,
-    server: Arc<str>,
-    plan: Arc<ServerPlan>,
-    limits: Limits,
-    watcher: Weak<dyn Watcher>,
-    redactor: Arc<Redactor>,
-    pids: Pids,
-}
-
-impl Opening {
-    async fn open(&self) -> Result<Instance, Failure> {
-        let (old, new) =
-            (self.plan.revisions.of_era(Era::Stateful), self.plan.revisions.of_era(Era::Stateless));
-        let known = self.watcher.upgrade().and_then(|it| it.known_era(&self.server));
-        // What it spoke last time is tried first: a probe may cost seconds, or a process.
-        let first = match known {
-            Some(Era::Stateful) if !old.is_empty() => old,
-            _ => self.plan.revisions,
-        };
-        match self.attempt(first).await {
-            Err((_, Some(OpenError::Closed { probing: true }))) if !old.is_empty() => {
-                self.attempt(old).await.map_err(|(failure, _)| failure)
-            }
-            // It may have been replaced by a newer one meanwhile.
-            Err((_, Some(_))) if first != self.plan.revisions && !new.is_empty() => {
-                self.attempt(self.plan.revisions).await.map_err(|(failure, _)| failure)
-            }
-            outcome => outcome.map_err(|(failure, _)| failure),
-        }
-    }
-
-    async fn attempt(
-        &self,
-        revisions: Revisions,
-    ) -> Result<Instance, (Failure, Option<OpenError>)> {
-        match &self.plan.reach {
-            Reach::Stdio { command, args, env, inherit, cwd } => {
-                let mut command = Command::new(command).args(args);
-                for (name, value) in env {
-                    command = command.env(name, value);
-                }
-                for name in inherit {
-                    command = command.inherit(name);
-                }
-                if let Some(cwd) = cwd {
-                    command = command.current_dir(cwd);
-                }
-                self.spawn(command, revisions).await
-            }
-            Reach::Http { url, headers, roots, auth } => {
-                self.connect(url, headers, roots, auth, revisions).await
-            }
-        }
-    }
-
-    fn config(&self, revisions: Revisions) -> Arc<Config> {
-        let mut config = Config::new(Implementation::new("trunkline", env!("CARGO_PKG_VERSION")));
-        config.revisions = revisions;
-        // An instance may serve several callers, one after the other.
-        config.assumes_only_call = false;
-        let profile = question::offered(self.profile, self.plan.questions);
-        config.capabilities = able::capabilities(profile);
-        config.bounds = self.limits.bounds();
-        Arc::new(config)
-    }
-
-    fn switch(&self) -> Arc<Switch> {
-        let (server, watcher) = (Arc::clone(&self.server), Weak::clone(&self.watcher));
-        Switch::new(self.id, server, self.plan.questions, watcher)
-    }
-
-    async fn spawn(
-        &self,
-        command: Command,
-        revisions: Revisions,
-    ) -> Result<Instance, (Failure, Option<OpenError>)> {
-        let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
-        let command = command.on_stderr(move |line| {
-            if let Some(watcher) = watcher.upgrade() {
-                watcher.line(&server, id, line);
-            }
-        });
-        let mut kept = keeper::ready();
-        let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {
-            let reason = match error.cause.kind() {
-                std::io::ErrorKind::NotFound => "not_found",
-                std::io::ErrorKind::PermissionDenied => "not_executable",
-                _ => "spawn_failed",
-            };
-            (self.failure(reason, Stage::Spawn, error.to_string()), None)
-        })?;
-        kept.keep(child.id());
-        let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
-        let stream = (
-            stdout.expect("nobody else has taken the child's stdout"),
-            stdin.expect("nobody else has taken the child's stdin"),
-        );
-        let switch = self.switch();
-        let opened = Connection::open(
-            self.config(revisions),
-            Arc::clone(&switch),
-            stream,
-            Framing::Newline,
-            self.limits.clone(),
-        );
-        match opened.await {
-            Ok(connection) => {
-                let process = Process::keep(child, kept, self.id, Arc::clone(&self.pids));
-                Ok(self.instance(connection, switch, Some(process)))
-            }
-            Err(error) => {
-                if matches!(error, OpenError::Closed { .. }) {
-                    // It is about to end, and how it does says most.
-                    let _ = timeout(LAST_WORDS, child.exited()).await;
-                }
-                let message = format!("`{}` did not shake hands. {error}", self.server);
-                let mut failure = self.failure("handshake_failed", Stage::Handshake, message);
-                failure.exit = child.exit().map(|it| it.to_string());
-                failure.stderr = redacted(&self.redactor, child.stderr());
-                let _ = child.stop().await;
-                Err((failure, Some(error)))
-            }
-        }
-    }
-
-    async fn connect(
-        &self,
-        url: &str,
-        headers: &[(String, String)],
-        roots: &[std::path::PathBuf],
-        auth: &Outward,
-        revisions: Revisions,
-    ) -> Result<Instance, (Failure, Option<OpenError>)> {
-        let mut target = HttpTarget::new(url);
-        for (name, value) in headers {
-            target = target.header(name, value);
-        }
-        for path in roots {
-            let pem = tokio::fs::read(path).await.map_err(|error| {
-                let message =
-                    format!("The certificates in `{}` cannot be read: {error}.", path.display());
-                (self.failure("bad_certificates", Stage::Spawn, message), None)
-            })?;
-            target = target.root_certificate(pem);
-        }
-        if let Some(credentials) = self.credentials(url, auth).await {
-            target = target.credentials(credentials);
-        }
-        let shown = target.shown();
-        let switch = self.switch();
-        let opened = Connection::open_http(
-            self.config(revisions),
-            Arc::clone(&switch),
-            target,
-            self.limits.clone(),
-        );
-        match opened.await {
-            Ok(connection) => Ok(self.instance(connection, switch, None)),
-            Err(error) => {
-                let message = format!("`{shown}` did not shake hands. {error}");
-                Err((self.failure("handshake_failed", Stage::Handshake, message), Some(error)))
-            }
-        }
-    }
-
-    async fn credentials(&self, url: &str, auth: &Outward) -> Option<Arc<dyn Credentials>> {
-        match auth {
-            Outward::Headers => None,
-            Outward::Login => {
-                let found = self.watcher.upgrade()?.login(url)?;
-                found.await
-            }
-            Outward::ClientCredentials { client_id, client_secret, issuer, scopes } => {
-                let fetch = HttpFetch::new(Guard::for_server(url).allow(Far::Public));
-                let client = ClientAuth::secret(client_id, client_secret);
-                let login = OAuth::new(url)
-                    .client_name("trunkline")
-                    .fetch(Arc::new(fetch))
-                    .vault(Arc::new(MemoryVault::new()))
-                    .grant(Grant::ClientCredentials(client))
-                    .for_issuer(issuer);
-                Some(Arc::new(login.scopes(scopes)))
-            }
-        }
-    }
-
-    fn instance(
-        &self,
-        connection: Connection,
-        switch: Arc<Switch>,
-        process: Option<Process>,
-    ) -> Instance {
-        self.listen(&connection);
-        Instance {
-            id: self.id,
-            server: Arc::clone(&self.server),
-            opened: Arc::clone(connection.opened()),
-            compared: ComparedLists::default(),
-            began: Instant::now(),
-            told: Mutex::default(),
-            connection,
-            switch,
-            process,
-            level: AtomicU8::new(LogLevel::Info as u8),
-            redactor: Arc::clone(&self.redactor),
-        }
-    }
-
-    /// Hears of changed lists. A server of the new era tells only whoever listens.
-    fn listen(&self, connection: &Connection) {
-        let opened = connection.opened();
-        let filter = announced_by(&opened.capabilities);
-        if opened.revision.era() == Era::Stateful || filter == SubscriptionFilter::new() {
-            return;
-        }
-        let mut params = Object::default();
-        params.set("notifications", trunkline_wire::json::Json::of(&filter));
-        let mut request = Request::new("subscriptions/listen", params);
-        let (tell, mut heard) = tokio::sync::mpsc::channel(64);
-        request.heard = Some(tell);
-        let call = connection.call(request);
-        let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
-        tokio::spawn(async move {
-            let mut call = std::pin::pin!(call);
-            loop {
-                tokio::select! {
-                    // The end of the connection ends this too.
-                    _ = &mut call => return,
-                    Some(heard) = heard.recv() => {
-                        if let Some(watcher) = watcher.upgrade() {
-                            watcher.changed(&server, id, heard);
-                        }
-                    }
-                }
-            }
-        });
-    }
-
-    fn failure(&self, reason: &'static str, stage: Stage, message: String) -> Failure {
-        let message = self.redactor.redact(&message);
-        let mut failure = Failure::new(reason, stage, message).of(&self.server);
-        failure.instance = Some(self.id);
-        failure.advice(format!("`trunkline doctor {}` shows where it fails.", self.server))
     }
 }
 

@@ -161,8 +161,8 @@ impl Client {
             aftermath: None,
         };
         client.open_by = now + client.config.bounds.open;
-        let is_old =
-            start == Start::Initialize && !client.config.revisions.of_era(Era::Stateful).is_empty();
+        let begins_old = start == Start::Initialize || client.config.prefers == Era::Stateful;
+        let is_old = begins_old && !client.config.revisions.of_era(Era::Stateful).is_empty();
         match client.config.revisions.of_era(Era::Stateless).newest() {
             Some(revision) if !is_old => client.probe(revision, false, now),
             stateless => client.initialize(stateless.is_some()),

@@ -531,6 +531,8 @@ pub struct Heard {
     pub method: &'static str,
     /// Its parameters.
     pub params: Object,
+    /// What is known of a client that subscribes.
+    pub peer: Option<Arc<Peer>>,
 }
 
 /// Why a call of ours has no result.

@@ -73,7 +73,7 @@ pub trait Handler: Send + Sync + 'static {
     ///     }
     /// }
     /// let (counts, method) = (Counts(AtomicU32::new(0)), "notifications/roots/list_changed");
-    /// let heard = Heard { ticket: None, method, params: Object::default() };
+    /// let heard = Heard { ticket: None, method, params: Object::default(), peer: None };
     /// counts.heard(heard, &Voice::unheard());
     /// assert_eq!(counts.0.into_inner(), 1);
     /// ```

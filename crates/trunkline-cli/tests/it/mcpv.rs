@@ -7,6 +7,7 @@ mod audit;
 mod capacity;
 mod config;
 mod edge;
+mod eras;
 mod left_out;
 mod lifecycle;
 mod names;

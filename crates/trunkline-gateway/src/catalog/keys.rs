@@ -172,7 +172,7 @@ pub(super) static SERVER: &[Key] = &[
     key(
         "protocolVersion",
         Texts,
-        "Revisions of MCP to speak with it: one, a list, or `>=` and the oldest. Default all.",
+        "Revisions of MCP to speak with it: one, a list, `>=` and the oldest, `<=` and the newest, or both. Default all.",
     ),
     key(
         "exposeTools",

@@ -12,8 +12,8 @@ use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::{Came, Walk, Wrong};
-use crate::able;
-use crate::catalog::plan::{Affinity, Questions, Reach, ServerPlan, Strategy};
+use crate::able::Able;
+use crate::catalog::plan::{Questions, Reach, ServerPlan, Strategy};
 use crate::failure::{Done, Failure, Stage};
 use crate::forward::{self, Event, Forward};
 use crate::line::{Guard, Line};
@@ -21,7 +21,7 @@ use crate::park::Missing;
 use crate::pool::{Cause, Lease};
 use crate::question;
 use crate::seal::Sealed;
-use crate::server::{Server, Who};
+use crate::server::{Server, Who, key_of};
 use crate::trail::Trail;
 use crate::upstream::{Instance, Upstream, timing};
 
@@ -110,6 +110,12 @@ impl Walk {
             }
             None => self.lease(server, plan).await?,
         };
+        if self.shared.subscriptions.is_any() {
+            let owner = server.pool.owner(lease.id());
+            let subscriptions = &self.shared.subscriptions;
+            let settled = subscriptions.settled_at(&self.shared, owner.as_ref(), lease.instance());
+            Box::pin(settled).await;
+        }
         trail.leased(lease.id());
         self.is_not_held(trail, plan)?;
         let instance = Arc::clone(lease.instance());
@@ -179,12 +185,14 @@ impl Walk {
         server: &Arc<Server>,
         plan: &ServerPlan,
     ) -> Result<Lease<Upstream>, Failure> {
-        let profile = able::profile(&self.call.peer.client);
+        let era = if self.as_task { Era::Stateless } else { self.call.revision.era() };
+        let able = Able::of(&self.call.peer, era);
+        let key = key_of(plan, &self.caller, self.call.meta.as_ref());
         let mut tries = 0;
         loop {
             tries += 1;
-            let want = server.want(self.key(plan), Who::Caller(&self.caller), profile, Cause::Call);
-            let lease = server.pool.lease(want).await?;
+            let who = Who::Caller(&self.caller);
+            let lease = server.lease(|| server.want(key.clone(), who, able, Cause::Call)).await?;
             let compared = self.compared(server, plan, lease.instance()).await;
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
@@ -322,28 +330,6 @@ impl Walk {
             digest,
         )
     }
-
-    /// By what a stateful server knows this caller again.
-    fn key(&self, plan: &ServerPlan) -> Option<Box<str>> {
-        if plan.strategy != Strategy::Stateful {
-            return None;
-        }
-        Some(match &plan.affinity {
-            Affinity::Session if has_session(&self.call) => session_key(self.caller.conversation),
-            Affinity::Session | Affinity::Principal => format!("p{}", self.caller.id).into(),
-            Affinity::Meta(name) => {
-                let meta = self.call.meta.as_ref().and_then(|it| Object::parse(it.get()).ok());
-                let value = meta.and_then(|it| it.get(name).map(|it| it.get().to_owned()));
-                // A key that a client makes up is its own: others cannot use it.
-                format!("m{}\0{}", self.caller.id, value.unwrap_or_default()).into()
-            }
-        })
-    }
-}
-
-/// By what a stateful server knows a session.
-pub(crate) fn session_key(conversation: u64) -> Box<str> {
-    format!("s{conversation}").into()
 }
 
 /// Whether the caller has a session: in the old era all have.

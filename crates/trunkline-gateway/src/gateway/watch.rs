@@ -29,7 +29,7 @@ impl Watcher for Shared {
             "notifications/subscriptions/acknowledged" => {}
             "notifications/resources/updated" => {
                 if let Some(uri) = heard.params.get("uri").and_then(|it| it.to::<String>().ok()) {
-                    self.subscriptions.updated(self, &server.name, Some(instance), &uri);
+                    self.subscriptions.updated(self, &server.name, instance, &uri);
                 }
             }
             _ => tasks::heard(self, server, instance, heard),

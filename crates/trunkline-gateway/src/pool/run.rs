@@ -105,6 +105,16 @@ impl<B: Backend> Pool<B> {
         self.inner.with(|state, _| state.is_as(id, profile, owner))
     }
 
+    /// An instance turned out to serve whoever wants this, though it was opened for something else.
+    pub fn turned_out(&self, id: u64, want: &Want) {
+        self.inner.with(|state, _| state.turned_out(id, want));
+    }
+
+    /// Whose an instance is; `None` if anybody's.
+    pub fn owner(&self, id: u64) -> Option<Arc<str>> {
+        self.inner.lock().state.owner(id)
+    }
+
     /// A lease on one instance, whatever else is in flight in it; `None` if it is gone.
     pub fn lease_on(&self, id: u64) -> Option<Lease<B>> {
         let instance = self.inner.with(|state, _| state.ready(id))?;

@@ -19,7 +19,7 @@ use trunkline_wire::revision::Era;
 use super::entry::{End, Entry};
 use super::registry::{Asker, Followed, OnTask};
 use super::{Registry, lost, unrelated};
-use crate::able;
+use crate::able::Able;
 use crate::catalog::plan::{Questions, Reach, Strategy};
 use crate::forward;
 use crate::gateway::Shared;
@@ -279,7 +279,7 @@ impl Drive {
             return Err(());
         }
         let who = Who::Principal(&self.owner);
-        let want = self.server.want(None, who, able::ALL, Cause::Retry);
+        let want = self.server.want(None, who, Able::ALL, Cause::Retry);
         let lease = self.server.pool.lease(want).await.map_err(drop)?;
         if lease.instance().opened.revision != self.instance.opened.revision {
             return Err(());

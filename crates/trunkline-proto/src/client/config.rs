@@ -1,7 +1,7 @@
 //! What a client is and how it begins; what the handshake finds out.
 
 use trunkline_wire::model::{ClientCapabilities, Implementation, LogLevel, ServerCapabilities};
-use trunkline_wire::revision::{Revision, Revisions};
+use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use crate::Bounds;
 
@@ -16,6 +16,9 @@ use crate::Bounds;
 pub struct Config {
     /// The revisions it is willing to speak.
     pub revisions: Revisions,
+    /// The era that it begins with. The old one where the server speaks both and may want to ask in the
+    /// middle of a call; a server that does not speak it is asked for the new one.
+    pub prefers: Era,
     /// How it names itself.
     pub info: Implementation,
     /// What it can be asked.
@@ -40,6 +43,7 @@ impl Config {
     pub fn new(info: Implementation) -> Self {
         Self {
             revisions: Revisions::ALL,
+            prefers: Era::Stateless,
             info,
             capabilities: ClientCapabilities::default(),
             log_level: None,

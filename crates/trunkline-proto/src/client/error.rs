@@ -43,6 +43,17 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether nobody knows what the server would have said.
+    /// ```
+    /// # use trunkline_proto::client::OpenError;
+    /// assert!(OpenError::TimedOut.is_outage() && !OpenError::Invalid("!".to_owned()).is_outage());
+    /// ```
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::TimedOut | Self::Unreachable(_) | Self::Closed { .. })
+    }
+}
+
 impl std::fmt::Display for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -32,7 +32,7 @@ impl Client {
             "notifications/message" => self.owner(via, &params, now),
             _ => self.subscription(&params),
         };
-        self.out.push_back(Output::Heard(Heard { ticket, method: row.name, params }));
+        self.out.push_back(Output::Heard(Heard { ticket, method: row.name, params, peer: None }));
     }
 
     fn on_progress(&mut self, params: &Object, now: Instant) -> Option<Ticket> {

@@ -85,9 +85,12 @@ impl Client {
         let stateless = self.config.revisions.of_era(Era::Stateless).newest();
         let result = match (outcome, stateless) {
             (Ok(result), _) => result,
-            // A slow starter of the new era: its probe answer came too late, so ask once more.
+            // A slow starter of the new era: its probe answer came too late, so ask once more. Or it was
+            // not asked, and has refused the era that we would rather speak.
             (Err(error), Some(revision))
-                if error.code == code::UNSUPPORTED_REVISION && may_probe =>
+                if may_probe
+                    && (error.code == code::UNSUPPORTED_REVISION
+                        || self.config.prefers == Era::Stateful) =>
             {
                 return self.probe(revision, true, now);
             }

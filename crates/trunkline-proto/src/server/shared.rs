@@ -154,7 +154,18 @@ impl Shared {
 
     /// Tells the handler of what needs no answer of its.
     pub(super) fn tell(&mut self, method: &'static str, params: Object) {
-        self.out.push_back(Output::Heard(Heard { ticket: None, method, params }));
+        self.out.push_back(Output::Heard(Heard { ticket: None, method, params, peer: None }));
+    }
+
+    /// Tells the handler that a client subscribes, or does not any more.
+    pub(super) fn tell_subscribed(
+        &mut self,
+        method: &'static str,
+        params: Object,
+        peer: &Arc<Peer>,
+    ) {
+        let peer = Some(Arc::clone(peer));
+        self.out.push_back(Output::Heard(Heard { ticket: None, method, params, peer }));
     }
 
     pub(super) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {

@@ -129,7 +129,7 @@ impl Session {
         if let Some(uri) = uri {
             let mut params = Object::default();
             params.set("uri", uri);
-            shared.tell(row.name, params);
+            shared.tell_subscribed(row.name, params, &self.peer);
         }
     }
 

@@ -77,7 +77,7 @@ impl Shared {
         stateless::encode_result(result, &extras)
     }
 
-    fn listen(&mut self, from: Asking, revision: Revision, params: &Object, peer: &Peer) {
+    fn listen(&mut self, from: Asking, revision: Revision, params: &Object, peer: &Arc<Peer>) {
         if params.not_an_object(&["notifications"]).is_some() {
             let error = ErrorObject::invalid_params("`notifications` must be an object.");
             return self.reply(from, Err(error));
@@ -119,6 +119,6 @@ impl Shared {
         let acknowledged = Message::notification(method, Params::Object(params.clone()));
         self.send(acknowledged, Some(from.from.via));
         self.listens.add(from.id, honoured);
-        self.tell("subscriptions/listen", params);
+        self.tell_subscribed("subscriptions/listen", params, peer);
     }
 }

@@ -177,6 +177,32 @@ fn a_slow_starter_of_the_new_era_is_probed_once_more() {
 }
 
 #[test]
+fn a_client_that_prefers_the_old_era_speaks_it_where_it_can() {
+    let client = || client().prefers_old();
+    client().check(&format!("{}\n{}", initialize(1, "2025-11-25"), accepted(1, "2025-06-18")));
+    // A server that has only the new one is asked for it on the same connection, whatever it refuses with.
+    let discover = DISCOVER.replace(r#""id":1"#, r#""id":2"#);
+    for refusal in [r#"{"code":-32601,"message":"what?"}"#, r#"{"code":-32022,"message":"no"}"#] {
+        client().check(&format!(
+            "{}\n{}\n{discover}\n{}\nopened 2026-07-28",
+            initialize(1, "2025-11-25"),
+            refused(1, refusal),
+            discovered(2, r#"["2026-07-28"]"#),
+        ));
+    }
+    // One that has neither is not asked for ever.
+    let no = r#"{"code":-32601,"message":"what?"}"#;
+    client().check(&format!(
+        "{}\n{}\n{discover}\n{}\n{}\n{}\nfailed refused -32601 what?",
+        initialize(1, "2025-11-25"),
+        refused(1, no),
+        refused(2, no),
+        initialize(3, "2025-11-25"),
+        refused(3, no),
+    ));
+}
+
+#[test]
 fn a_client_of_the_new_era_alone_never_initializes() {
     let only = || client().only(V2026_07_28);
     only().check(&format!("{DISCOVER}\n{}\nopened 2026-07-28", discovered(1, r#"["2026-07-28"]"#)));

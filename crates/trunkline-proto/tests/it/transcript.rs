@@ -112,6 +112,10 @@ impl ClientScript {
         self.with(|config| config.revisions = Revisions::only(revision))
     }
 
+    pub(crate) fn prefers_old(self) -> Self {
+        self.with(|config| config.prefers = Era::Stateful)
+    }
+
     /// After a handshake with a server that offers everything; the next id of ours is 2.
     pub(crate) fn opened(self, revision: Revision) -> Self {
         self.opened_to(revision, every_server_capability())

@@ -25,7 +25,7 @@ pub trait Listener: std::fmt::Debug + Send + Sync {
     /// # #[derive(Debug)] struct Deaf;
     /// # impl Listener for Deaf { fn hear(&self, _: Heard) {} }
     /// let (ticket, params) = (None, Object::default());
-    /// Deaf.hear(Heard { ticket, method: "notifications/progress", params });
+    /// Deaf.hear(Heard { ticket, method: "notifications/progress", params, peer: None });
     /// ```
     fn hear(&self, heard: Heard);
 }

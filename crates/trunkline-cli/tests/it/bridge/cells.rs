@@ -89,7 +89,7 @@ impl<'a> Desk<'a> {
 
     /// Whether both ends have what came with 2025-06-18.
     fn are_both_since(&self, revision: Revision) -> bool {
-        self.revision >= revision && self.upstream.revision >= revision
+        self.revision >= revision && self.upstream.revision(self.revision) >= revision
     }
 
     async fn call(&self, tool: &str, arguments: serde_json::Value) -> Result<CallToolResult, Told> {

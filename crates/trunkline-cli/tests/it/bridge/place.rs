@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
-use trunkline::{Args, Revision, tool};
+use trunkline::{Args, Era, Revision, tool};
 use trunkline_testkit::peer::PATIENCE;
 
 use crate::stdio::{TRUNKLINE, binary};
@@ -33,21 +33,54 @@ impl fmt::Display for Over {
     }
 }
 
-/// A server behind the gateway, held to one revision.
+/// Which revisions a server behind the gateway is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Speaks {
+    Only(Revision),
+    /// Those of both eras.
+    All,
+}
+
+impl fmt::Display for Speaks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Only(revision) => revision.fmt(f),
+            Self::All => f.write_str("both eras"),
+        }
+    }
+}
+
+/// A server behind the gateway.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upstream {
-    pub(super) revision: Revision,
+    pub(super) speaks: Speaks,
     pub(super) over: Over,
 }
 
 impl Upstream {
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let both = [Over::Stdio, Over::Http];
-        both.into_iter().flat_map(|over| Revision::ALL.map(|revision| Self { revision, over }))
+        both.into_iter().flat_map(|over| {
+            let each = Revision::ALL.map(Speaks::Only).into_iter().chain([Speaks::All]);
+            each.map(move |speaks| Self { speaks, over })
+        })
+    }
+
+    /// The revision that the gateway speaks to it on behalf of a client: the newest of the client's era, if
+    /// it has the choice.
+    pub(super) fn revision(self, client: Revision) -> Revision {
+        match (self.speaks, client.era()) {
+            (Speaks::Only(revision), _) => revision,
+            (Speaks::All, Era::Stateful) => Revision::LATEST_STATEFUL,
+            (Speaks::All, Era::Stateless) => Revision::LATEST,
+        }
     }
 
     pub(super) fn name(self) -> String {
-        format!("{}-{}", self.over, self.revision)
+        match self.speaks {
+            Speaks::Only(revision) => format!("{}-{revision}", self.over),
+            Speaks::All => format!("{}-all", self.over),
+        }
     }
 
     /// The same server, but all callers share one process: for what happens inside of it.
@@ -149,7 +182,9 @@ fn catalog(folder: &Path, http: &str) -> Value {
                 }),
                 Over::Http => json!({ "url": http }),
             };
-            entry["protocolVersion"] = json!(upstream.revision.to_string());
+            if let Speaks::Only(revision) = upstream.speaks {
+                entry["protocolVersion"] = json!(revision.to_string());
+            }
             entry["strategy"] = json!(strategy);
             if strategy == "stateless" && matches!(upstream.over, Over::Stdio) {
                 // Its questions and log do not say whom they are for.

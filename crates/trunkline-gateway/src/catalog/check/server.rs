@@ -408,21 +408,24 @@ fn revisions(section: &Section<'_>) -> Option<Revisions> {
     let mut set = Vec::new();
     for at in items {
         let text = at.word()?;
-        let (is_range, date) = match text.strip_prefix(">=") {
-            Some(date) => (true, date.trim()),
-            None => (false, text.as_str()),
-        };
-        match Revision::parse(date) {
-            Some(it) if is_range => set.extend(Revisions::range(it, Revision::LATEST).iter()),
-            Some(it) => set.push(it),
-            None => {
+        match between(&text) {
+            Ok(found) if found.is_empty() => {
+                at.fault(
+                    format!("No revision of MCP is within {}.", at.written()),
+                    "The revision after `>=` is the oldest, the one after `<=` the newest.",
+                );
+                return None;
+            }
+            Ok(found) => set.extend(found.iter()),
+            Err(date) => {
                 let known = Revision::ALL.map(Revision::as_str);
                 let all = known.map(|it| format!("`{it}`")).join(", ");
                 at.fault(
                     format!("{} is no revision of MCP: there are {all}.", at.written()),
-                    match nearest(date, known) {
+                    match nearest(&date, known) {
                         Some(near) => format!("Did you mean `{near}`?"),
-                        None => "Choose one of them, or `>=` and the oldest.".to_owned(),
+                        None => "Choose one of them, `>=` and the oldest, or `<=` and the newest."
+                            .into(),
                     },
                 );
                 return None;
@@ -431,6 +434,24 @@ fn revisions(section: &Section<'_>) -> Option<Revisions> {
     }
     // An empty list says nothing.
     if set.is_empty() { None } else { Some(set.into_iter().collect()) }
+}
+
+/// The revisions that fit a text: a date, or bounds on one side or both. The date that is none.
+fn between(text: &str) -> Result<Revisions, String> {
+    let mut found = Revisions::ALL;
+    for term in text.replace(">= ", ">=").replace("<= ", "<=").split_whitespace() {
+        let (bound, date) = match term.get(..2) {
+            Some(bound @ (">=" | "<=")) => (bound, &term[2..]),
+            _ => ("", term),
+        };
+        let date = Revision::parse(date).ok_or(date)?;
+        found = found.common(match bound {
+            ">=" => Revisions::range(date, Revision::LATEST),
+            "<=" => Revisions::range(Revision::ALL[0], date),
+            _ => Revisions::only(date),
+        });
+    }
+    Ok(found)
 }
 
 fn tools(section: &Section<'_>, plan: &mut ServerPlan) {
@@ -480,3 +501,23 @@ const RESERVED: [&str; 9] = [
     "mcp-session-id",
     "transfer-encoding",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn revisions_have_bounds_on_either_side_or_both() {
+        let found = |text: &str| {
+            let found = between(text).map(|it| it.iter().map(Revision::as_str).collect::<Vec<_>>());
+            found.map_err(|it| it.to_string())
+        };
+        let (old, new) = ("2025-11-25", "2026-07-28");
+        assert_eq!(found("2025-11-25"), Ok(vec![old]));
+        assert_eq!(found(">= 2025-11-25"), Ok(vec![old, new]));
+        assert_eq!(found("<=2025-03-26"), Ok(vec!["2024-11-05", "2025-03-26"]));
+        assert_eq!(found(">=2025-11-25 <=2025-11-25"), Ok(vec![old]));
+        assert_eq!(found(">=2026-07-28 <=2025-11-25"), Ok(vec![]));
+        assert_eq!(found(">=2026"), Err("2026".to_owned()));
+    }
+}

@@ -121,6 +121,7 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         approved: None,
         digest: None,
         plugged: None,
+        as_task: false,
     };
     let said = r#"{"completion":{"values":["etc/passwd","srv/a","/etc"],"total":9}}"#;
     let told = |who: &str| {

@@ -166,6 +166,18 @@ impl<H: Clone, W> State<H, W> {
         self.slots.get(&id).is_some_and(|it| it.is_as(profile, owner))
     }
 
+    /// An instance turned out to serve whoever wants this, though it was opened for something else.
+    pub(crate) fn turned_out(&mut self, id: u64, want: &Want) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            (slot.profile, slot.owner) = (want.profile, want.owner.clone());
+        }
+    }
+
+    /// Whose an instance is; `None` if anybody's.
+    pub(crate) fn owner(&self, id: u64) -> Option<Arc<str>> {
+        self.slots.get(&id)?.owner.clone()
+    }
+
     /// One that is ready, whatever else is in flight in it.
     pub(crate) fn ready(&mut self, id: u64) -> Option<H> {
         self.slots.get(&id).filter(|it| it.is_ready())?;

@@ -51,9 +51,11 @@ impl<H: Handler> HttpDriver<H> {
             (Era::Stateful, Way::Post) => Some(Known::Stateful),
             (Era::Stateful, Way::Stream) => Some(Known::Sse),
         };
-        // Whoever does not speak the new era has learnt nothing about who does.
+        // Whoever does not ask for the new era has learnt nothing about who speaks it.
+        let has_asked = !self.config.revisions.of_era(Era::Stateless).is_empty()
+            && (self.config.prefers, era) != (Era::Stateful, Era::Stateful);
         if let Some(verdicts) = &self.target.verdicts
-            && !self.config.revisions.of_era(Era::Stateless).is_empty()
+            && has_asked
         {
             verdicts.set(Key::of(&self.target), known, now());
         }

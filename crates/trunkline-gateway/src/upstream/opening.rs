@@ -1,0 +1,298 @@
+//! A start: the process or the session of an instance, in the era that carries its callers.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use tokio::time::{Instant, timeout};
+use trunkline_auth::address::{Guard, Reach as Far};
+use trunkline_auth::client::{ClientAuth, Grant, OAuth};
+use trunkline_auth::credentials::Credentials;
+use trunkline_proto::client::{Config, OpenError};
+use trunkline_transport::auth::{HttpFetch, MemoryVault};
+use trunkline_transport::child::{Child, Command};
+use trunkline_transport::connection::Connection;
+use trunkline_transport::http::client::HttpTarget;
+use trunkline_transport::limits::Limits;
+use trunkline_transport::voice::Request;
+use trunkline_wire::frame::Framing;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::model::{Implementation, LogLevel, SubscriptionFilter};
+use trunkline_wire::revision::{Era, Revisions};
+
+use super::{Instance, LAST_WORDS, Pids, Process, Watcher, redacted};
+use crate::able;
+use crate::catalog::plan::{Outward, Reach, ServerPlan};
+use crate::compared::ComparedLists;
+use crate::failure::{Failure, Stage};
+use crate::keeper;
+use crate::news::announced_by;
+use crate::policy::redact::Redactor;
+use crate::pool::Profile;
+use crate::question;
+use crate::switch::Switch;
+
+/// A start under way.
+pub(super) struct Opening {
+    pub(super) id: u64,
+    pub(super) profile: Profile,
+    pub(super) server: Arc<str>,
+    pub(super) plan: Arc<ServerPlan>,
+    pub(super) limits: Limits,
+    pub(super) watcher: Weak<dyn Watcher>,
+    pub(super) redactor: Arc<Redactor>,
+    pub(super) pids: Pids,
+    pub(super) lacks_old: Arc<AtomicBool>,
+}
+
+impl Opening {
+    pub(super) async fn open(&self) -> Result<Instance, Failure> {
+        let (old, new) =
+            (self.plan.revisions.of_era(Era::Stateful), self.plan.revisions.of_era(Era::Stateless));
+        let known = self.watcher.upgrade().and_then(|it| it.known_era(&self.server));
+        if able::is_old(self.profile) && !old.is_empty() {
+            match self.attempt(self.plan.revisions, Era::Stateful).await {
+                Err((_, Some(error))) if !new.is_empty() => {
+                    self.lacks_old(!error.is_outage());
+                }
+                outcome => {
+                    let is_new = |it: &Instance| it.opened.revision.era() == Era::Stateless;
+                    self.lacks_old(outcome.as_ref().is_ok_and(is_new));
+                    return outcome.map_err(|(failure, _)| failure);
+                }
+            }
+        }
+        // What it spoke last time is tried first: a probe may cost seconds, or a process.
+        let first = match known {
+            Some(Era::Stateful) if !old.is_empty() => old,
+            _ => self.plan.revisions,
+        };
+        match self.attempt(first, Era::Stateless).await {
+            Err((_, Some(OpenError::Closed { probing: true }))) if !old.is_empty() => {
+                self.attempt(old, Era::Stateless).await.map_err(|(failure, _)| failure)
+            }
+            // It may have been replaced by a newer one meanwhile.
+            Err((_, Some(_))) if first != self.plan.revisions && !new.is_empty() => {
+                let outcome = self.attempt(self.plan.revisions, Era::Stateless).await;
+                outcome.map_err(|(failure, _)| failure)
+            }
+            outcome => outcome.map_err(|(failure, _)| failure),
+        }
+    }
+
+    /// Notes that it does not speak the old era, if that is so.
+    fn lacks_old(&self, it_does: bool) {
+        self.lacks_old.fetch_or(it_does, Ordering::Relaxed);
+    }
+
+    async fn attempt(
+        &self,
+        revisions: Revisions,
+        prefers: Era,
+    ) -> Result<Instance, (Failure, Option<OpenError>)> {
+        match &self.plan.reach {
+            Reach::Stdio { command, args, env, inherit, cwd } => {
+                let mut command = Command::new(command).args(args);
+                for (name, value) in env {
+                    command = command.env(name, value);
+                }
+                for name in inherit {
+                    command = command.inherit(name);
+                }
+                if let Some(cwd) = cwd {
+                    command = command.current_dir(cwd);
+                }
+                self.spawn(command, self.config(revisions, prefers)).await
+            }
+            Reach::Http { url, headers, roots, auth } => {
+                self.connect(url, headers, roots, auth, self.config(revisions, prefers)).await
+            }
+        }
+    }
+
+    fn config(&self, revisions: Revisions, prefers: Era) -> Arc<Config> {
+        let mut config = Config::new(Implementation::new("trunkline", env!("CARGO_PKG_VERSION")));
+        config.revisions = revisions;
+        config.prefers = prefers;
+        // An instance may serve several callers, one after the other.
+        config.assumes_only_call = false;
+        let profile = question::offered(self.profile, self.plan.questions);
+        config.capabilities = able::capabilities(profile);
+        config.bounds = self.limits.bounds();
+        Arc::new(config)
+    }
+
+    fn switch(&self) -> Arc<Switch> {
+        let (server, watcher) = (Arc::clone(&self.server), Weak::clone(&self.watcher));
+        Switch::new(self.id, server, self.plan.questions, watcher)
+    }
+
+    async fn spawn(
+        &self,
+        command: Command,
+        config: Arc<Config>,
+    ) -> Result<Instance, (Failure, Option<OpenError>)> {
+        let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
+        let command = command.on_stderr(move |line| {
+            if let Some(watcher) = watcher.upgrade() {
+                watcher.line(&server, id, line);
+            }
+        });
+        let mut kept = keeper::ready();
+        let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {
+            let reason = match error.cause.kind() {
+                std::io::ErrorKind::NotFound => "not_found",
+                std::io::ErrorKind::PermissionDenied => "not_executable",
+                _ => "spawn_failed",
+            };
+            (self.failure(reason, Stage::Spawn, error.to_string()), None)
+        })?;
+        kept.keep(child.id());
+        let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
+        let stream = (
+            stdout.expect("nobody else has taken the child's stdout"),
+            stdin.expect("nobody else has taken the child's stdin"),
+        );
+        let switch = self.switch();
+        let opened = Connection::open(
+            config,
+            Arc::clone(&switch),
+            stream,
+            Framing::Newline,
+            self.limits.clone(),
+        );
+        match opened.await {
+            Ok(connection) => {
+                let process = Process::keep(child, kept, self.id, Arc::clone(&self.pids));
+                Ok(self.instance(connection, switch, Some(process)))
+            }
+            Err(error) => {
+                if matches!(error, OpenError::Closed { .. }) {
+                    // It is about to end, and how it does says most.
+                    let _ = timeout(LAST_WORDS, child.exited()).await;
+                }
+                let message = format!("`{}` did not shake hands. {error}", self.server);
+                let mut failure = self.failure("handshake_failed", Stage::Handshake, message);
+                failure.exit = child.exit().map(|it| it.to_string());
+                failure.stderr = redacted(&self.redactor, child.stderr());
+                let _ = child.stop().await;
+                Err((failure, Some(error)))
+            }
+        }
+    }
+
+    async fn connect(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        roots: &[std::path::PathBuf],
+        auth: &Outward,
+        config: Arc<Config>,
+    ) -> Result<Instance, (Failure, Option<OpenError>)> {
+        let mut target = HttpTarget::new(url);
+        for (name, value) in headers {
+            target = target.header(name, value);
+        }
+        for path in roots {
+            let pem = tokio::fs::read(path).await.map_err(|error| {
+                let message =
+                    format!("The certificates in `{}` cannot be read: {error}.", path.display());
+                (self.failure("bad_certificates", Stage::Spawn, message), None)
+            })?;
+            target = target.root_certificate(pem);
+        }
+        if let Some(credentials) = self.credentials(url, auth).await {
+            target = target.credentials(credentials);
+        }
+        let shown = target.shown();
+        let switch = self.switch();
+        let opened =
+            Connection::open_http(config, Arc::clone(&switch), target, self.limits.clone());
+        match opened.await {
+            Ok(connection) => Ok(self.instance(connection, switch, None)),
+            Err(error) => {
+                let message = format!("`{shown}` did not shake hands. {error}");
+                Err((self.failure("handshake_failed", Stage::Handshake, message), Some(error)))
+            }
+        }
+    }
+
+    async fn credentials(&self, url: &str, auth: &Outward) -> Option<Arc<dyn Credentials>> {
+        match auth {
+            Outward::Headers => None,
+            Outward::Login => {
+                let found = self.watcher.upgrade()?.login(url)?;
+                found.await
+            }
+            Outward::ClientCredentials { client_id, client_secret, issuer, scopes } => {
+                let fetch = HttpFetch::new(Guard::for_server(url).allow(Far::Public));
+                let client = ClientAuth::secret(client_id, client_secret);
+                let login = OAuth::new(url)
+                    .client_name("trunkline")
+                    .fetch(Arc::new(fetch))
+                    .vault(Arc::new(MemoryVault::new()))
+                    .grant(Grant::ClientCredentials(client))
+                    .for_issuer(issuer);
+                Some(Arc::new(login.scopes(scopes)))
+            }
+        }
+    }
+
+    fn instance(
+        &self,
+        connection: Connection,
+        switch: Arc<Switch>,
+        process: Option<Process>,
+    ) -> Instance {
+        self.listen(&connection);
+        Instance {
+            id: self.id,
+            server: Arc::clone(&self.server),
+            opened: Arc::clone(connection.opened()),
+            compared: ComparedLists::default(),
+            began: Instant::now(),
+            told: Mutex::default(),
+            connection,
+            switch,
+            process,
+            level: AtomicU8::new(LogLevel::Info as u8),
+            redactor: Arc::clone(&self.redactor),
+        }
+    }
+
+    /// Hears of changed lists. A server of the new era tells only whoever listens.
+    fn listen(&self, connection: &Connection) {
+        let opened = connection.opened();
+        let filter = announced_by(&opened.capabilities);
+        if opened.revision.era() == Era::Stateful || filter == SubscriptionFilter::new() {
+            return;
+        }
+        let mut params = Object::default();
+        params.set("notifications", trunkline_wire::json::Json::of(&filter));
+        let mut request = Request::new("subscriptions/listen", params);
+        let (tell, mut heard) = tokio::sync::mpsc::channel(64);
+        request.heard = Some(tell);
+        let call = connection.call(request);
+        let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
+        tokio::spawn(async move {
+            let mut call = std::pin::pin!(call);
+            loop {
+                tokio::select! {
+                    // The end of the connection ends this too.
+                    _ = &mut call => return,
+                    Some(heard) = heard.recv() => {
+                        if let Some(watcher) = watcher.upgrade() {
+                            watcher.changed(&server, id, heard);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    fn failure(&self, reason: &'static str, stage: Stage, message: String) -> Failure {
+        let message = self.redactor.redact(&message);
+        let mut failure = Failure::new(reason, stage, message).of(&self.server);
+        failure.instance = Some(self.id);
+        failure.advice(format!("`trunkline doctor {}` shows where it fails.", self.server))
+    }
+}
