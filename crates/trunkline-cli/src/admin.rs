@@ -26,7 +26,7 @@ use crate::state;
 use place::{Place, Stream};
 
 /// Which gateway.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Gateway {
     /// Where its admin API is: unix:PATH, or a URL. Where the state folder says, unless said.
     #[arg(long, value_name = "PLACE", env = "TRUNKLINE_ADMIN")]
@@ -53,6 +53,39 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
+    /// Every gateway that is meant: the one that was named, or all that run for whoever asks. One where
+    /// there is none, which then says so.
+    pub(crate) async fn all(&self) -> Result<Vec<Self>, Failure> {
+        if self.admin.is_some() {
+            return Ok(vec![self.clone()]);
+        }
+        let usual = self.place()?;
+        let mut places = vec![usual.clone()];
+        places.extend(place::sockets(&self.state()?).map(Place::Unix).filter(|it| *it != usual));
+        let mut found = Vec::new();
+        for place in places {
+            if place.connect(&self.secured()).await.is_ok() {
+                found.push(Self { admin: Some(place), ..self.clone() });
+            }
+        }
+        Ok(if found.is_empty() { vec![self.clone()] } else { found })
+    }
+
+    /// The gateways that are meant and know a server; all if none does, and they say so.
+    pub(crate) async fn with(&self, server: &str) -> Result<Vec<Self>, Failure> {
+        let all = self.all().await?;
+        if all.len() == 1 {
+            return Ok(all);
+        }
+        let mut found = Vec::new();
+        for gateway in &all {
+            if gateway.get(&format!("/v1/servers/{server}")).await.is_ok() {
+                found.push(gateway.clone());
+            }
+        }
+        Ok(if found.is_empty() { all } else { found })
+    }
+
     /// Asks for something.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
         let text = self.text(path).await?;

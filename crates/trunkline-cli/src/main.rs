@@ -5,6 +5,7 @@
 mod admin;
 mod answer;
 mod arguments;
+mod catalog;
 mod cmd;
 mod demo;
 mod failure;

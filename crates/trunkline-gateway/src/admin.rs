@@ -6,7 +6,6 @@
 mod answer;
 mod open;
 mod routes;
-mod socket;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +25,7 @@ use crate::failure::Failure;
 use crate::policy::pins::Approval;
 
 pub use answer::health;
-pub use open::{Opened, open};
+pub use open::{Opened, open, open_at};
 
 /// What the gateway shows and does for whoever operates it.
 pub trait Operate: Send + Sync + 'static {

@@ -4,6 +4,7 @@
 mod instructions;
 mod lists;
 mod pinning;
+mod stream;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,7 +19,6 @@ use trunkline_auth::seal::Sealer;
 use trunkline_proto::Timing;
 use trunkline_proto::server::Config;
 use trunkline_store::Store;
-use trunkline_transport::drive::Driver;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
@@ -298,31 +298,6 @@ impl Gateway {
     /// The view of those who chose this.
     pub(crate) fn face(&self, selector: Selector) -> Arc<Face> {
         Arc::new(Face { shared: Arc::clone(&self.0), view: self.0.view(selector) })
-    }
-
-    /// Serves one client over stdin and stdout, until it hangs up or `shutdown`.
-    pub async fn serve_stdio(
-        &self,
-        selector: Selector,
-        shutdown: impl Future<Output = ()>,
-    ) -> std::io::Result<()> {
-        let face = self.face(selector);
-        let core = Arc::new(self.0.core_of(&face.view));
-        let server = trunkline_proto::server::Server::new(core);
-        let (stdin, stdout) =
-            (trunkline_transport::stdio::stdin()?, trunkline_transport::stdio::stdout()?);
-        let limits = self.0.settings.limits.clone();
-        let driver = Driver::new(server, face, (stdin, stdout), None, limits);
-        let voice = driver.voice();
-        let mut driving = std::pin::pin!(driver.run());
-        tokio::select! {
-            outcome = &mut driving => outcome.map_err(std::io::Error::other),
-            () = shutdown => {
-                // What is in flight is answered first.
-                voice.close();
-                driving.await.map_err(std::io::Error::other)
-            }
-        }
     }
 
     /// Lets calls finish and stops everything.

@@ -7,6 +7,7 @@
 mod able;
 pub mod admin;
 mod approve;
+pub mod attach;
 mod automatic;
 mod cache;
 mod caller;
@@ -41,6 +42,7 @@ mod question;
 mod seal;
 mod search;
 mod server;
+mod socket;
 mod subscriptions;
 mod switch;
 mod tasks;

@@ -48,6 +48,11 @@ impl Operation {
         })
     }
 
+    /// Notes by what other way than HTTP clients come in.
+    pub fn serves(&self, way: &str) {
+        *self.listen.write().unwrap_or_else(PoisonError::into_inner) = Some(way.to_owned());
+    }
+
     /// Notes where clients come in.
     pub fn listens(&self, at: String, front: Arc<Front>) {
         *self.listen.write().unwrap_or_else(PoisonError::into_inner) = Some(at);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -25,6 +25,22 @@ pub(crate) enum Place {
 /// Anything that bytes go through.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// The sockets of gateways that were not told where their admin API should be: in a state folder.
+pub(super) fn sockets(state: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let is_socket = |it: &PathBuf| {
+        let name = it.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("admin") && name.ends_with(".sock")
+    };
+    let mut found: Vec<_> = std::fs::read_dir(state)
+        .into_iter()
+        .flatten()
+        .filter_map(|it| Some(it.ok()?.path()))
+        .filter(is_socket)
+        .collect();
+    found.sort();
+    found.into_iter()
+}
 
 impl Place {
     pub(super) async fn connect(&self, files: &tls::Files<'_>) -> Result<Box<dyn Stream>, Failure> {

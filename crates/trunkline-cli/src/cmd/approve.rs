@@ -40,7 +40,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let (server, gateway) = (&args.server, &args.gateway);
+    let (mut done, mut failed) = (None, None);
+    for gateway in args.gateway.with(&args.server).await? {
+        match at(&gateway, &args, screen).await {
+            Ok(code) => done = Some(code),
+            Err(error) => failed = Some(error),
+        }
+    }
+    // What one gateway holds back, another may have never seen.
+    match (done, failed) {
+        (None, Some(error)) => Err(error),
+        (code, _) => Ok(code.unwrap_or(ExitCode::SUCCESS)),
+    }
+}
+
+async fn at(gateway: &Gateway, args: &Args, screen: &Screen) -> Result<ExitCode> {
+    let server = &args.server;
     let held = gateway.get(&format!("/v1/servers/{server}/held")).await?["held"].take();
     let held = held.as_array().cloned().unwrap_or_default();
     let is_chosen = args.all || args.kind.is_some() || !args.names.is_empty();
@@ -59,7 +74,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if meant.is_empty() {
-        return Err(nothing(server, &args).into());
+        return Err(nothing(server, args).into());
     }
     // Whoever names a digest has seen it.
     if args.digest.is_empty() {

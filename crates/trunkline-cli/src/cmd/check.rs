@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde_json::json;
 use trunkline_gateway::catalog::{Fault, Faults, load_file};
 
+use crate::catalog::{NAME, meant};
 use crate::failure::{Failure, USAGE};
 use crate::output::{Screen, Tone, harmless, one_line};
 
@@ -18,7 +19,8 @@ The exit code is 0 if the catalog is good, and 2 if anything is wrong with it.
 Catalogs are YAML or JSON; those of Claude, Cursor, VS Code and others are good as they are.
 `trunkline schema` prints what can be in one.")]
 pub(crate) struct Args {
-    /// The catalog; unless said, what `TRUNKLINE_CONFIG` names, or `trunkline.yaml`.
+    /// The catalog; unless said, what `TRUNKLINE_CONFIG` names, `trunkline.yaml`, or your own in
+    /// `~/.config/trunkline`.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print JSON, for programs.
@@ -27,11 +29,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let file = match args.file.or_else(|| Some(std::env::var_os("TRUNKLINE_CONFIG")?.into())) {
+    let named = args.file.or_else(|| Some(std::env::var_os("TRUNKLINE_CONFIG")?.into()));
+    let file = match meant(named.as_deref()) {
         Some(file) => file,
-        None if Path::new(USUAL).is_file() => USUAL.into(),
         None => {
-            let failure = Failure::usage(format!("There is no `{USUAL}` here."));
+            let failure = Failure::usage(format!("There is no `{NAME}` here."));
             return Err(failure.advice("trunkline check FILE").into());
         }
     };
@@ -75,6 +77,3 @@ fn good(file: &Path, names: &[String]) -> String {
         all => format!("`{file}` is good. It has {} servers: {}.", all.len(), all.join(", ")),
     }
 }
-
-/// The catalog where nobody names one.
-const USUAL: &str = "trunkline.yaml";

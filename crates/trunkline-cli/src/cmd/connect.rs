@@ -119,6 +119,10 @@ fn ours(args: &Args) -> Result<(Ours, Vec<String>), Failure> {
     let mut notes = Vec::new();
     if !args.http {
         let mut words = vec!["serve".to_owned(), "--stdio".to_owned()];
+        if config.is_some() {
+            // One gateway for all of a person's hosts, which is seen and approved as one.
+            words.push("--share".to_owned());
+        }
         match &config {
             Some(path) => {
                 let Some(path) = path.to_str() else {
@@ -214,11 +218,10 @@ pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
     })
 }
 
-/// The catalog that is meant, from the root on: the one that was named, or the one in this folder.
+/// The catalog that is meant, from the root on.
 pub(crate) fn config(named: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
-    let usual = Path::new(CATALOG);
-    let Some(path) = named.or(usual.is_file().then_some(usual)) else { return Ok(None) };
-    let whole = std::path::absolute(path);
+    let Some(path) = crate::catalog::meant(named) else { return Ok(None) };
+    let whole = std::path::absolute(&path);
     whole.map(Some).map_err(|error| Failure::usage(format!("`{}`: {error}.", path.display())))
 }
 
@@ -256,9 +259,6 @@ pub(crate) fn shown(path: &Path) -> String {
     };
     one_line(&text)
 }
-
-/// The catalog in a folder.
-pub(crate) const CATALOG: &str = "trunkline.yaml";
 
 /// Where the gateway listens unless told otherwise.
 pub(crate) const LISTEN: &str = "127.0.0.1:7373";

@@ -14,7 +14,7 @@ use trunkline_gateway::clients::{
 };
 
 use super::connect::file::Seen;
-use super::connect::{CATALOG, LISTEN, client, config, shown, surroundings};
+use super::connect::{LISTEN, client, config, shown, surroundings};
 use crate::failure::Failure;
 use crate::output::{Screen, one_line};
 
@@ -57,7 +57,7 @@ pub(super) struct Strange {
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let path = match config(args.config.as_deref())? {
         Some(path) => path,
-        None => std::path::absolute(CATALOG)?,
+        None => std::path::absolute(crate::catalog::NAME)?,
     };
     let catalog = Seen::read(&path)?;
     let text = catalog.text.clone().unwrap_or_default();

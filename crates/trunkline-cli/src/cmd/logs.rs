@@ -1,6 +1,8 @@
 //! `trunkline logs [-f] [SERVER]`
 
+use std::future::{Future, poll_fn};
 use std::process::ExitCode;
+use std::task::Poll;
 
 use anyhow::Result;
 use serde_json::Value;
@@ -27,9 +29,15 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let mut path = format!("/v1/logs?limit={}", args.lines);
+    let gateways = match &args.server {
+        Some(server) => args.gateway.with(server).await?,
+        None => args.gateway.all().await?,
+    };
     if let Some(server) = &args.server {
         // So that a name that is not there is not waited for.
-        args.gateway.get(&format!("/v1/servers/{server}")).await?;
+        for gateway in &gateways {
+            gateway.get(&format!("/v1/servers/{server}")).await?;
+        }
         path.push_str("&server=");
         path.push_str(server);
     }
@@ -40,7 +48,21 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         true => screen.print(&one_line(line)),
         false => screen.print(&shown(screen, line)),
     };
-    args.gateway.lines(&path, each).await?;
+    // All at once: what is followed has no end.
+    let mut open: Vec<_> = gateways.iter().map(|it| Box::pin(it.lines(&path, each))).collect();
+    let mut told = Ok(());
+    poll_fn(|cx| {
+        open.retain_mut(|it| match it.as_mut().poll(cx) {
+            Poll::Ready(ended) => {
+                told = std::mem::replace(&mut told, Ok(())).and(ended);
+                false
+            }
+            Poll::Pending => true,
+        });
+        if open.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    told?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::admin::Gateway;
 use crate::admin::table::{span, table};
@@ -20,38 +20,51 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let status = args.gateway.get("/v1/status").await?;
+    let mut all = Vec::new();
+    for gateway in args.gateway.all().await? {
+        all.push(gateway.get("/v1/status").await?);
+    }
     if args.gateway.json {
-        screen.json(&status)?;
+        match &all[..] {
+            [status] => screen.json(status)?,
+            all => screen.json(&json!({ "gateways": all }))?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
+    for (at, status) in all.iter().enumerate() {
+        if at > 0 {
+            screen.print("")?;
+        }
+        show(status, args.instances, screen)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(status: &Value, with_instances: bool, screen: &Screen) -> Result<()> {
     let servers = status["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: Vec<_> = servers.iter().map(row).collect();
-    screen.print(&head(&status))?;
+    screen.print(&head(status))?;
     if rows.is_empty() {
-        screen.print("The catalog names no server.")?;
-        return Ok(ExitCode::SUCCESS);
+        return screen.print("The catalog names no server.");
     }
     let heads = ["SERVER", "STATE", "INSTANCES", "CALLS", "WAITING", "TOOLS", "NOTE"];
     screen.print(&table(screen, &heads, &rows))?;
-    if args.instances {
-        let rows: Vec<_> = servers.iter().flat_map(instances).collect();
-        if rows.is_empty() {
-            return Ok(ExitCode::SUCCESS);
-        }
+    let rows: Vec<_> = servers.iter().flat_map(instances).collect();
+    if with_instances && !rows.is_empty() {
         let heads = ["INSTANCE", "SERVER", "STATE", "PID", "CALLS", "AGE", "IDLE", "FOR"];
         screen.print(&format!("\n{}", table(screen, &heads, &rows)))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// One line about the gateway itself.
 fn head(status: &Value) -> String {
     let text = |name: &str| status[name].as_str().unwrap_or("?").to_owned();
     let mut line = format!(
-        "trunkline {} at {}, up {}, clients: {}",
+        "trunkline {} at {}{}, up {}, clients: {}",
         text("version"),
         text("listen"),
+        config(status),
         span(status["uptimeMs"].as_f64().unwrap_or_default()),
         status["clients"]
     );
@@ -64,6 +77,15 @@ fn head(status: &Value) -> String {
         line.push_str(&format!("; the audit lacks {} calls", status["audit"]["lost"]));
     }
     one_line(&line)
+}
+
+/// Which catalog it serves, where that is not said by where it listens.
+fn config(status: &Value) -> String {
+    let is_url = status["listen"].as_str().is_some_and(|it| it.contains("://"));
+    match status["config"].as_str().filter(|_| !is_url) {
+        Some(path) => format!(" with `{path}`"),
+        None => String::new(),
+    }
 }
 
 fn row(server: &Value) -> Vec<String> {

@@ -16,12 +16,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let done = args.gateway.post("/v1/reload", &Value::Null).await?;
-    if args.gateway.json {
-        screen.json(&done)?;
-        return Ok(ExitCode::SUCCESS);
+    for gateway in args.gateway.all().await? {
+        let done = gateway.post("/v1/reload", &Value::Null).await?;
+        match gateway.json {
+            true => screen.json(&done)?,
+            false => screen.print(&told(&done))?,
+        }
     }
-    screen.print(&told(&done))?;
     Ok(ExitCode::SUCCESS)
 }
 

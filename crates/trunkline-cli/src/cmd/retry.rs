@@ -20,12 +20,14 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let path = format!("/v1/servers/{}/retry", args.server);
-    let done = args.gateway.post(&path, &Value::Null).await?;
-    match args.gateway.json {
-        true => screen.json(&done)?,
-        false => {
-            screen.print(&format!("`{}` is tried again with the next call.", args.server))?;
+    for gateway in args.gateway.with(&args.server).await? {
+        let done = gateway.post(&path, &Value::Null).await?;
+        if gateway.json {
+            screen.json(&done)?;
         }
+    }
+    if !args.gateway.json {
+        screen.print(&format!("`{}` is tried again with the next call.", args.server))?;
     }
     Ok(ExitCode::SUCCESS)
 }

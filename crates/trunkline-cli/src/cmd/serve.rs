@@ -1,13 +1,17 @@
 //! `trunkline serve`: a catalog → its gateway, over HTTP or stdin and stdout, until a signal comes.
 
+mod attach;
+
 use std::future::poll_fn;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use trunkline_gateway::attach::Attach;
 use trunkline_gateway::catalog::plan::Plan;
 use trunkline_gateway::catalog::{self, Watch};
 use trunkline_gateway::certificates::Certificates;
@@ -18,6 +22,7 @@ use trunkline_store::Folder;
 use trunkline_transport::Limits;
 use trunkline_transport::http::bind;
 
+use crate::catalog as catalog_file;
 use crate::failure::Failure;
 use crate::logins::Logins;
 use crate::state;
@@ -25,15 +30,30 @@ use crate::state;
 /// What to serve, and where.
 #[derive(Default, clap::Args)]
 pub(crate) struct Args {
-    /// The catalog; `./trunkline.yaml` if it is there, else a built-in one with the demo.
+    /// The catalog; unless said, `./trunkline.yaml`, your own in `~/.config/trunkline`, or a built-in one with
+    /// the demo.
     #[arg(long, short, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
     config: Option<PathBuf>,
     /// Where to listen, in place of what the catalog says.
     #[arg(long, value_name = "ADDR", conflicts_with = "stdio")]
     listen: Option<String>,
-    /// Serves one client over stdin and stdout: the one line in a host's configuration.
+    /// Serves one client over stdin and stdout: the one line in a host's configuration. If a gateway serves
+    /// this catalog already, the client is handed on to that.
     #[arg(long)]
     stdio: bool,
+    /// Shares one gateway in the background with other hosts, and starts it if there is none. It ends a
+    /// minute after the last of them.
+    #[arg(long, requires = "stdio")]
+    share: bool,
+    /// Has a gateway of its own, whatever else runs.
+    #[arg(long, requires = "stdio", conflicts_with = "share")]
+    own: bool,
+    /// Serves hosts that share it, and nobody else: what `--share` starts.
+    #[arg(long, hide = true, conflicts_with_all = ["stdio", "listen"])]
+    attached: bool,
+    /// How many seconds it stays when no host is left.
+    #[arg(long, hide = true, value_name = "SECONDS", requires = "attached", default_value_t = 60)]
+    linger: u64,
     /// Shows one server alone, by its own names.
     #[arg(long, value_name = "NAME", requires = "stdio", conflicts_with = "tag")]
     server: Option<String>,
@@ -92,7 +112,7 @@ async fn work(
     stopped: tokio::sync::watch::Receiver<bool>,
     reload: Option<Signal>,
 ) -> Result<()> {
-    let file = config(args.config.as_deref());
+    let file = catalog_file::meant(args.config.as_deref());
     let watch = file.as_ref().map(Watch::new);
     let (mut plan, files) = match &file {
         Some(file) => read(file)?,
@@ -106,6 +126,32 @@ async fn work(
     let elsewhere = args.state.as_ref().map(std::path::absolute).transpose()?;
     let elsewhere = elsewhere.map(|it| format!(" --state {}", it.display())).unwrap_or_default();
     let state = state::folder(args.state)?;
+    let selector = match args.server {
+        Some(server) => Selector::Server(server),
+        None if args.tag.is_empty() => Selector::All,
+        None => Selector::Tags(args.tag.iter().map(|it| it.to_lowercase()).collect()),
+    };
+    let way = file.as_deref().map(|it| attach::Way::to(it, &state)).transpose()?;
+    if args.stdio
+        && !args.own
+        && let Some(way) = &way
+    {
+        let shared = match way.join(&selector).await {
+            None if args.share || plan.gateway.share => Some(way.start(&selector).await?),
+            found => found,
+        };
+        if let Some(shared) = shared {
+            return attach::carry(shared, stopped).await;
+        }
+    }
+    // There is one for a catalog: whoever comes second has nothing to do.
+    let hosts = match &way {
+        Some(way) if !args.stdio => Attach::open(&way.socket()).await.ok(),
+        _ => None,
+    };
+    if args.attached && hosts.is_none() {
+        return Ok(());
+    }
     let settings = Settings {
         store: Arc::new(
             Folder::open(state.join("cache")).await.with_context(|| cannot_use(&state))?,
@@ -117,9 +163,9 @@ async fn work(
     };
     let (listen, tls, admin_plan) =
         (plan.gateway.listen.clone(), plan.gateway.tls.clone(), plan.gateway.admin.clone());
-    let hosts = plan.gateway.hosts.clone();
+    let names = plan.gateway.hosts.clone();
     // What can be wrong with the door is found before anything is started behind it.
-    let door = match args.stdio {
+    let door = match args.stdio || args.attached {
         true => None,
         false => Some(Door::open(&listen, tls).await?),
     };
@@ -149,35 +195,58 @@ async fn work(
         let _ = stopped.wait_for(|it| *it).await;
     };
     let small = tokio::spawn(trunkline_transport::footprint::keep_small());
-    let served = match door {
-        None => {
-            let selector = match args.server {
-                Some(server) => Selector::Server(server),
-                None if args.tag.is_empty() => Selector::All,
-                None => Selector::Tags(args.tag.iter().map(|it| it.to_lowercase()).collect()),
-            };
-            let served = gateway.serve_stdio(selector, until(stopped)).await;
-            served.context("Serving stdin and stdout failed")
-        }
-        Some(door) => {
-            let serving = async {
+    let opened = match (&door, &way) {
+        (Some(_), _) => admin::open(&admin_plan, &state).await,
+        (None, Some(way)) if args.attached => admin::open_at(&way.admin()).await,
+        (None, _) => admin::open_at(&attach::own_admin(&state).await).await,
+    };
+    let serving = async {
+        let opened = match opened {
+            Ok(opened) => Some(opened),
+            Err(error) if door.is_some() => return Err(error).context("The admin API cannot open"),
+            Err(error) => {
+                let text = "Nobody can look into this gateway with `trunkline ps`";
+                let _ = writeln!(std::io::stderr(), "{text}: {error}");
+                None
+            }
+        };
+        let admin_place = opened.as_ref().map(|it| it.place.clone()).unwrap_or_default();
+        let admin = opened.map(|it| {
+            tokio::spawn(admin::serve(it, Arc::clone(&operation), until(stopped.clone())))
+        });
+        let served = match (door, hosts) {
+            (None, None) => {
+                operation.serves(&format!("stdin and stdout of process {}", std::process::id()));
+                let served = gateway.serve_stdio(selector, until(stopped)).await;
+                served.context("Serving stdin and stdout failed")
+            }
+            (None, Some(hosts)) => {
+                operation.serves(&format!("the hosts that share process {}", std::process::id()));
+                hosts
+                    .serve(gateway.clone(), Some(Duration::from_secs(args.linger)), until(stopped))
+                    .await;
+                Ok(())
+            }
+            (Some(door), hosts) => {
                 let front = Front::new(&gateway, door.address).map_err(anyhow::Error::msg)?;
-                let opened = admin::open(&admin_plan, &state).await;
-                let opened = opened.context("The admin API cannot open")?;
-                let admin_place = opened.place.clone();
-                let url = door.url(&hosts);
+                let url = door.url(&names);
                 operation.listens(url.clone(), Arc::clone(&front));
-                let admin = admin::serve(opened, Arc::clone(&operation), until(stopped.clone()));
-                let admin = tokio::spawn(admin);
                 // Nobody has to read it: a gateway does not end with the reader of its stderr.
                 let _ = announce(&url, file.as_deref(), &admin_place, &elsewhere);
-                let served = door.serve(front, until(stopped)).await;
-                admin.abort();
+                let hosts = hosts.map(|it| it.serve(gateway.clone(), None, until(stopped.clone())));
+                let hosts = async {
+                    if let Some(hosts) = hosts {
+                        hosts.await
+                    }
+                };
+                let (served, ()) = tokio::join!(door.serve(front, until(stopped)), hosts);
                 served
-            };
-            serving.await
-        }
+            }
+        };
+        admin.inspect(|it| it.abort());
+        served
     };
+    let served = serving.await;
     // A change of the file from now on would start what nobody stops.
     for following in [following, reloading].into_iter().flatten() {
         following.abort();
@@ -223,12 +292,6 @@ impl Door {
             }) => match never {},
         }
     }
-}
-
-/// The catalog that is meant: named, or the one that lies here.
-fn config(named: Option<&Path>) -> Option<PathBuf> {
-    let here = Path::new("trunkline.yaml");
-    named.map(Path::to_owned).or_else(|| here.is_file().then(|| here.to_owned()))
 }
 
 type Read = (Plan, std::collections::BTreeSet<PathBuf>);

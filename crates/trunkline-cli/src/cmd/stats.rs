@@ -23,19 +23,26 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let servers = samples::read(&args.gateway.text("/metrics").await?);
-    let calls = match args.calls {
-        Some(limit) => args.gateway.get(&format!("/v1/calls?limit={limit}")).await?["calls"].take(),
+    for gateway in args.gateway.all().await? {
+        show(&gateway, args.calls, screen).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(gateway: &Gateway, calls: Option<usize>, screen: &Screen) -> Result<()> {
+    let servers = samples::read(&gateway.text("/metrics").await?);
+    let calls = match calls {
+        Some(limit) => gateway.get(&format!("/v1/calls?limit={limit}")).await?["calls"].take(),
         None => Value::Null,
     };
-    if args.gateway.json {
+    if gateway.json {
         let all = servers.iter().map(|(name, it)| to_json(name, it));
         let mut out = json!({ "servers": all.collect::<Vec<_>>() });
         if !calls.is_null() {
             out["calls"] = calls;
         }
         screen.json(&out)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let rows: Vec<_> = servers.iter().map(|(name, it)| row(name, it)).collect();
     let heads = ["SERVER", "CALLS", "FAILED", "P50", "P95", "NO INSTANCE", "STARTS", "STOPS"];
@@ -48,7 +55,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         let heads = ["TIME", "SERVER", "WHAT", "WHO", "TOOK", "OUTCOME", "TRACE"];
         screen.print(&format!("\n{}", table(screen, &heads, &rows)))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn row(name: &str, numbers: &Numbers) -> Vec<String> {

@@ -75,14 +75,14 @@ impl Place {
 
     /// Waits until nobody is left, and says who is.
     pub(crate) async fn emptied(&self) -> Vec<(u32, String)> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let left = self.processes();
-            if left.is_empty() || Instant::now() > end {
-                return left;
-            }
-            // The kernel tells nobody but a parent that a process has ended.
-            tokio::time::sleep(Duration::from_millis(2)).await; // the sleep is the subject
+        down_to(0, || self.processes()).await
+    }
+
+    /// Waits until one server is left: what was started for its lists has gone.
+    pub(crate) async fn one_server(&self) -> u32 {
+        match down_to(1, || self.servers()).await[..] {
+            [pid] => pid,
+            ref pids => panic!("There is not one server, but {pids:?}."),
         }
     }
 
@@ -136,6 +136,19 @@ impl Gateway {
 
     pub(crate) fn pid(&self) -> u32 {
         self.process.id().expect("it runs")
+    }
+}
+
+/// Waits until no more than so many are found, and says what is.
+async fn down_to<T>(most: usize, find: impl Fn() -> Vec<T>) -> Vec<T> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let left = find();
+        if left.len() <= most || Instant::now() > end {
+            return left;
+        }
+        // The kernel tells nobody but a parent that a process has ended.
+        tokio::time::sleep(Duration::from_millis(2)).await; // the sleep is the subject
     }
 }
 

@@ -157,12 +157,13 @@ async fn a_tool_that_changed_between_two_starts_is_not_called_once() {
 async fn a_tool_whose_change_was_announced_is_not_called_before_it_is_compared() {
     let mut scene = Scene::open("pins-told", &json!([tool("send", "Sends.")]), json!({})).await;
     assert!(scene.call("mail.send").await.text().is_some());
+    // With another beside it, it would not be known whose announcement was heard.
+    let server = scene.place.one_server().await;
     let path = tools_of(&scene.place);
     offer_later(&path);
     let lists = |events: &[Value]| events.iter().filter(|it| it["method"] == "tools/list").count();
     let before = lists(&scene.place.log().all());
-    let pids = scene.place.servers();
-    signal("USR1", &pids).await;
+    signal("USR1", &[server]).await;
     // The gateway has heard it: it asks for the list, which nobody answers yet.
     assert!(scene.place.log().wait(PATIENCE, |events| lists(events) > before));
     let answering = async {

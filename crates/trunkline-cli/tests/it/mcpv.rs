@@ -15,6 +15,7 @@ mod operate;
 mod place;
 mod plugins;
 mod reload;
+mod shared;
 mod sticky;
 mod stress;
 mod trouble;

@@ -15,9 +15,9 @@ use trunkline_proto::http::door::Door;
 use trunkline_transport::http::Listener;
 
 use super::Complaint;
-use super::socket::{self, Socket};
 use crate::catalog::plan::AdminPlan;
 use crate::certificates::Certificates;
+use crate::socket::{self, Socket};
 
 /// A place where nobody is answered yet.
 #[derive(Debug)]
@@ -44,9 +44,15 @@ pub async fn open(plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
             None => return tcp(listen, plan, state).await,
         },
     };
-    let (listener, socket) = socket::bind(&path).await?;
+    let opened = open_at(&path).await?;
+    note(state, &opened.place);
+    Ok(opened)
+}
+
+/// Listens at a path, which nobody is told of.
+pub async fn open_at(path: &Path) -> io::Result<Opened> {
+    let (listener, socket) = socket::bind(path).await?;
     let place = format!("unix:{}", path.display());
-    note(state, &place);
     Ok(Opened {
         listener: listener.into(),
         entry: Entry { token: None, door: None },

@@ -243,6 +243,11 @@ pub(super) static GATEWAY: &[Key] = &[
         Choice(&["prefix", "flat"]),
         "How names are put together: `server.tool` (the default), or `tool` where only one server has it.",
     ),
+    key(
+        "share",
+        Flag,
+        "Whether hosts with `serve --stdio` share one gateway in the background. Default false.",
+    ),
     key("requireSelector", Flag, "Whether clients must say which server or tags they want."),
     key("hosts", Texts, "Hosts by which it may be called, beside loopback."),
     key("origins", Texts, "Origins of pages that may call it."),

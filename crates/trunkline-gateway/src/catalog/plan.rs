@@ -410,6 +410,8 @@ pub struct GatewayPlan {
     pub plaintext: bool,
     /// Whether `/mcp` without a selector is refused.
     pub selector_required: bool,
+    /// Whether hosts with `serve --stdio` share one gateway in the background.
+    pub share: bool,
     /// Hosts by which it may be called, beside loopback.
     pub hosts: Vec<String>,
     /// Origins of pages that may call it.
@@ -443,6 +445,7 @@ impl Default for GatewayPlan {
             naming: Naming::default(),
             plaintext: false,
             selector_required: false,
+            share: false,
             hosts: Vec::new(),
             origins: Vec::new(),
             auth: Inward::default(),

@@ -127,6 +127,7 @@ gateway:
   naming: flat
   plaintext: true
   requireSelector: true
+  share: true
   hosts: [mcp.example]
   origins: ["https://app.example"]
   auth:

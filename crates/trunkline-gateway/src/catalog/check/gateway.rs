@@ -24,6 +24,7 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
             _ => Naming::Prefix,
         },
         selector_required: section.flag("requireSelector").unwrap_or(false),
+        share: section.flag("share").unwrap_or(false),
         hosts: section.texts("hosts"),
         origins: origins(section),
         auth,

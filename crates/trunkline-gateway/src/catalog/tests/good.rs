@@ -80,6 +80,7 @@ fn every_key_of_the_gateway_has_its_effect() {
         naming: Naming::Flat,
         plaintext: true,
         selector_required: true,
+        share: true,
         hosts: texts(&["mcp.example"]),
         origins: texts(&["https://app.example"]),
         auth: Inward {

@@ -10,7 +10,7 @@ use trunkline_auth::tag::random_name;
 
 /// Ours while this lives.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(crate) struct Socket {
     path: PathBuf,
     /// Nobody else can have the path while it is locked.
     _lock: File,
@@ -24,7 +24,7 @@ impl Drop for Socket {
 }
 
 /// Listens at a path. A socket that is there already is replaced if nobody answers at it.
-pub(super) async fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
+pub(crate) async fn bind(path: &Path) -> io::Result<(UnixListener, Socket)> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -1,0 +1,22 @@
+//! Which catalog is meant: the one that is named, the one in this folder, or the person's own.
+
+use std::path::{Path, PathBuf};
+
+/// The catalog in a folder.
+pub(crate) const NAME: &str = "trunkline.yaml";
+
+/// The catalog that is meant; `None` if there is none.
+pub(crate) fn meant(named: Option<&Path>) -> Option<PathBuf> {
+    let there = |it: PathBuf| it.is_file().then_some(it);
+    named.map(Path::to_owned).or_else(|| there(NAME.into())).or_else(|| there(own()?))
+}
+
+/// Where a person's own catalog is, which is meant wherever there is no other.
+pub(crate) fn own() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let value = std::env::var_os(name).map(PathBuf::from);
+        value.filter(|it| it.is_absolute())
+    };
+    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+    Some(config?.join("trunkline").join(NAME))
+}
