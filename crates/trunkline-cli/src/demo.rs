@@ -15,6 +15,7 @@ use trunkline::model::{
 };
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::{Deserialize, Serialize};
+use trunkline::server::TaskBounds;
 use trunkline::{
     Args as Given, Change, Context, Json, RawJson, Server, ToolError, prompt, resource, template,
     tool,
@@ -59,6 +60,8 @@ fn build(is_protected: bool) -> Server {
     let read_only = ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
     let server = Server::builder("trunkline-demo", env!("CARGO_PKG_VERSION"))
         .title("The trunkline demo")
+        // It shows what tasks are, however quick they are.
+        .tasks(TaskBounds { inline: Duration::ZERO, ..TaskBounds::default() })
         .icon(Icon::new(content::LOGO_URI).mime_type("image/png"))
         .instructions(
             "Call `echo` to hear yourself, `greet` to be asked your name, `book` for all of it.",

@@ -1,6 +1,8 @@
 //! Tasks: tool calls that outlive their request. One register serves both generations, the
 //! experimental tasks of 2025-11-25 and the extension of 2026-07-28.
 
+mod record;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -8,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
-use trunkline_wire::model::{CallToolResult, InputRequest, TASKS_EXTENSION, Task, TaskStatus};
+use trunkline_wire::model::{
+    CallToolResult, InputRequest, Progress, TASKS_EXTENSION, Task, TaskStatus,
+};
 
 /// How many tasks there may be and how long they are kept.
 /// ```
@@ -25,6 +29,9 @@ pub struct TaskBounds {
     pub max_ttl: Duration,
     /// How often a requestor should ask.
     pub poll: Duration,
+    /// How long a result is waited for before a call is answered with a task, where the server
+    /// decides that (2026-07-28).
+    pub inline: Duration,
 }
 
 impl Default for TaskBounds {
@@ -34,6 +41,7 @@ impl Default for TaskBounds {
             ttl: Duration::from_secs(300),
             max_ttl: Duration::from_secs(24 * 3600),
             poll: Duration::from_millis(500),
+            inline: Duration::from_millis(200),
         }
     }
 }
@@ -75,6 +83,27 @@ pub struct Record {
     answers: BTreeMap<String, (Json, Json)>,
     /// Whether somebody else works on it: what is known here may be old.
     is_elsewhere: bool,
+    /// Whether nobody has heard of it: its call may still be answered with the result.
+    is_draft: bool,
+    /// How far it is, as it was last said.
+    progress: Option<Progress>,
+}
+
+/// What a call is answered with that may become a task.
+/// ```
+/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
+/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
+/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
+/// tasks.draft("t");
+/// tasks.finish("t", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
+/// assert!(matches!(tasks.tell("t", now), Ok(Told::Done(Ok(_)))), "it is over already");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// What it came to; there is no task any more.
+    Done(TaskOutcome),
+    /// The task, from now on known to its requestor.
+    Task(Task),
 }
 
 /// What a task came to.
@@ -165,6 +194,8 @@ impl Tasks {
             questions: BTreeMap::new(),
             answers: BTreeMap::new(),
             is_elsewhere: false,
+            is_draft: false,
+            progress: None,
         };
         self.tasks.insert(id, record);
         Ok(task)
@@ -196,8 +227,19 @@ impl Tasks {
         let SavedTask { task, owner, outcome, questions, answers } = saved;
         let ttl = Duration::from_millis(task.ttl_ms.unwrap_or(0));
         let ends = expires.checked_sub(ttl).unwrap_or(now);
-        let record =
-            Record { task, owner, order, ends, expires, outcome, questions, answers, is_elsewhere };
+        let record = Record {
+            task,
+            owner,
+            order,
+            ends,
+            expires,
+            outcome,
+            questions,
+            answers,
+            is_elsewhere,
+            is_draft: false,
+            progress: None,
+        };
         self.tasks.insert(id, record);
         Ok(())
     }
@@ -230,7 +272,8 @@ impl Tasks {
         now: Instant,
     ) -> (Vec<&Record>, Option<u64>) {
         self.expire(now);
-        let is_next = |it: &&Record| it.order > after && it.owner.as_deref() == owner;
+        let is_next =
+            |it: &&Record| it.order > after && it.owner.as_deref() == owner && !it.is_draft;
         let mut found: Vec<_> = self.tasks.values().filter(is_next).collect();
         found.sort_by_key(|it| it.order);
         let more = found.len() > page;
@@ -308,12 +351,18 @@ impl Tasks {
     /// ```
     /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
     /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// let task = tasks.say("t", "Half way.".into(), "12:00".into()).unwrap().task();
-    /// assert_eq!(task.status_message.as_deref(), Some("Half way."));
+    /// let step = trunkline_wire::model::Progress::new(1.0).total(2.0);
+    /// let task = tasks.say("t", step, "12:00".into()).unwrap().task();
+    /// assert_eq!(task.status_message.as_deref(), Some("1 of 2"));
     /// ```
-    pub fn say(&mut self, id: &str, message: String, stamp: String) -> Result<&Record, TaskError> {
+    pub fn say(&mut self, id: &str, step: Progress, stamp: String) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
-        record.task.status_message = Some(message);
+        record.task.status_message = Some(match (&step.message, step.total) {
+            (Some(message), _) => message.clone(),
+            (None, Some(total)) => format!("{} of {total}", step.progress),
+            (None, None) => format!("{}", step.progress),
+        });
+        record.progress = Some(step);
         record.task.last_updated_at = stamp;
         Ok(record)
     }
@@ -380,6 +429,39 @@ impl Tasks {
         }
     }
 
+    /// Keeps a task from everybody until it is [told](Self::tell).
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// tasks.draft("t");
+    /// assert!(tasks.list(None, 0, 10, now).0.is_empty());
+    /// ```
+    pub fn draft(&mut self, id: &str) {
+        if let Some(record) = self.tasks.get_mut(id) {
+            record.is_draft = true;
+        }
+    }
+
+    /// Ends the time in which nobody has heard of a task: its call is answered with what it came
+    /// to, or else with the task.
+    /// ```
+    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
+    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
+    /// tasks.draft("t");
+    /// assert!(matches!(tasks.tell("t", now), Ok(Told::Task(_))), "it is still at work");
+    /// assert_eq!(tasks.list(None, 0, 10, now).0.len(), 1);
+    /// ```
+    pub fn tell(&mut self, id: &str, now: Instant) -> Result<Told, TaskError> {
+        self.expire(now);
+        let record = self.tasks.get_mut(id).ok_or(TaskError::Unknown)?;
+        if let Some(outcome) = record.outcome.take_if(|_| record.is_draft) {
+            self.tasks.remove(id);
+            return Ok(Told::Done(outcome));
+        }
+        record.is_draft = false;
+        Ok(Told::Task(record.task.clone()))
+    }
+
     /// Forgets a task before its time.
     /// ```
     /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
@@ -399,182 +481,6 @@ impl Tasks {
     /// Forgets what has been kept long enough.
     fn expire(&mut self, now: Instant) {
         self.tasks.retain(|_, it| it.expires > now);
-    }
-}
-
-impl SavedTask {
-    /// The handler is done.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let mut saved = tasks.get("t", now).unwrap().save();
-    /// saved.finish(Ok(CallToolResult::text("booked")), noon());
-    /// assert_eq!(saved.task.status, TaskStatus::Completed);
-    /// ```
-    pub fn finish(&mut self, outcome: TaskOutcome, stamp: String) {
-        self.task.status = if outcome.is_ok() { TaskStatus::Completed } else { TaskStatus::Failed };
-        self.task.status_message = outcome.as_ref().err().map(|error| error.message.clone());
-        self.task.last_updated_at = stamp;
-        self.outcome = Some(outcome);
-        self.questions.clear();
-    }
-}
-
-impl Record {
-    /// The task as 2026-07-28 sees it: a tool that reports an error has still completed.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().task().task_id, "t");
-    /// ```
-    pub fn task(&self) -> &Task {
-        &self.task
-    }
-
-    /// The task as 2025-11-25 sees it: a tool that reports an error has failed.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// let record = tasks.finish("t", Ok(CallToolResult::error("Full.")), noon(), now).unwrap();
-    /// assert_eq!(record.core_task().status, TaskStatus::Failed);
-    /// ```
-    pub fn core_task(&self) -> Task {
-        let mut task = self.task.clone();
-        if self.outcome.as_ref().is_some_and(|it| it.as_ref().is_ok_and(CallToolResult::is_error)) {
-            task.status = TaskStatus::Failed;
-        }
-        task
-    }
-
-    /// What it came to, once it is over; a cancelled task has no outcome.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert!(tasks.get("t", now).unwrap().outcome().is_none(), "it is at work");
-    /// ```
-    pub fn outcome(&self) -> Option<&Result<CallToolResult, ErrorObject>> {
-        self.outcome.as_ref()
-    }
-
-    /// Whether it is there for `caller`. What belongs to somebody is there for nobody else.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// tasks.create("mine".into(), Some("alice".into()), None, "12:00".into(), now).unwrap();
-    /// let record = tasks.get("mine", now).unwrap();
-    /// assert!(record.is_for(Some("alice")) && !record.is_for(Some("bob")));
-    /// ```
-    pub fn is_for(&self, caller: Option<&str>) -> bool {
-        self.owner.is_none() || self.owner.as_deref() == caller
-    }
-
-    /// When it will be forgotten.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// tasks.cancel("t", "12:00".into(), now).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().expires(), now + TaskBounds::default().ttl);
-    /// ```
-    pub fn expires(&self) -> Instant {
-        self.expires
-    }
-
-    /// When it will be forgotten if it is over `now`.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert!(tasks.get("t", now).unwrap().expires_if_over(now) > now);
-    /// ```
-    pub fn expires_if_over(&self, now: Instant) -> Instant {
-        match self.is_over() {
-            true => self.expires,
-            false => now + Duration::from_millis(self.task.ttl_ms.unwrap_or(0)),
-        }
-    }
-
-    /// When its work must be over.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().ends(), now + TaskBounds::default().max_ttl);
-    /// ```
-    pub fn ends(&self) -> Instant {
-        self.ends
-    }
-
-    /// Whether somebody else works on it: what is known here may be old.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert!(!tasks.get("t", now).unwrap().is_elsewhere());
-    /// ```
-    pub fn is_elsewhere(&self) -> bool {
-        self.is_elsewhere
-    }
-
-    /// The answer that was given to exactly this question.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
-    /// let given = trunkline_wire::jsonrpc::Object::parse(r#"{"where":{}}"#).unwrap();
-    /// tasks.answer("t", &given, noon()).unwrap();
-    /// let record = tasks.get("t", now).unwrap();
-    /// assert!(record.answer("where", &Json::of(&InputRequest::Roots)).is_some());
-    /// ```
-    pub fn answer(&self, key: &str, question: &Json) -> Option<&Json> {
-        self.answers.get(key).filter(|(asked, _)| asked == question).map(|(_, answer)| answer)
-    }
-
-    /// The task as it is kept where it outlives the process.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().save().task.task_id, "t");
-    /// ```
-    pub fn save(&self) -> SavedTask {
-        SavedTask {
-            task: self.task.clone(),
-            owner: self.owner.clone(),
-            outcome: self.outcome.clone(),
-            questions: self.questions.clone(),
-            answers: self.answers.clone(),
-        }
-    }
-
-    /// The questions that wait for an answer.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
-    /// assert!(tasks.get("t", now).unwrap().questions().contains_key("where"));
-    /// ```
-    pub fn questions(&self) -> &BTreeMap<String, InputRequest> {
-        &self.questions
-    }
-
-    fn asked_enough(&mut self, stamp: String) {
-        if self.questions.is_empty() {
-            self.task.status = TaskStatus::Working;
-        }
-        self.task.last_updated_at = stamp;
-    }
-
-    /// Whether nothing will change any more.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert!(tasks.cancel("t", "12:00".into(), now).unwrap().is_over());
-    /// ```
-    pub fn is_over(&self) -> bool {
-        matches!(
-            self.task.status,
-            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled
-        )
     }
 }
 

@@ -122,6 +122,7 @@ pub use skill::{
     SkillsSettings,
 };
 pub use subscription::{AcknowledgedParams, ListenParams, SubscriptionFilter};
+pub(crate) use task::progress_meta;
 pub use task::{
     DetailedTask, Task, TaskParams, TaskRequest, TaskStatus, UnknownTaskShape, UpdateTaskParams,
 };

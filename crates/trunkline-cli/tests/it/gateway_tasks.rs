@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 use trunkline::Revision::{self, V2025_06_18, V2025_11_25, V2026_07_28};
 use trunkline::client::{CallError, ToolCall};
 use trunkline::model::{Task, TaskStatus, TaskSupport};
+use trunkline::server::TaskBounds;
 use trunkline::{Change, Client, Context, Server, ToolError, tool};
 use trunkline_testkit::http::Guest;
 use trunkline_testkit::peer::PATIENCE;
@@ -154,6 +156,7 @@ async fn house() -> (SocketAddr, Arc<AtomicU32>) {
         }
     };
     let server = Server::builder("house", "1.0.0")
+        .tasks(TaskBounds { inline: Duration::ZERO, ..TaskBounds::default() })
         .tool(tool("ask", ask).task(TaskSupport::Optional))
         .tool(tool("now", async || "noon"))
         .tool(tool("must", ask).task(TaskSupport::Required))

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use trunkline::model::TaskSupport;
+use trunkline::server::TaskBounds;
 use trunkline::{Args, Revision, Server, tool};
 use trunkline_testkit::http::{Guest, Head, Line, request};
 use trunkline_testkit::repeats;
@@ -88,6 +89,7 @@ async fn wide() -> SocketAddr {
     }
     let long = "x".repeat(4 << 10);
     let mut server = Server::builder("wide", "1.0.0")
+        .tasks(TaskBounds { inline: Duration::ZERO, ..TaskBounds::default() })
         .tool(tool("echo", echo))
         .tool(tool("big", big).task(TaskSupport::Optional));
     for number in 0..256 {

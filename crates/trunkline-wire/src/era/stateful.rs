@@ -24,7 +24,7 @@ use crate::jsonrpc::{Id, Object};
 use crate::model::meta::{MetaFault, PROGRESS_TOKEN, RELATED_TASK};
 use crate::model::{
     CallToolResult, Content, ElicitParams, FormSchema, InputRequest, ListTasksResult,
-    PrimitiveSchema, Task, TaskStatus,
+    PrimitiveSchema, Progress, Task, TaskStatus, progress_meta,
 };
 use crate::revision::{Era, Revision};
 
@@ -235,6 +235,23 @@ pub(super) fn write_body(result: &CallToolResult, meta: Option<&Json>, out: &mut
 /// ```
 pub fn encode_task(task: &Task) -> Json {
     Json::of(&TaskOnWire::of(task))
+}
+
+/// The answer to `tasks/get`, with how far the task is.
+///
+/// ```
+/// # use trunkline_wire::{era::stateful::*, model::*};
+/// let task = Task::new("t-1", "2025-11-25T12:00:00Z");
+/// let json = encode_task_state(&task, Some(&Progress::new(1.0)));
+/// assert!(json.get().ends_with(r#""_meta":{"trunkline/progress":{"progress":1}}}"#));
+/// assert_eq!(encode_task_state(&task, None), encode_task(&task));
+/// ```
+pub fn encode_task_state(task: &Task, progress: Option<&Progress>) -> Json {
+    let mut state = Object::of(&TaskOnWire::of(task));
+    if let Some(progress) = progress {
+        state.set("_meta", progress_meta(progress));
+    }
+    state.to_json()
 }
 
 /// The answer to a request that became a task.

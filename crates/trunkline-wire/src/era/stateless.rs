@@ -21,7 +21,9 @@ use super::stateful::{Fit, ResultBody};
 use crate::json::Json;
 use crate::jsonrpc::{Id, Object};
 use crate::model::meta::{SERVER_INFO, SUBSCRIPTION_ID};
-use crate::model::{CacheHint, CacheScope, DetailedTask, Implementation, InputRequired, Task};
+use crate::model::{
+    CacheHint, CacheScope, DetailedTask, Implementation, InputRequired, Task, progress_meta,
+};
 use crate::revision::Revision;
 
 pub use envelope::Envelope;
@@ -138,7 +140,12 @@ pub fn encode_task_created(task: &Task, extras: &Extras<'_>) -> Json {
 /// assert!(json.get().starts_with(r#"{"resultType":"complete","taskId":"t-1""#));
 /// ```
 pub fn encode_task_detail(task: &DetailedTask, extras: &Extras<'_>) -> Json {
-    encode_as("complete", &encode_task_params(task), extras)
+    let meta = task.progress.as_ref().map(progress_meta);
+    let bare = DetailedTask { progress: None, ..task.clone() };
+    let mut out = Vec::new();
+    open("complete", None, extras, meta, &mut out);
+    splice(encode_task_params(&bare).get().as_bytes(), &mut out);
+    Json::from_written(out)
 }
 
 /// The parameters of `notifications/tasks`.

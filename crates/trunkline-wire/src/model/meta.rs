@@ -1,4 +1,4 @@
-//! The names that MCP has reserved inside `_meta`.
+//! The names that MCP has reserved inside `_meta`, and one of ours.
 //!
 //! ```
 //! use trunkline_wire::era::stateless::Envelope;
@@ -27,6 +27,8 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// What the model may be told while a 2025-11-25 task runs.
 pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
+/// How far a task is, on the answer to `tasks/get`. Not MCP's but ours: its tasks have words alone.
+pub const TASK_PROGRESS: &str = "trunkline/progress";
 /// Asks for progress notifications, which will carry this token.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// W3C Trace Context.

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::meta::TASK_PROGRESS;
 use super::spelling::ordered;
-use super::{InputRequest, InputResponse};
+use super::{InputRequest, InputResponse, Progress};
 use crate::json::Json;
 use crate::jsonrpc::{ErrorObject, Object};
 
@@ -84,6 +85,8 @@ pub struct DetailedTask {
     pub error: Option<ErrorObject>,
     /// The questions, while it has any.
     pub input_requests: Vec<(String, InputRequest)>,
+    /// How far it is, if it says so in numbers.
+    pub progress: Option<Progress>,
 }
 
 /// The wish that a request become a task (2025-11-25).
@@ -218,7 +221,7 @@ impl DetailedTask {
     /// assert_eq!(Json::of(&task), Json::of(&task.task));
     /// ```
     pub fn new(task: Task) -> Self {
-        Self { task, result: None, error: None, input_requests: Vec::new() }
+        Self { task, result: None, error: None, input_requests: Vec::new(), progress: None }
     }
 }
 
@@ -231,6 +234,9 @@ setters! { DetailedTask = DetailedTask::new(Task::new("t-1", "2026-07-28T12:00:0
     /// Adds its questions.
     input_requests(Vec<(String, InputRequest)>) = [("where".to_owned(), InputRequest::Roots)]
         => r#""inputRequests":{"where":{"method":"roots/list"}}"#;
+    /// Says how far it is.
+    progress(Progress) = Progress::new(1.0).total(2.0)
+        => r#""_meta":{"trunkline/progress":{"progress":1,"total":2}}"#;
 }
 
 impl TaskRequest {
@@ -295,6 +301,16 @@ struct Outcome {
     error: Option<ErrorObject>,
     #[serde(default, with = "ordered")]
     input_requests: Vec<(String, InputRequest)>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<Json>,
+}
+
+impl Outcome {
+    /// How far the task is. What stands there in another shape is not ours.
+    fn progress(&self) -> Option<Progress> {
+        let meta = Object::parse(self.meta.as_ref()?.get()).ok()?;
+        meta.get(TASK_PROGRESS)?.to().ok()
+    }
 }
 
 impl<'de> Deserialize<'de> for DetailedTask {
@@ -302,8 +318,10 @@ impl<'de> Deserialize<'de> for DetailedTask {
         use serde::de::Error as _;
         let raw = Json::deserialize(deserializer)?;
         let task = Task::read(&raw).map_err(D::Error::custom)?;
-        let Outcome { result, error, input_requests } = raw.to().map_err(D::Error::custom)?;
-        Ok(Self { task, result, error, input_requests })
+        let outcome: Outcome = raw.to().map_err(D::Error::custom)?;
+        let progress = outcome.progress();
+        let Outcome { result, error, input_requests, .. } = outcome;
+        Ok(Self { task, result, error, input_requests, progress })
     }
 }
 
@@ -319,8 +337,18 @@ impl Serialize for DetailedTask {
         if !self.input_requests.is_empty() {
             object.set("inputRequests", Json::of(&Entries(&self.input_requests)));
         }
+        if let Some(progress) = &self.progress {
+            object.set("_meta", progress_meta(progress));
+        }
         object.serialize(serializer)
     }
+}
+
+/// The `_meta` that says how far a task is.
+pub(crate) fn progress_meta(progress: &Progress) -> Json {
+    let mut meta = Object::default();
+    meta.set(TASK_PROGRESS, Json::of(progress));
+    meta.to_json()
 }
 
 struct Entries<'a>(&'a [(String, InputRequest)]);

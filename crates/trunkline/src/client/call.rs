@@ -269,6 +269,7 @@ impl Caller {
             gate: None,
             attached: Attached::default(),
             was_kept: false,
+            last_step: None,
         }
     }
 
@@ -297,6 +298,8 @@ pub(super) struct Ask {
     pub(super) is_bare: bool,
     /// Whether the last answer was one that had been kept.
     pub(super) was_kept: bool,
+    /// The progress that was heard last.
+    pub(super) last_step: Option<f64>,
 }
 
 impl Ask {
@@ -369,10 +372,12 @@ impl Ask {
         let (heard, mut inbox) = mpsc::channel(PROGRESS_QUEUE);
         let mut answer = pin!(self.go(params, meta, Some(heard)));
         let mut on_progress = self.on_progress.as_mut();
+        let last_step = &mut self.last_step;
         let mut report = |heard: &Heard| {
             if heard.method == "notifications/progress"
-                && let Ok(progress) = heard.params.to()
+                && let Ok(progress) = heard.params.to::<Progress>()
             {
+                *last_step = Some(progress.progress);
                 everyone.iter().for_each(|heard| heard(&progress));
                 if let Some(on_progress) = &mut on_progress {
                     on_progress(progress);
@@ -393,6 +398,15 @@ impl Ask {
             outcome
         });
         outcome.await
+    }
+
+    /// Reports progress that came in another way than with this request.
+    pub(super) fn report(&mut self, progress: Progress) {
+        self.last_step = Some(progress.progress);
+        self.caller.shared.on_progress.iter().for_each(|heard| heard(&progress));
+        if let Some(on_progress) = &mut self.on_progress {
+            on_progress(progress);
+        }
     }
 
     /// The request itself, through the layers if there are any.

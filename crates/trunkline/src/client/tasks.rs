@@ -15,8 +15,8 @@ use trunkline_wire::era::Tasks;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{
-    CallToolResult, DetailedTask, InputRequest, Task, TaskParams, TaskRequest, TaskStatus,
-    UpdateTaskParams,
+    CallToolResult, DetailedTask, InputRequest, Progress, Task, TaskParams, TaskRequest,
+    TaskStatus, UpdateTaskParams,
 };
 use trunkline_wire::revision::Era;
 
@@ -49,7 +49,7 @@ pub(super) fn call_tool(mut ask: Ask) -> Running<CallToolResult> {
     Box::pin(async move {
         match start(&mut ask).await? {
             ToolCall::Done(result) => Ok(result),
-            ToolCall::Task(task) => follow(ask.caller, task, ask.timing).await,
+            ToolCall::Task(task) => follow(&mut ask, task).await,
         }
     })
 }
@@ -63,14 +63,12 @@ pub(super) fn call_tool_task(mut ask: Ask) -> Running<ToolCall> {
 }
 
 /// The result of a task, whenever it is there.
-pub(super) fn result(ask: Ask) -> Running<CallToolResult> {
+pub(super) fn result(mut ask: Ask) -> Running<CallToolResult> {
     Box::pin(async move {
-        let mut now = ask.caller.ask_raw("tasks/get", ask.params);
+        let mut now = ask.caller.ask_raw("tasks/get", ask.params.clone());
         now.timing = ask.timing;
-        let mut task = now.send_and_read::<DetailedTask>().await?.task;
-        // The state of the task is known to the moment, so the first pause can be short.
-        task.poll_interval_ms = Some(0);
-        settle(&ask.caller, task, ask.timing).await
+        let task = now.send_and_read::<DetailedTask>().await?.task;
+        settle(&mut ask, task).await
     })
 }
 
@@ -113,62 +111,60 @@ impl Ask {
 }
 
 /// Follows a task of our own to its end; when nobody waits any more it is cancelled.
-async fn follow(caller: Caller, task: Task, timing: Timing) -> Result<CallToolResult, CallError> {
-    let mut guard = CancelOnDrop(Some((caller.clone(), task.task_id.clone())));
-    let outcome = settle(&caller, task, timing).await;
+async fn follow(ask: &mut Ask, task: Task) -> Result<CallToolResult, CallError> {
+    let mut guard = CancelOnDrop(Some((ask.caller.clone(), task.task_id.clone())));
+    let outcome = settle(ask, task).await;
     if !matches!(outcome, Err(CallError::TimedOut | CallError::Refused(_))) {
         guard.0 = None;
     }
     outcome
 }
 
-async fn settle(caller: &Caller, task: Task, timing: Timing) -> Result<CallToolResult, CallError> {
-    let deadline = Instant::now() + timing.hard;
+async fn settle(ask: &mut Ask, task: Task) -> Result<CallToolResult, CallError> {
+    let deadline = Instant::now() + ask.timing.hard;
     let settled = async {
-        match caller.revision().era() {
-            Era::Stateful => settle_core(caller, task, timing).await,
-            Era::Stateless => settle_extension(caller, task, timing).await,
+        match ask.caller.revision().era() {
+            Era::Stateful => settle_core(ask, task).await,
+            Era::Stateless => settle_extension(ask, task).await,
         }
     };
     timeout_at(deadline, settled).await.unwrap_or(Err(CallError::TimedOut))
 }
 
-async fn settle_core(
-    caller: &Caller,
-    mut task: Task,
-    timing: Timing,
-) -> Result<CallToolResult, CallError> {
+async fn settle_core(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, CallError> {
+    let mut pace = Pace::default();
+    let mut words = Words::default();
     // Questions come as requests of their own while `tasks/result` waits.
     while task.status == TaskStatus::Working {
-        sleep(interval(&task)).await;
-        task = get(caller, &task.task_id, timing).await?.task;
+        sleep(pace.next(&task)).await;
+        task = look(ask, &task.task_id, &mut words).await?.task;
     }
     if task.status == TaskStatus::Cancelled {
         return Err(CallError::Cancelled);
     }
-    let mut ask = caller.ask("tasks/result", TaskParams::new(task.task_id));
+    let mut result = ask.caller.ask("tasks/result", TaskParams::new(task.task_id));
     // It blocks until the task is over, so silence means nothing.
-    ask.timing = Timing { idle: timing.hard, hard: timing.hard };
-    ask.send_and_read().await
+    result.timing = Timing { idle: ask.timing.hard, hard: ask.timing.hard };
+    result.send_and_read().await
 }
 
-async fn settle_extension(
-    caller: &Caller,
-    task: Task,
-    timing: Timing,
-) -> Result<CallToolResult, CallError> {
+async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, CallError> {
     let mut answered = HashSet::new();
-    let mut pause = interval(&task);
+    let mut pace = Pace::default();
+    let mut words = Words::default();
     loop {
-        sleep(pause).await;
-        let now = get(caller, &task.task_id, timing).await?;
-        pause = interval(&now.task);
-        match now.task.status {
+        sleep(pace.next(&task)).await;
+        let now = look(ask, &task.task_id, &mut words).await?;
+        task = now.task;
+        match task.status {
             TaskStatus::Working => {}
             TaskStatus::InputRequired => {
                 let open =
                     now.input_requests.into_iter().filter(|(key, _)| answered.insert(key.clone()));
-                answer(caller, &task.task_id, open.collect(), timing).await?;
+                if answer(&ask.caller, &task.task_id, open.collect(), ask.timing).await? {
+                    // What was waited for is there, and the rest may be quick.
+                    pace = Pace::default();
+                }
             }
             TaskStatus::Completed => {
                 let result = now.result.unwrap_or_else(Json::null);
@@ -185,34 +181,69 @@ async fn settle_extension(
     }
 }
 
+/// Asks how a task stands, and reports what is new as progress of the call.
+async fn look(ask: &mut Ask, task_id: &str, words: &mut Words) -> Result<DetailedTask, CallError> {
+    let mut get = ask.caller.ask("tasks/get", TaskParams::new(task_id));
+    get.timing = ask.timing;
+    let task: DetailedTask = get.send_and_read().await?;
+    if let Some(step) = words.step(&task, ask.last_step) {
+        ask.report(step);
+    }
+    Ok(task)
+}
+
+/// What a task said of itself last.
+#[derive(Default)]
+struct Words(Option<String>);
+
+impl Words {
+    /// A task → the progress that it shows and that was not heard yet. A server that has no numbers
+    /// for it has words: each new one is a step.
+    fn step(&mut self, now: &DetailedTask, last: Option<f64>) -> Option<Progress> {
+        let is_new = |step: &Progress| last.is_none_or(|last| step.progress > last);
+        if let Some(step) = &now.progress {
+            return Some(step.clone()).filter(is_new);
+        }
+        let message = now.task.status_message.clone();
+        let is_same = message == self.0 || now.task.status.is_terminal();
+        self.0.clone_from(&message);
+        let step = last.map_or(1.0, |last| last + 1.0);
+        message.filter(|_| !is_same).map(|it| Progress::new(step).message(it))
+    }
+}
+
+/// How often a task is looked at: often at first, since most work is quick, then as the server asks.
+#[derive(Default)]
+struct Pace(usize);
+
+impl Pace {
+    fn next(&mut self, task: &Task) -> Duration {
+        let wished = task.poll_interval_ms.map_or(DEFAULT_POLL, Duration::from_millis);
+        let wished = wished.clamp(SHORTEST_POLL, LONGEST_POLL);
+        let first = FIRST_POLLS.get(self.0).copied().map(Duration::from_millis);
+        self.0 += 1;
+        first.map_or(wished, |first| first.min(wished))
+    }
+}
+
+/// Answers questions of a task. Says whether there were any.
 async fn answer(
     caller: &Caller,
     task_id: &str,
     questions: Vec<(String, InputRequest)>,
     timing: Timing,
-) -> Result<(), CallError> {
+) -> Result<bool, CallError> {
     let mut responses = Vec::with_capacity(questions.len());
     for (key, question) in questions {
         let answering = caller.shared.asked.answer(question, caller.revision());
         responses.push((key, answering.await.map_err(CallError::Refused)?));
     }
     if responses.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let mut ask = caller.ask("tasks/update", UpdateTaskParams::new(task_id, responses));
     ask.timing = timing;
-    ask.send().await.map(drop)
-}
-
-async fn get(caller: &Caller, task_id: &str, timing: Timing) -> Result<DetailedTask, CallError> {
-    let mut ask = caller.ask("tasks/get", TaskParams::new(task_id));
-    ask.timing = timing;
-    ask.send_and_read().await
-}
-
-fn interval(task: &Task) -> Duration {
-    let wished = task.poll_interval_ms.map_or(DEFAULT_POLL, Duration::from_millis);
-    wished.clamp(SHORTEST_POLL, LONGEST_POLL)
+    ask.send().await.map(|_| true)
 }
 
 /// Cancels a task that nobody waits for.
@@ -228,6 +259,11 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// The first pauses, in milliseconds.
+const FIRST_POLLS: [u64; 6] = [10, 20, 50, 100, 200, 500];
 const DEFAULT_POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(20);
 const LONGEST_POLL: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests;

@@ -139,7 +139,7 @@ impl Context {
     pub async fn report(&self, progress: Progress) {
         let is_new = lock(self.0.asker.notebook()).is_new_progress(progress.progress);
         if let (true, Asker::Task(task)) = (is_new, &self.0.asker) {
-            return task.report(&progress);
+            task.report(&progress);
         }
         // Even unwanted progress is a sign of life that moves the deadline.
         if is_new {

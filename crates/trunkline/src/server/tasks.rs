@@ -2,6 +2,7 @@
 //! generations. With a store they outlive the process.
 
 mod asker;
+mod inline;
 mod keep;
 mod methods;
 mod stamp;
@@ -50,6 +51,8 @@ pub(crate) struct Runtime {
     working: Mutex<Working>,
     /// Where tasks outlive the process.
     keeper: Option<Keeper>,
+    /// How long a call waits for its result before it is answered with a task.
+    inline: Duration,
 }
 
 #[derive(Default)]
@@ -72,6 +75,7 @@ impl Runtime {
     pub(super) fn new(bounds: TaskBounds, keeper: Option<Keeper>) -> Self {
         Self {
             register: Mutex::new(Tasks::new(bounds)),
+            inline: bounds.inline,
             changed: Notify::new(),
             working: Mutex::default(),
             keeper,
@@ -205,6 +209,7 @@ impl Inner {
             Ok(task) => task,
             Err(error) => return Answer::Now(Err(task_error(error))),
         };
+        let goes_on = rounds.is_some();
         let notebook = Arc::new(Mutex::new(Notebook::of(rounds.unwrap_or_default())));
         let asker = match call.revision.profile().tasks {
             era::Tasks::Extension => TaskAsker::new(self, &id, &notebook),
@@ -213,6 +218,10 @@ impl Inner {
         let saved = Saved::new(&call, &job);
         let context = Context::new(self, &call, &voice, Asker::Task(asker));
         self.take_on(&id, notebook, saved);
+        // A call that says itself that it goes on as a task is one at once.
+        if call.revision.profile().tasks == era::Tasks::Extension && !goes_on && self.waits() {
+            return self.answer_soon(id, call.revision, job, context);
+        }
         let answer = match call.revision.profile().tasks {
             era::Tasks::Extension => stateless::encode_task_created(&task, &self.extras(None)),
             _ => stateful::encode_task_created(&task),
@@ -274,7 +283,7 @@ impl Inner {
     }
 
     async fn task_done(&self, id: &str, outcome: TaskOutcome) {
-        if !self.keep_outcome(id, &outcome).await {
+        if self.done_at_once(id, &outcome) || !self.keep_outcome(id, &outcome).await {
             return;
         }
         let finished = lock(&self.tasks.register)
@@ -320,6 +329,7 @@ impl Inner {
             Some(Err(error)) => detail.error = Some(error.clone()),
             None => {}
         }
+        detail.progress = record.progress().cloned();
         detail.input_requests =
             record.questions().iter().map(|(key, it)| (key.clone(), it.clone())).collect();
         detail

@@ -70,7 +70,7 @@ async fn a_call_that_becomes_a_task_is_followed_to_its_end() {
     assert_eq!(result.unwrap().content[0].as_text(), Some("worked"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_task_that_nobody_waits_for_is_cancelled() {
     let (client, mut peer) = open(builder(), Revision::V2026_07_28).await;
     let created = json!({

@@ -13,7 +13,7 @@ use trunkline::{
 };
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{ERAS, open, text};
+use crate::server::{ERAS, at_once, open, text};
 
 /// What a handler shares with its own server.
 struct Till(&'static str);
@@ -120,7 +120,7 @@ async fn a_mounted_handler_asks_in_every_revision_that_has_questions() {
 async fn a_mounted_tool_runs_as_a_task_of_the_outer_server() {
     let work = tool("work", till).task(TaskSupport::Optional);
     let inner = Server::builder("inner", "1").state(Till("inner")).tool(work);
-    let outer = Server::builder("outer", "1").mount("in", inner).build();
+    let outer = Server::builder("outer", "1").tasks(at_once()).mount("in", inner).build();
     for revision in ERAS {
         let client = Client::builder("test", "1").protocol(revision);
         let client = client.connect_memory(&outer).await.unwrap();

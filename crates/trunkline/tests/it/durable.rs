@@ -16,7 +16,7 @@ use trunkline::{Context, Principal, Revision, Server, ToolError, tool};
 use trunkline_testkit::http::Guest;
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{ERAS, builder, open, soon, text};
+use crate::server::{ERAS, at_once, builder, open, soon, text};
 
 const CORE: Revision = Revision::V2025_11_25;
 const EXTENSION: Revision = Revision::V2026_07_28;
@@ -55,7 +55,7 @@ fn server(store: &Arc<dyn Store>, world: &Arc<World>, forever: bool) -> Server {
             "Done."
         }
     };
-    with_store(builder(), store)
+    with_store(builder().tasks(at_once()), store)
         .tool(tool("pay", pay).task(TaskSupport::Required).resume())
         .tool(tool("wait", wait).task(TaskSupport::Required))
         .build()
@@ -127,6 +127,24 @@ async fn what_a_task_came_to_is_there_after_its_process() {
         }
         assert_eq!(world.begun.load(SeqCst), 1, "it is not begun again");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_answered_at_once_leaves_nothing_in_the_store() {
+    let store: Arc<dyn Store> = Arc::new(Memory::default());
+    let pay = async |cx: Context| cx.once("pay", async || Ok::<_, ToolError>(7)).await.map(drop);
+    let wait = async || pending::<()>().await;
+    let server = with_store(builder(), &store)
+        .tool(tool("pay", pay).task(TaskSupport::Required).resume())
+        .tool(tool("wait", wait).task(TaskSupport::Required))
+        .build();
+    let mut peer = peer(&server, EXTENSION).await;
+    let paid = peer.expect("tools/call", json!({ "name": "pay" })).await;
+    assert_eq!(paid["resultType"], "complete", "{paid}");
+    let kept = async || store.scan("task/", None, 10).await.unwrap().items.len();
+    assert_eq!(kept().await, 0);
+    start(&mut peer, "wait").await;
+    assert_eq!(kept().await, 1, "a task that somebody knows of is kept");
 }
 
 #[tokio::test]

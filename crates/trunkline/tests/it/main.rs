@@ -38,6 +38,7 @@ mod layers;
 mod logins;
 mod observe;
 mod proxy;
+mod quick_tasks;
 mod relay;
 mod server;
 mod server_answers;

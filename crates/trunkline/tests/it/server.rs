@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use trunkline::client::Framing;
-use trunkline::server::ServerBuilder;
+use trunkline::server::{ServerBuilder, TaskBounds};
 use trunkline::transport::memory;
 use trunkline::{Change, Context, Limits, Revision, Server, prompt, resource, template, tool};
 use trunkline_testkit::peer::{PATIENCE, Peer};
@@ -19,6 +19,11 @@ pub(crate) const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_0
 /// A server under construction.
 pub(crate) fn builder() -> ServerBuilder {
     Server::builder("test", "1")
+}
+
+/// Bounds under which a call that may be a task is one, however quick it is.
+pub(crate) fn at_once() -> TaskBounds {
+    TaskBounds { inline: Duration::ZERO, ..TaskBounds::default() }
 }
 
 /// A peer of `server` that has said nothing yet.

@@ -13,7 +13,7 @@ use trunkline::{Context, Form, Json, Limits, RawJson, Revision, Server, ToolErro
 use trunkline_proto::task::TaskBounds;
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{builder, deafen, open, soon, text};
+use crate::server::{at_once, builder, deafen, open, soon, text};
 
 const CORE: Revision = Revision::V2025_11_25;
 const EXTENSION: Revision = Revision::V2026_07_28;
@@ -44,6 +44,7 @@ async fn fail() -> Result<(), ToolError> {
 
 fn server() -> Server {
     builder()
+        .tasks(at_once())
         .tool(tool("greet", greet).task(TaskSupport::Required))
         .tool(tool("boom", boom).task(TaskSupport::Optional))
         .tool(tool("boom_at_once", boom_at_once).task(TaskSupport::Optional))
@@ -74,7 +75,10 @@ async fn start(peer: &mut Peer, name: &str, ttl: Option<u64>) -> Value {
 #[tokio::test]
 async fn whoever_waits_for_many_results_can_still_ask_and_cancel() {
     let endless = async || std::future::pending::<()>().await;
-    let server = builder().tool(tool("endless", endless).task(TaskSupport::Required)).build();
+    let server = builder()
+        .tasks(at_once())
+        .tool(tool("endless", endless).task(TaskSupport::Required))
+        .build();
     let mut peer = peer(&server, CORE).await;
     let id = start(&mut peer, "endless", None).await;
     for _ in 0..100 {
@@ -155,8 +159,11 @@ async fn a_task_of_the_extension_keeps_its_questions_until_they_are_answered() {
 async fn an_answer_counts_as_soon_as_the_question_can_be_seen() {
     // While a peer that does not read keeps the news of the question from being told.
     let limits = Limits::default().queue(1).unsent_bytes(1);
-    let server =
-        builder().limits(limits).tool(tool("greet", greet).task(TaskSupport::Required)).build();
+    let server = builder()
+        .tasks(at_once())
+        .limits(limits)
+        .tool(tool("greet", greet).task(TaskSupport::Required))
+        .build();
     let _deaf = deafen(&server, CORE).await;
     let mut peer = peer(&server, EXTENSION).await;
     let id = start(&mut peer, "greet", None).await;
@@ -313,7 +320,7 @@ fn endless() -> (Arc<AtomicU32>, ToolEntry) {
 async fn a_task_that_works_for_too_long_has_failed_and_says_so() {
     let (alive, endless) = endless();
     let limit = Duration::from_millis(100);
-    let bounds = TaskBounds { ttl: limit, max_ttl: limit, ..TaskBounds::default() };
+    let bounds = TaskBounds { ttl: limit, max_ttl: limit, ..at_once() };
     let server = builder().tasks(bounds).tool(endless).build();
     let mut core = peer(&server, CORE).await;
     let id = start(&mut core, "endless", Some(100)).await;
@@ -367,7 +374,10 @@ async fn a_cancelled_task_is_stopped() {
             std::future::pending::<()>().await;
         }
     };
-    let server = builder().tool(tool("endless", endless).task(TaskSupport::Optional)).build();
+    let server = builder()
+        .tasks(at_once())
+        .tool(tool("endless", endless).task(TaskSupport::Optional))
+        .build();
     for revision in [CORE, EXTENSION] {
         let mut peer = peer(&server, revision).await;
         let id = start(&mut peer, "endless", None).await;
@@ -396,7 +406,10 @@ async fn a_task_ends_with_the_last_owner_of_its_server() {
                 std::future::pending::<()>().await;
             }
         };
-        let server = builder().tool(tool("endless", endless).task(TaskSupport::Optional)).build();
+        let server = builder()
+            .tasks(at_once())
+            .tool(tool("endless", endless).task(TaskSupport::Optional))
+            .build();
         let mut peer = peer(&server, revision).await;
         let id = start(&mut peer, "endless", None).await;
         soon(async {
@@ -422,7 +435,7 @@ async fn a_task_ends_with_the_last_owner_of_its_server() {
 
 #[tokio::test]
 async fn too_many_tasks_are_refused() {
-    let bounds = TaskBounds { tasks: 2, ..TaskBounds::default() };
+    let bounds = TaskBounds { tasks: 2, ..at_once() };
     let endless = || std::future::pending::<()>();
     let server =
         builder().tasks(bounds).tool(tool("endless", endless).task(TaskSupport::Optional)).build();

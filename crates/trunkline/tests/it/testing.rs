@@ -210,7 +210,8 @@ fn a_clock_moves_the_lifetimes_of_tasks() {
         for transport in TRANSPORTS {
             run(revision, transport, server, async |peer| {
                 let clock = peer.clock();
-                let started = peer.call_tool_task("render", ()).await.unwrap();
+                let starting = peer.call_tool_task("render", ());
+                let started = clock.until(starting.into_future()).await.unwrap();
                 let ToolCall::Task(task) = started else { panic!("{started:?}") };
                 let lives = Duration::from_millis(task.ttl_ms.unwrap());
                 assert!(lives > Duration::from_secs(60), "{lives:?}");

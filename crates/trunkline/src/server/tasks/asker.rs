@@ -62,16 +62,12 @@ impl TaskAsker {
         }
     }
 
-    /// Shows progress as part of the task's state: its requestor has nothing else to look at.
+    /// Shows progress as part of the task's state: once the call is answered with the task, its
+    /// requestor has nothing else to look at.
     pub(in crate::server) fn report(&self, progress: &Progress) {
         let Some(server) = self.server.upgrade() else { return };
-        let text = match (&progress.message, progress.total) {
-            (Some(message), _) => message.clone(),
-            (None, Some(total)) => format!("{} of {total}", progress.progress),
-            (None, None) => format!("{}", progress.progress),
-        };
         let said = lock(&server.tasks.register)
-            .say(&self.task, text, stamp())
+            .say(&self.task, progress.clone(), stamp())
             .map(|record| server.change(record));
         if let Ok(change) = said {
             server.task_changed(&change);

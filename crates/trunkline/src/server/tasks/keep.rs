@@ -229,6 +229,10 @@ impl Inner {
         outcome: Option<&TaskOutcome>,
     ) -> Result<(), NotKept> {
         let Some(keeper) = &self.tasks.keeper else { return Ok(()) };
+        if self.is_draft(id) {
+            // Nobody can ask for it, so nobody will miss it.
+            return Ok(());
+        }
         let key = task_key(id);
         // One after the other, and each writes what is known when its turn comes.
         let mut version = live.saved.version.lock().await;

@@ -75,7 +75,7 @@ impl Inner {
         let mut register = lock(&self.tasks.register);
         let record = find(&mut register, id, owner)?;
         Ok(match core {
-            true => stateful::encode_task(&record.core_task()),
+            true => stateful::encode_task_state(&record.core_task(), record.progress()),
             false => stateless::encode_task_detail(&self.detail(record), &self.extras(None)),
         })
     }
