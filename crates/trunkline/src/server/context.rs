@@ -271,11 +271,12 @@ impl Context {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn become_task(&self) {
-        let Asker::Rounds(notebook) = &self.0.asker else { return };
-        if lock(notebook).leave() {
+        match &self.0.asker {
             // The dispatcher drops this handler and starts the task. Only what the handler spawned
             // gets past this.
-            self.cancelled().await;
+            Asker::Rounds(notebook) if lock(notebook).leave() => self.cancelled().await,
+            Asker::Task(task) => task.show(),
+            _ => {}
         }
     }
 

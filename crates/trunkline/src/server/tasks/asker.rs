@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::oneshot;
+use trunkline_transport::clock::now;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -59,6 +60,15 @@ impl TaskAsker {
         match self.server.upgrade() {
             Some(server) => server.keep_task(&self.task).await,
             None => Ok(()),
+        }
+    }
+
+    /// Lets the requestor have the task now, whatever comes of it.
+    pub(in crate::server) fn show(&self) {
+        let Some(server) = self.server.upgrade() else { return };
+        let told = lock(&server.tasks.register).tell(&self.task, now());
+        if told.is_ok() {
+            server.tasks.changed.notify_waiters();
         }
     }
 

@@ -49,7 +49,8 @@ impl Inner {
     /// Waits for the end of a task, as long as it asks nothing and does not take too long.
     async fn wait_a_little(self: &Arc<Self>, id: &str) -> Result<Told, ErrorObject> {
         let has_news = |record: &Record| {
-            (record.is_over() || record.task().status == TaskStatus::InputRequired).then_some(())
+            let asks = record.task().status == TaskStatus::InputRequired;
+            (record.is_over() || asks || !record.is_draft()).then_some(())
         };
         // However that ends: how the task stands is looked up afterwards.
         let _ = timeout(self.tasks.inline, self.tasks.wait(self, id, has_news)).await;
