@@ -1,14 +1,15 @@
-//! `#[tool]`, `#[prompt]` and `#[resource]` on a function → a value that can be registered and
-//! called.
+//! `#[tool]`, `#[prompt]` and `#[resource]` on a function → a function that can be registered and
+//! called, and a type of the same name for what it returns. It is a function, and no value of a
+//! type of its own, because variables may have the name of a function.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Generics, Path, Result};
+use syn::{Generics, Ident, Path, Result, Type};
 
 use crate::docs::is_doc;
 use crate::entry::{Entry, Kind};
 use crate::fault::Faults;
-use crate::function::Function;
+use crate::function::{Function, Param};
 use crate::options::Options;
 use crate::params::Params;
 
@@ -58,33 +59,43 @@ fn try_expand(
         );
         faults.at(&receiver.tokens, sentence);
     }
+    if function.params.len() > MAX_PARAMS {
+        let sentence = format!(
+            "`{}` has more than {MAX_PARAMS} parameters: put its arguments into a struct, and take \
+             it as `Args<…>`.",
+            function.name
+        );
+        faults.add(function.name.span(), sentence);
+    }
     let params = Params::sort(function, &mut faults);
     let entry = Entry::read(kind, options, private, function, &params, &mut faults);
     faults.finish()?;
 
-    let Function { attrs, vis, name, .. } = function;
-    let docs = attrs.iter().filter(|it| is_doc(it));
+    let Function { attrs, name, .. } = function;
+    let docs: Vec<_> = attrs.iter().filter(|it| is_doc(it)).collect();
     let inner = inner(function);
     let none = Generics::default();
     let definition = params.definition(private, &none);
     let handler = params.closure(private, &none, |given| quote!(#name(#given)));
     let made = entry.make(private, function, &params.marker(private, &none), &handler);
-    let into = into(kind, entry.is_template, private, function, &made);
-    let deref = deref(function);
+    let entry = entry_of(kind, entry.is_template, private, function, &made);
+    let (work, call) = work(function);
     let conditions: Vec<_> = attrs.iter().filter(|it| it.path().is_ident("cfg")).collect();
+    let outer = outer(function);
     Ok(quote! {
         #(#docs)*
         #(#conditions)*
-        #[allow(non_camel_case_types)]
-        #[derive(::core::clone::Clone, ::core::marker::Copy)]
-        #vis struct #name;
+        #outer
+
+        #(#conditions)*
+        #work
 
         #(#conditions)*
         const _: () = {
             #inner
             #definition
-            #into
-            #deref
+            #entry
+            #call
         };
     })
 }
@@ -97,8 +108,8 @@ fn inner(function: &Function) -> TokenStream {
     quote!(#inner)
 }
 
-/// The entry itself, and the trait by which a builder takes it.
-fn into(
+/// The entry, for those who say more about it, and for the builder.
+fn entry_of(
     kind: Kind,
     is_template: bool,
     private: &Path,
@@ -106,37 +117,11 @@ fn into(
     made: &TokenStream,
 ) -> TokenStream {
     let Function { vis, name, .. } = function;
-    let (entry, into) = match (kind, is_template) {
-        (Kind::Tool, _) => (
-            quote!(ToolEntry),
-            quote! {
-                impl #private::server::IntoTool for #name {
-                    fn into_tool(self) -> #private::server::ToolEntry {
-                        Self::entry(self)
-                    }
-                }
-            },
-        ),
-        (Kind::Prompt, _) => (
-            quote!(PromptEntry),
-            quote! {
-                impl #private::server::IntoPromptEntry for #name {
-                    fn into_prompt_entry(self) -> #private::server::PromptEntry {
-                        Self::entry(self)
-                    }
-                }
-            },
-        ),
-        (Kind::Resource, _) => (
-            if is_template { quote!(TemplateEntry) } else { quote!(ResourceEntry) },
-            quote! {
-                impl #private::server::IntoResource for #name {
-                    fn into_resource(self) -> #private::server::ResourceOrTemplate {
-                        #private::server::IntoResource::into_resource(Self::entry(self))
-                    }
-                }
-            },
-        ),
+    let entry = match (kind, is_template) {
+        (Kind::Tool, _) => quote!(ToolEntry),
+        (Kind::Prompt, _) => quote!(PromptEntry),
+        (Kind::Resource, true) => quote!(TemplateEntry),
+        (Kind::Resource, false) => quote!(ResourceEntry),
     };
     let word = if is_template { "template" } else { kind.word() };
     let about = format!("The {word}, to say more about it before it is registered.");
@@ -146,37 +131,82 @@ fn into(
         impl #name {
             #[doc = #about]
             #[must_use]
-            #vis fn entry(self) -> #private::server::#entry {
+            #vis fn entry() -> #private::server::#entry {
                 #made
             }
         }
 
         #[automatically_derived]
-        #into
-    }
-}
+        impl #private::server::Made for #name {
+            type Entry = #private::server::#entry;
 
-/// Lets it be called like the function it was.
-fn deref(function: &Function) -> TokenStream {
-    let name = &function.name;
-    let types: Vec<_> = function.params.iter().map(|it| &it.ty).collect();
-    let names: Vec<_> = (0..types.len()).map(|at| format_ident!("__{at}")).collect();
-    let output = function.returns();
-    quote! {
-        #[automatically_derived]
-        #[allow(clippy::type_complexity)]
-        impl ::core::ops::Deref for #name {
-            type Target = fn(#(#types),*) -> ::core::pin::Pin<::std::boxed::Box<
-                dyn ::core::future::Future<Output = #output> + ::core::marker::Send,
-            >>;
-
-            fn deref(&self) -> &Self::Target {
-                const __CALL: <#name as ::core::ops::Deref>::Target =
-                    |#(#names),*| ::std::boxed::Box::pin(#name(#(#names),*));
-                &__CALL
+            fn entry() -> Self::Entry {
+                <#name>::entry()
             }
         }
     }
+}
+
+/// The function as others see it: it hands everything to the one that was written.
+fn outer(function: &Function) -> TokenStream {
+    let Function { vis, fn_token, name, .. } = function;
+    let (names, types) = parameters(function);
+    quote! {
+        #[allow(clippy::too_many_arguments)]
+        #vis #fn_token #name(#(#names: #types),*) -> #name {
+            <#name>::__call(#(#names),*)
+        }
+    }
+}
+
+/// What it returns: the work of one call. The braces keep its name from being a value, too.
+fn work(function: &Function) -> (TokenStream, TokenStream) {
+    let Function { vis, name, .. } = function;
+    let (names, types) = parameters(function);
+    let output = function.returns();
+    let about = format!("The work of one call of `{name}`.");
+    let work = quote! {
+        #[doc = #about]
+        #[must_use = "nothing happens until it is awaited"]
+        #[allow(non_camel_case_types, missing_debug_implementations, clippy::type_complexity)]
+        #vis struct #name {
+            __work: ::core::pin::Pin<::std::boxed::Box<
+                dyn ::core::future::Future<Output = #output> + ::core::marker::Send,
+            >>,
+        }
+    };
+    let call = quote! {
+        #[automatically_derived]
+        impl #name {
+            #[allow(clippy::too_many_arguments)]
+            fn __call(#(#names: #types),*) -> Self {
+                Self { __work: ::std::boxed::Box::pin(#name(#(#names),*)) }
+            }
+        }
+
+        #[automatically_derived]
+        impl ::core::future::Future for #name {
+            type Output = #output;
+
+            fn poll(
+                mut self: ::core::pin::Pin<&mut Self>,
+                __cx: &mut ::core::task::Context<'_>,
+            ) -> ::core::task::Poll<Self::Output> {
+                self.__work.as_mut().poll(__cx)
+            }
+        }
+    };
+    (work, call)
+}
+
+/// The parameters by names that they can be handed on by, and their types.
+fn parameters(function: &Function) -> (Vec<Ident>, Vec<&Type>) {
+    let of = |(at, param): (usize, &'_ Param)| {
+        // What is no plain name is taken apart by the function itself.
+        param.name().unwrap_or_else(|| format_ident!("__{at}"))
+    };
+    let names = function.params.iter().enumerate().map(of).collect();
+    (names, function.params.iter().map(|it| &it.ty).collect())
 }
 
 /// What stands in for an item with faults. A method's place has no room for it.
@@ -184,11 +214,18 @@ fn stub(kind: Kind, is_template: bool, private: &Path, function: &Function) -> T
     if function.receiver.is_some() {
         return TokenStream::new();
     }
-    let Function { vis, name, .. } = function;
-    let into = into(kind, is_template, private, function, &quote!(::core::unreachable!()));
+    let Function { vis, fn_token, name, .. } = function;
+    let entry = entry_of(kind, is_template, private, function, &quote!(::core::unreachable!()));
     quote! {
-        #[allow(non_camel_case_types, missing_docs)]
-        #vis struct #name;
-        #into
+        #[allow(missing_docs)]
+        #vis #fn_token #name() -> #name {
+            ::core::unreachable!()
+        }
+        #[allow(non_camel_case_types, missing_docs, dead_code)]
+        #vis struct #name {}
+        #entry
     }
 }
+
+/// As many as `trunkline` can tell a function by.
+const MAX_PARAMS: usize = 32;

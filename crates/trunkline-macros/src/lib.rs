@@ -76,7 +76,7 @@ use proc_macro::TokenStream;
 ///         State::Delivered => "none".to_owned(),
 ///     }
 /// }
-/// # let schema = count.entry().definition().input_schema.get().to_owned();
+/// # let schema = count::entry().definition().input_schema.get().to_owned();
 /// # assert!(schema.contains("Delivered"), "{schema}");
 /// ```
 ///
@@ -119,7 +119,7 @@ use proc_macro::TokenStream;
 /// assert!(server.try_build().is_ok());
 /// ```
 ///
-/// The function becomes a value of the same name, which [`IntoTool`] makes a tool of. What no option
+/// The function stays one that can be called, and [`IntoTool`] makes a tool of it. What no option
 /// says is said of its `entry()`, a [`ToolEntry`]:
 ///
 /// ```
@@ -132,7 +132,7 @@ use proc_macro::TokenStream;
 /// }
 ///
 /// let icon = Icon::new("https://example.com/bed.png");
-/// let server = Server::builder("travel", "1.0.0").tool(book.entry().icon(icon)).build();
+/// let server = Server::builder("travel", "1.0.0").tool(book::entry().icon(icon)).build();
 /// # let _ = server;
 /// ```
 ///
@@ -236,7 +236,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     format!("Plan a day in {city}.")
 /// }
 ///
-/// let with_cities = plan.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
+/// let with_cities = plan::entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
 /// let server = trunkline::Server::builder("travel", "1.0.0").prompt(with_cities).build();
 /// # let _ = server;
 /// ```
@@ -278,7 +278,7 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 ///     format!("Rooms in {city}.")
 /// }
 ///
-/// let with_cities = rooms.entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
+/// let with_cities = rooms::entry().complete("city", |_, _| vec!["Oslo".to_owned()]);
 /// let server = trunkline::Server::builder("travel", "1.0.0").resource(with_cities).build();
 /// # let _ = server;
 /// ```

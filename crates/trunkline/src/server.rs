@@ -29,6 +29,7 @@ mod http;
 mod job;
 mod lists;
 mod log;
+mod marked;
 mod prompt;
 #[cfg(feature = "auth")]
 pub mod protect;
@@ -69,6 +70,8 @@ pub use context::Context;
 pub use function::{FromCall, Function, Input, Rejection, Signature};
 #[cfg(feature = "http")]
 pub use http::{Http, HttpBody, HttpService, bind};
+#[doc(hidden)]
+pub use marked::Made;
 pub use prompt::{IntoPrompt, IntoPromptEntry, PromptEntry, prompt};
 pub use proxy::{ProxyError, Relay, proxy, relay};
 pub use resource::{

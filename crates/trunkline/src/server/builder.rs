@@ -109,7 +109,7 @@ impl ServerBuilder {
     /// let server = trunkline::Server::builder("clock", "1.0.0").tool(now).build();
     /// assert!(format!("{server:?}").contains("tools: 1"));
     /// ```
-    pub fn tool(mut self, tool: impl IntoTool) -> Self {
+    pub fn tool<M>(mut self, tool: impl IntoTool<M>) -> Self {
         self.tools.push(tool.into_tool());
         self
     }
@@ -120,7 +120,7 @@ impl ServerBuilder {
     /// let menu = trunkline::resource("menu://today", "menu", async || "Soup.");
     /// assert!(trunkline::Server::builder("inn", "1.0.0").resource(menu).try_build().is_ok());
     /// ```
-    pub fn resource(mut self, resource: impl IntoResource) -> Self {
+    pub fn resource<M>(mut self, resource: impl IntoResource<M>) -> Self {
         match resource.into_resource() {
             ResourceOrTemplate::Resource(resource) => self.resources.push(resource),
             ResourceOrTemplate::Template(template) => self.templates.push(template),
@@ -142,7 +142,7 @@ impl ServerBuilder {
     /// let plan = trunkline::prompt("plan", async || "Plan my day.".to_owned());
     /// assert!(trunkline::Server::builder("days", "1.0.0").prompt(plan).try_build().is_ok());
     /// ```
-    pub fn prompt(mut self, prompt: impl IntoPromptEntry) -> Self {
+    pub fn prompt<M>(mut self, prompt: impl IntoPromptEntry<M>) -> Self {
         self.prompts.push(prompt.into_prompt_entry());
         self
     }

@@ -25,7 +25,7 @@ impl Server {
     /// assert!(!server.remove_tool("now"), "it is gone already");
     /// # });
     /// ```
-    pub fn put_tool(&self, tool: impl IntoTool) -> Result<(), BuildError> {
+    pub fn put_tool<M>(&self, tool: impl IntoTool<M>) -> Result<(), BuildError> {
         let inner = self.inner();
         let mut tool = tool.into_tool();
         let mut faults = Vec::new();
@@ -68,7 +68,7 @@ impl Server {
     /// let without = Server::builder("nights", "1.0.0").build().put_prompt(plan());
     /// assert!(without.unwrap_err().to_string().contains("`prompts_later()`"));
     /// ```
-    pub fn put_prompt(&self, prompt: impl IntoPromptEntry) -> Result<(), BuildError> {
+    pub fn put_prompt<M>(&self, prompt: impl IntoPromptEntry<M>) -> Result<(), BuildError> {
         let inner = self.inner();
         let mut prompt = prompt.into_prompt_entry();
         let mut faults = Vec::new();
@@ -104,7 +104,7 @@ impl Server {
     /// assert_eq!(Client::in_memory(&server).await?.list_resources().await?.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub fn put_resource(&self, resource: impl IntoResource) -> Result<(), BuildError> {
+    pub fn put_resource<M>(&self, resource: impl IntoResource<M>) -> Result<(), BuildError> {
         let inner = self.inner();
         let mut faults = Vec::new();
         declared(inner.core.capabilities.resources.is_some(), "resources", &mut faults);

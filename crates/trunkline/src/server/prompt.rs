@@ -111,7 +111,7 @@ where
     message = "`{Self}` is not a prompt",
     note = "write `prompt(\"name\", function)`, or put `#[prompt]` on the function"
 )]
-pub trait IntoPromptEntry {
+pub trait IntoPromptEntry<Marker = ()> {
     /// The prompt.
     ///
     /// ```

@@ -160,7 +160,7 @@ where
     message = "`{Self}` is not a resource",
     note = "write `resource(\"uri\", \"name\", function)` or `template(..)`, or put `#[resource]` on the function"
 )]
-pub trait IntoResource {
+pub trait IntoResource<Marker = ()> {
     /// The resource or template.
     ///
     /// ```

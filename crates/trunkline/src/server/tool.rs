@@ -126,7 +126,8 @@ where
     entry
 }
 
-/// What can be registered as a tool: a [`ToolEntry`], or a function with `#[tool]`.
+/// What can be registered as a tool: a [`ToolEntry`], or a function with `#[tool]`. The marker tells
+/// these apart and is found by the compiler; a type of yours leaves it out.
 /// ```
 /// let _entry = trunkline::server::IntoTool::into_tool(trunkline::tool("now", async || "noon"));
 /// ```
@@ -134,7 +135,7 @@ where
     message = "`{Self}` is not a tool",
     note = "write `tool(\"name\", function)`, or put `#[tool]` on the function"
 )]
-pub trait IntoTool {
+pub trait IntoTool<Marker = ()> {
     /// The tool.
     ///
     /// ```

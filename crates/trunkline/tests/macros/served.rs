@@ -101,7 +101,7 @@ async fn a_tool_is_still_a_function() {
     let copies = [add, add];
     assert_eq!(copies[1](2, 2).await, "4");
     // And what it makes can be changed before it is registered.
-    let server = Server::builder("test", "1").tool(add.entry().title("Sum")).build();
+    let server = Server::builder("test", "1").tool(add::entry().title("Sum")).build();
     let tools = connect(&server).await.list_tools().await.unwrap();
     assert_eq!(tools[0].title.as_deref(), Some("Sum"));
 }

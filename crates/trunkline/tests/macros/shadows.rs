@@ -118,6 +118,55 @@ mod taken {
     }
 }
 
+/// Entries whose names are those of variables: of the module's own, and of what derives write.
+mod shadowed {
+    use trunkline::{data, prompt, resource, tool};
+
+    /// A book.
+    #[resource("library://book")]
+    pub(super) async fn book() -> &'static str {
+        "Moby Dick"
+    }
+
+    /// A shelf.
+    #[resource("library://shelf/{number}")]
+    pub(super) async fn shelf(number: u32) -> String {
+        // The parameter of another may have the name, too.
+        let book = number + 1;
+        format!("{book}")
+    }
+
+    /// A schema.
+    #[tool]
+    pub(super) async fn schema(book: Book) -> String {
+        let Book { title, generator } = book;
+        format!("{title} {generator}")
+    }
+
+    /// A generator.
+    #[prompt]
+    pub(super) async fn generator(book: String) -> String {
+        let (schema, generator) = (book, "by hand");
+        format!("{schema} {generator}")
+    }
+
+    /// What there is to read.
+    #[data]
+    pub(super) struct Book {
+        pub(super) title: String,
+        pub(super) generator: u32,
+    }
+
+    pub(super) fn count() -> u32 {
+        let book = 1;
+        let add = |shelf: u32| book + shelf;
+        match 2 {
+            schema if schema > 5 => schema,
+            generator => add(generator),
+        }
+    }
+}
+
 /// Names of primitives, taken. The derives of serde do not bear that, ours do.
 mod primitive {
     #[allow(non_camel_case_types, dead_code)]
@@ -184,6 +233,23 @@ async fn tools_may_be_called_like_variables_of_the_expansions() {
     }
     assert_eq!(client.list_prompts().await.unwrap().len(), 2);
     assert_eq!(client.list_resources().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn variables_may_be_called_like_tools() {
+    let book = shadowed::count();
+    assert_eq!(book, 3);
+    let server = Server::builder("test", "1")
+        .resource(shadowed::book)
+        .resource(shadowed::shelf)
+        .tool(shadowed::schema)
+        .prompt(shadowed::generator::entry().title("Generator"))
+        .build();
+    let client = Client::builder("test", "1").connect_memory(&server).await.unwrap();
+    let arguments = json!({ "book": { "title": "Moby Dick", "generator": 2 } });
+    assert_eq!(text(&client, "schema", arguments).await, "Moby Dick 2");
+    assert_eq!(shadowed::book().await, "Moby Dick");
+    assert_eq!(shadowed::shelf(6).await, "7");
 }
 
 #[test]

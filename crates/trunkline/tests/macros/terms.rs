@@ -247,10 +247,10 @@ async fn a_task_is_begun_again_if_it_may_be() {
 #[tokio::test]
 async fn an_entry_can_be_told_more_without_a_trait() {
     let builder = Server::builder("test", "1")
-        .tool(secret.entry().title("Secret").visible(|_| true).asks(QuestionKind::Form))
-        .prompt(secret_prompt.entry().title("Secret").visible(|_| true))
-        .resource(secret_resource.entry().title("Secret").visible(|_| true))
-        .resource(endless_resource.entry().title("Endless"));
+        .tool(secret::entry().title("Secret").visible(|_| true).asks(QuestionKind::Form))
+        .prompt(secret_prompt::entry().title("Secret").visible(|_| true))
+        .resource(secret_resource::entry().title("Secret").visible(|_| true))
+        .resource(endless_resource::entry().title("Endless"));
     let client = connect("other", builder).await;
     let titles = [
         client.list_tools().await.unwrap()[0].title.clone(),

@@ -40,5 +40,5 @@ impl More {
 
 fn main() {
     let server = trunkline::Server::builder("a", "1").toolbox(More);
-    let _ = (server, write.entry(), read.entry(), it.entry());
+    let _ = (server, write::entry(), read::entry(), it::entry());
 }

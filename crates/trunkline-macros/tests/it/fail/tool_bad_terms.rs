@@ -21,5 +21,5 @@ async fn hide() -> String {
 }
 
 fn main() {
-    let _ = (ask.entry(), wait.entry(), hide.entry());
+    let _ = (ask::entry(), wait::entry(), hide::entry());
 }

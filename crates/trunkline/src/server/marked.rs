@@ -1,0 +1,79 @@
+//! A function that `#[tool]` or its kin stand on → the entry that belongs to it.
+//!
+//! Such a function stays a function, so that variables may have its name. What it returns knows
+//! what it is registered as, and that is how a builder finds the entry.
+
+use super::prompt::{IntoPromptEntry, PromptEntry};
+use super::resource::{IntoResource, ResourceOrTemplate};
+use super::tool::{IntoTool, ToolEntry};
+
+/// What a function with an attribute returns: the work of one call.
+#[doc(hidden)]
+pub trait Made {
+    /// What the function is registered as.
+    type Entry;
+
+    /// The entry of the function.
+    fn entry() -> Self::Entry;
+}
+
+/// A function with an attribute. `Signature` tells the implementations apart.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be registered",
+    note = "put `#[tool]`, `#[prompt]` or `#[resource]` on the function"
+)]
+pub trait Marked<Signature> {
+    /// What it returns.
+    type Made: Made;
+}
+
+impl<F: Marked<S>, S> IntoTool<(S,)> for F
+where
+    F::Made: Made<Entry = ToolEntry>,
+{
+    fn into_tool(self) -> ToolEntry {
+        F::Made::entry()
+    }
+}
+
+impl<F: Marked<S>, S> IntoPromptEntry<(S,)> for F
+where
+    F::Made: Made<Entry = PromptEntry>,
+{
+    fn into_prompt_entry(self) -> PromptEntry {
+        F::Made::entry()
+    }
+}
+
+impl<F: Marked<S>, S> IntoResource<(S,)> for F
+where
+    <F::Made as Made>::Entry: IntoResource,
+{
+    fn into_resource(self) -> ResourceOrTemplate {
+        F::Made::entry().into_resource()
+    }
+}
+
+macro_rules! functions {
+    () => { function!(); };
+    ($first:ident $($rest:ident)*) => {
+        function!($first $($rest)*);
+        functions!($($rest)*);
+    };
+}
+
+macro_rules! function {
+    ($($param:ident)*) => {
+        impl<F, R, $($param),*> Marked<fn($($param),*) -> R> for F
+        where
+            F: FnOnce($($param),*) -> R,
+            R: Made,
+        {
+            type Made = R;
+        }
+    };
+}
+
+// As many as the macros let a function have.
+functions!(A B C D E G H I J K L M N O P Q T U V W X Y Z A1 B1 C1 D1 E1 G1 H1 I1 J1);
