@@ -52,8 +52,8 @@ use proc_macro::TokenStream;
 ///
 /// A parameter is an argument, unless its type is one that is taken from the call: `Context`,
 /// `Args<T>` (all arguments as one struct), `State<T>`, `Principal`, `Option<Principal>`,
-/// `Extension<T>`, `ClientInfo`, `Capabilities`, `Meta`, `Cancelled`, `TraceContext` and `Uri`, or
-/// a type of yours that implements `FromCall`, marked with `#[extract]`. On an argument a doc
+/// `Extension<T>`, `Headers`, `ClientInfo`, `Capabilities`, `Meta`, `Cancelled`, `TraceContext` and
+/// `Uri`, or a type of yours that implements `FromCall`, marked with `#[extract]`. On an argument a doc
 /// comment is its description, `#[serde(…)]` and `#[schemars(…)]` mean what they mean on a field,
 /// and an `Option` may be left out.
 ///

@@ -327,13 +327,14 @@ pub(crate) fn text(path: &TokenStream) -> LitStr {
 }
 
 /// Types whose last name is one of these are taken from the call, if no `#[arg]` says otherwise.
-const EXTRACTORS: [&str; 11] = [
+const EXTRACTORS: [&str; 12] = [
     "Args",
     "Cancelled",
     "Capabilities",
     "ClientInfo",
     "Context",
     "Extension",
+    "Headers",
     "Meta",
     "Principal",
     "State",

@@ -27,6 +27,7 @@ mod sse;
 #[cfg(feature = "tls")]
 mod tls;
 
+pub use admitted::RequestHeaders;
 pub use body::{HttpBody, RequestBody};
 pub use budgets::Budgets;
 pub use endpoint::{Endpoint, Page, Settings};

@@ -1,6 +1,8 @@
 //! What a handler may take as parameters besides its [`Context`](crate::Context): each is made of
 //! one call.
 
+mod headers;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -21,6 +23,8 @@ use trunkline_wire::revision::Revision;
 
 use crate::layer::Added;
 use crate::server::{Context, FromCall, Input, Rejection, Signature};
+
+pub use headers::Headers;
 
 /// The arguments of a call, read as a `T`.
 ///
@@ -132,7 +136,12 @@ pub struct Extension<T>(pub T);
 impl<T: Clone + Send + Sync + 'static> FromCall for Extension<T> {
     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
         input.context().extension::<T>().cloned().map(Self).ok_or_else(|| {
-            let why = "The request lacks something that a layer of the server should have added.";
+            let why = format!(
+                "`{}` takes an `Extension<{}>`, but the request has none. Add one in a layer of the \
+                 server, or to the extensions of the HTTP request.",
+                input.name(),
+                std::any::type_name::<T>()
+            );
             Rejection::call(ErrorObject::internal("extension", why))
         })
     }

@@ -44,7 +44,9 @@ mod validate;
 
 pub use client::Client;
 pub use error::ToolError;
-pub use extract::{Args, Caller, Cancelled, Capabilities, ClientInfo, Extension, Meta, State, Uri};
+pub use extract::{
+    Args, Caller, Cancelled, Capabilities, ClientInfo, Extension, Headers, Meta, State, Uri,
+};
 pub use form::Form;
 pub use schema::SchemaProfile;
 pub use secret::Secret;

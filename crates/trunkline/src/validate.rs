@@ -13,6 +13,7 @@ mod format;
 mod near;
 mod note;
 mod number;
+mod slip;
 mod strict;
 mod words;
 mod work;
@@ -96,7 +97,12 @@ pub(crate) fn read<T: DeserializeOwned>(
 ) -> Result<T, String> {
     let text = arguments.map_or("{}", Json::get);
     let read = match serde_json::from_str(text) {
-        Ok(read) if !schema.is_some_and(Schema::says_more_than_serde) => return Ok(read),
+        Ok(read)
+            if !schema
+                .is_some_and(|it| it.says_more_than_serde() || it.may_hold_slips(arguments)) =>
+        {
+            return Ok(read);
+        }
         read => read,
     };
     let guards = schema.is_none_or(|it| it.has_secrets);
@@ -109,7 +115,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     })?;
     if let Some(schema) = schema {
         // Models send `null` for what they leave out, and so do programs.
-        let violations = Checker::new(schema, "The value", true).violations(&value);
+        let mut violations = Checker::new(schema, "The value", true).violations(&value);
+        violations.extend(slips::<T>(schema, &value));
         if !violations.is_empty() {
             return Err(told("The arguments do not fit", &violations));
         }
@@ -127,6 +134,17 @@ pub(crate) fn read<T: DeserializeOwned>(
         };
         format!("The arguments do not fit: {why}.")
     })
+}
+
+/// The names that are slips of others, unless `T` takes them for other names of the same.
+fn slips<T: DeserializeOwned>(schema: &Schema, value: &Value) -> Vec<Violation> {
+    let Some(arguments) = value.as_object() else { return Vec::new() };
+    let is_taken = |slip: &slip::Slip<'_>| {
+        let both = serde_json::from_value::<T>(slip.beside(arguments));
+        both.is_err_and(|it| it.to_string().starts_with("duplicate field"))
+    };
+    let slips = schema.slips(arguments).into_iter();
+    slips.filter(|it| !is_taken(it)).map(|it| it.violation()).collect()
 }
 
 /// Says everything that is wrong with a structured result, but repeats no value of it: this goes into

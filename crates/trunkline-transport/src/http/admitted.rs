@@ -1,13 +1,14 @@
 //! A request that is let in → how many are being answered, and what each takes until it is over.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::Extensions;
+use http::{Extensions, HeaderMap, request};
 use trunkline_proto::Attached;
 use trunkline_proto::http::Refusal;
 
-use super::endpoint::{Endpoint, attached};
+use super::endpoint::Endpoint;
 use super::post::overloaded;
 use crate::budget::Held;
 use crate::handler::Handler;
@@ -26,6 +27,21 @@ impl<H: Handler> Endpoint<H> {
             admitted._held[0] = Some(self.budgets.call(caller)?);
         }
         Ok(admitted)
+    }
+}
+
+/// The headers of the request that a call came with, among its extensions.
+/// ```
+/// # use std::sync::Arc; use trunkline_transport::http::RequestHeaders;
+/// let headers = RequestHeaders(Arc::new(http::HeaderMap::new()));
+/// assert_eq!(format!("{headers:?}"), "RequestHeaders(0)", "what they are may be a secret");
+/// ```
+#[derive(Clone)]
+pub struct RequestHeaders(pub Arc<HeaderMap>);
+
+impl fmt::Debug for RequestHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RequestHeaders").field(&self.0.len()).finish()
     }
 }
 
@@ -52,8 +68,10 @@ impl Admitted {
     }
 
     /// The same with what was found out about the request, for the handler, and what it takes.
-    pub(super) fn with(mut self, extensions: &Extensions, body: Option<Held>) -> Self {
-        self.attached = attached(extensions);
+    pub(super) fn with(mut self, head: &request::Parts, body: Option<Held>) -> Self {
+        let mut extensions = head.extensions.clone();
+        extensions.insert(RequestHeaders(Arc::new(head.headers.clone())));
+        self.attached = Attached::new(extensions);
         self._held[1] = body;
         self
     }

@@ -19,7 +19,7 @@ use trunkline_wire::revision::Era;
 use super::admitted::Admitted;
 use super::body::{HttpBody, read};
 use super::budgets::Meter;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, attached};
 use super::exchange::{Exchange, Owned, Rest};
 use super::expiry::Expiry;
 use super::response::{accepted, events, json, no_session};
@@ -51,7 +51,7 @@ impl<H: Handler> Endpoint<H> {
             false => self.admit(&head.extensions),
         };
         let admitted = admitted.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
-        let admitted = admitted.with(&head.extensions, meter.into_held());
+        let admitted = admitted.with(head, meter.into_held());
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match route {
@@ -113,7 +113,7 @@ impl<H: Handler> Endpoint<H> {
             .count(&self.budgets, &head.extensions, subscribes(&incoming))
             .map_err(with_id)?;
         let admitted = self.admit(&head.extensions).map_err(with_id)?;
-        let admitted = admitted.with(&head.extensions, meter.into_held());
+        let admitted = admitted.with(head, meter.into_held());
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match session.post(incoming, false, Arc::new(admitted)).await {
@@ -151,7 +151,8 @@ impl<H: Handler> Endpoint<H> {
         let place = self.budgets.session(caller);
         let place = place.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
         let style = Style::Resumable { primed: false };
-        let session = self.new_session(style, admitted.attached.clone());
+        // Who opened it is remembered for as long as it lives, what they sent is not.
+        let session = self.new_session(style, attached(caller));
         let posted = session.post(incoming, true, Arc::new(admitted)).await;
         let is_open = session.is_open();
         if is_open {

@@ -41,6 +41,7 @@ use crate::validate;
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     pub(crate) context: &'a Context,
+    pub(crate) name: &'a str,
     pub(crate) arguments: Option<&'a Json>,
     pub(crate) schema: Option<&'a validate::Schema>,
     pub(crate) uri: Option<&'a str>,
@@ -68,6 +69,29 @@ impl<'a> Input<'a> {
     /// ```
     pub fn context(&self) -> &'a Context {
         self.context
+    }
+
+    /// What is called or read: the name of a tool or prompt, the URI of a resource.
+    ///
+    /// ```
+    /// use trunkline::server::{FromCall, Input, Rejection};
+    ///
+    /// struct Name(String);
+    ///
+    /// impl FromCall for Name {
+    ///     fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+    ///         Ok(Self(input.name().to_owned()))
+    ///     }
+    /// }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let name = trunkline::tool("echo", async |Name(it): Name| it);
+    /// # let server = trunkline::Server::builder("a", "1").tool(name).build();
+    /// # let client = trunkline::Client::in_memory(&server).await.unwrap();
+    /// # assert_eq!(client.call_tool("echo", ()).await.unwrap().content[0].as_text(), Some("echo"));
+    /// # });
+    /// ```
+    pub fn name(&self) -> &'a str {
+        self.name
     }
 
     /// Its arguments: an object.

@@ -79,7 +79,7 @@ impl Job {
             context.settle(&origin.home);
         }
         let arguments = self.arguments.as_ref();
-        let input = Input { context, arguments, schema: None, uri: None };
+        let input = Input { context, name: self.target.name(), arguments, schema: None, uri: None };
         let work = self.guarded(|| match &self.target {
             Target::Tool(tool) => tool.start(input).map(Kind::Tool),
             Target::Prompt(prompt) => prompt.start(input).map(Kind::Prompt),

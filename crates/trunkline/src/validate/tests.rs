@@ -6,6 +6,7 @@ use super::*;
 mod cost;
 mod differential;
 mod secrets;
+mod slips;
 
 fn compile(schema: &Value) -> Schema {
     Schema::compile(&Json::of(schema)).unwrap_or_else(|why| panic!("{why}\n{schema}"))

@@ -11,8 +11,8 @@ use trunkline::schemars::JsonSchema;
 use trunkline::serde::Deserialize;
 use trunkline::server::{FromCall, Input, Rejection, Signature};
 use trunkline::{
-    Args, Cancelled, Capabilities, ClientInfo, Context, ErrorObject, Extension, Meta, Principal,
-    Revision, Server, State, Uri, prompt, resource, template, tool,
+    Args, Cancelled, Capabilities, ClientInfo, Context, ErrorObject, Extension, Headers, Meta,
+    Principal, Revision, Server, State, Uri, prompt, resource, template, tool,
 };
 use trunkline_testkit::http::Guest;
 
@@ -150,12 +150,26 @@ async fn call_as(
     name: &str,
     extend: impl Fn(&mut http::Extensions),
 ) -> Value {
+    call_with(server, revision, name, &[], extend).await
+}
+
+/// The same with headers of the request.
+async fn call_with(
+    server: &Server,
+    revision: Revision,
+    name: &str,
+    headers: &[(&str, &str)],
+    extend: impl Fn(&mut http::Extensions),
+) -> Value {
     let mut service = server.http().service();
     let mut guest = Guest::new("127.0.0.1:3000".parse().unwrap(), revision);
     let mut post = async |guest: &Guest, message: &Value| {
         let mut request = Request::post("http://127.0.0.1:3000/mcp");
         for (name, value) in guest.headers(message) {
             request = request.header(name, value);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         let mut request = request.body(message.to_string()).unwrap();
         extend(request.extensions_mut());
@@ -208,6 +222,31 @@ async fn who_calls_is_what_a_layer_says() {
             (&error["code"], &error["data"]["reason"]),
             (&json!(-32603), &json!("extension"))
         );
+        let why = error["message"].as_str().unwrap();
+        assert!(why.starts_with("`plan` takes an `Extension<") && why.contains("Plan>`"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn headers_are_there_over_http_and_what_lets_somebody_in_only_by_name() {
+    async fn said(headers: Headers) -> String {
+        let all: Vec<_> = headers.iter().map(|(name, _)| name).collect();
+        let token = headers.get("Authorization").unwrap_or("none");
+        let is_listed =
+            all.contains(&"authorization") || format!("{headers:?}").contains("hunter2");
+        format!(
+            "{} {token} {is_listed} {}",
+            headers.get("x-tenant").unwrap_or("none"),
+            all.len() > 1
+        )
+    }
+    let server = builder().tool(tool("said", said)).build();
+    for revision in ERAS {
+        let headers = [("x-tenant", "blue"), ("authorization", "Bearer hunter2")];
+        let answer = call_with(&server, revision, "said", &headers, |_| {}).await;
+        assert_eq!(text(&answer["result"]), "blue Bearer hunter2 false true", "{revision}");
+        let mut peer = crate::server::open(&server, revision).await;
+        assert_eq!(text(&peer.tool("said", json!({})).await), "none none false false");
     }
 }
 

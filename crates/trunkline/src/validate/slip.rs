@@ -1,0 +1,95 @@
+//! Names that nobody knows, where the schema has no word against them → those that were meant.
+//!
+//! A schema that is open takes names that it does not know: hosts send things along that a tool
+//! need not care for. A name that is nearly that of something else, which is missing, is not one of
+//! these but a slip, and whoever made it must learn of it: the tool would go on without.
+
+use serde_json::{Map, Value};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+
+use super::near::meant;
+use super::{Members, Rule, Schema, Violation};
+
+impl Schema {
+    /// Whether arguments that can be read may hold a slip: only what may be left out can be misspelt
+    /// without being missed.
+    pub(super) fn may_hold_slips(&self, arguments: Option<&Json>) -> bool {
+        let (Some(members), Some(arguments)) = (self.open_members(), arguments) else {
+            return false;
+        };
+        let object = Object::parse(arguments.get());
+        object.is_ok_and(|it| it.iter().any(|(name, _)| !members.named.contains_key(name)))
+    }
+
+    /// The names of `arguments` that were meant to be others, with these.
+    pub(super) fn slips<'a>(&'a self, arguments: &'a Map<String, Value>) -> Vec<Slip<'a>> {
+        let Some(members) = self.open_members() else { return Vec::new() };
+        let unknown = arguments
+            .iter()
+            .filter(|(name, value)| !members.named.contains_key(*name) && !value.is_null());
+        let slips = unknown.take(MOST_SLIPS).filter_map(|(name, _)| {
+            let free = members.named.keys().filter(|it| !arguments.contains_key(*it));
+            let free = free.filter(|it| !members.required.contains(*it));
+            Some(Slip { name, meant: meant(name, free.map(String::as_str))? })
+        });
+        slips.collect()
+    }
+
+    /// The members of the whole, if there is one that may be left out, and if nothing else is said
+    /// of which there may be.
+    fn open_members(&self) -> Option<&Members> {
+        let root = self.nodes.first()?;
+        let is_plain = !root.rules.iter().any(|it| {
+            use Rule::{AllOf, AnyOf, DependentSchemas, If, OneOf, PropertyNames, Ref};
+            use Rule::{Never, Not, UnevaluatedProperties};
+            matches!(
+                it,
+                AllOf(_)
+                    | AnyOf(_)
+                    | DependentSchemas(_)
+                    | If { .. }
+                    | Never
+                    | Not(_)
+                    | OneOf(_)
+                    | PropertyNames(_)
+                    | Ref(_)
+                    | UnevaluatedProperties(_)
+            )
+        });
+        let members = root.rules.iter().find_map(|it| match it {
+            Rule::Members(members) => Some(&**members),
+            _ => None,
+        })?;
+        let is_open = members.others.is_none() && members.patterns.is_empty();
+        let has_optional = members.named.keys().any(|it| !members.required.contains(it));
+        Some(members).filter(|_| is_plain && is_open && has_optional)
+    }
+}
+
+/// A name, and the one that was meant.
+pub(super) struct Slip<'a> {
+    name: &'a str,
+    meant: &'a str,
+}
+
+impl Slip<'_> {
+    /// The arguments with what was meant beside what was said. Whoever reads both names as one
+    /// complains that it stands there twice: then it is no slip, but another name for the same.
+    pub(super) fn beside(&self, arguments: &Map<String, Value>) -> Value {
+        let mut both = arguments.clone();
+        if let Some(value) = arguments.get(self.name) {
+            both.insert(self.meant.to_owned(), value.clone());
+        }
+        Value::Object(both)
+    }
+
+    pub(super) fn violation(&self) -> Violation {
+        let pointer = format!("/{}", self.name.replace('~', "~0").replace('/', "~1"));
+        let message = format!("`{pointer}` is not known; did you mean `{}`?", self.meant);
+        Violation { pointer, message }
+    }
+}
+
+/// How many unknown names are looked at: who guesses must not cost much.
+const MOST_SLIPS: usize = 20;
