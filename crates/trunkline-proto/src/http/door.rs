@@ -93,20 +93,23 @@ impl Door {
         }
         let mut origins = headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(()) };
-        let forbidden = || {
+        let forbidden = |hint: &str| {
             let message =
                 "This origin may not talk to this server; its owner can allow it by name.";
-            Refusal::new(StatusCode::FORBIDDEN, message)
+            Refusal::new(StatusCode::FORBIDDEN, format!("{message}{hint}"))
         };
         if origins.next().is_some() {
-            return Err(forbidden());
+            return Err(forbidden(""));
         }
-        let origin = origin.to_str().map_err(|_| forbidden())?;
+        let origin = origin.to_str().map_err(|_| forbidden(""))?;
         let own = ["http://", "https://"].iter().any(|scheme| {
             origin.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme))
                 && origin[scheme.len()..].eq_ignore_ascii_case(host)
         });
-        if own || self.knows_origin(origin) { Ok(()) } else { Err(forbidden()) }
+        match own || self.knows_origin(origin) {
+            true => Ok(()),
+            false => Err(forbidden(&how_to_allow(origin))),
+        }
     }
 
     /// The one host that the request names, if it is one of ours.
@@ -294,6 +297,24 @@ fn without_port(host: &str) -> &str {
         _ => host,
     }
 }
+
+/// What the owner of the server writes to let in the pages of an origin. What is no origin cannot be
+/// let in.
+fn how_to_allow(origin: &str) -> String {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b".-:[]".contains(&it);
+    let name = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    match name {
+        Some(name) if (1..=MOST_SHOWN).contains(&name.len()) && name.bytes().all(is_plain) => {
+            format!(
+                " Write `allow_origin(\"{origin}\")`, or `origins` in the catalog of a gateway."
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+/// The longest name that is repeated.
+const MOST_SHOWN: usize = 253;
 
 #[cfg(test)]
 mod tests;

@@ -58,6 +58,8 @@ pub struct Settings {
     pub gate: Option<Arc<trunkline_auth::resource::Gate>>,
     /// Plain texts beside the server: a path, and what it says at the time. They are for everybody.
     pub pages: Vec<(String, Page)>,
+    /// Whether `/` is that path, too: a router in front may have taken its own away.
+    pub is_nested: bool,
     /// What all may hold together, if that is shared with other endpoints.
     pub budgets: Option<Budgets>,
     /// The bounds.
@@ -84,6 +86,7 @@ impl Settings {
             #[cfg(feature = "auth")]
             gate: None,
             pages: Vec::new(),
+            is_nested: false,
             budgets: None,
             limits,
         }
@@ -287,7 +290,7 @@ impl<H: Handler> Endpoint<H> {
 
     /// The entrance at this path. All of them have the same rules of who is let in.
     fn place(&self, path: &str) -> Option<Place> {
-        if path == self.settings.path {
+        if path == self.settings.path || (self.settings.is_nested && path == "/") {
             return Some(Place::Streamable);
         }
         let has_sessions = self.settings.sessions && self.speaks_old();
@@ -311,7 +314,9 @@ impl<H: Handler> Endpoint<H> {
     fn page(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         let found = self.settings.pages.iter().find(|(path, _)| path == head.uri.path());
         let Some((_, page)) = found else {
-            return Err(Refusal::new(StatusCode::NOT_FOUND, "There is nothing at this path."));
+            let message =
+                format!("There is nothing at this path; MCP is at `{}`.", self.settings.path);
+            return Err(Refusal::new(StatusCode::NOT_FOUND, message));
         };
         self.settings.door.check(&head.uri, &head.headers)?;
         if head.method != Method::GET {

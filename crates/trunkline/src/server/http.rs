@@ -211,13 +211,14 @@ impl Http {
     ) -> io::Result<()> {
         let limits = self.settings.limits.clone();
         self.server.0.0.watch_tasks();
-        let service = self.service();
+        let service = self.answering(false);
         serve(listener, service.endpoint, limits, shutdown).await
     }
 
     /// The same as a service, to be mounted into axum or served by hyper. Whoever serves it sets
     /// the limits of its connections, and how they close: a refusal may leave a body unread, and only
-    /// a lingering close has every client read it. Paths that are not the server's get 404.
+    /// a lingering close has every client read it. Paths that are not the server's get 404; a router may
+    /// have taken the server's away, as `nest_service("/mcp", …)` of axum does, and left `/`.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -227,7 +228,12 @@ impl Http {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn service(self) -> HttpService {
-        let Self { server, settings } = self;
+        self.answering(true)
+    }
+
+    fn answering(self, is_nested: bool) -> HttpService {
+        let Self { server, mut settings } = self;
+        settings.is_nested = is_nested;
         #[cfg(feature = "auth")]
         let is_protected = settings.gate.is_some();
         #[cfg(not(feature = "auth"))]

@@ -93,6 +93,71 @@ async fn a_service_answers_whoever_calls_it() {
 }
 
 #[tokio::test]
+async fn a_router_may_take_the_path_away() {
+    // What `nest_service("/mcp", …)` of axum does.
+    let (server, runs) = counting(Limits::default());
+    let mut service = server.http().service();
+    for revision in STREAMABLE {
+        let mut guest = Guest::new("127.0.0.1:3000".parse().unwrap(), revision);
+        let mut call = async |guest: &Guest, message: &Value| {
+            let mut request = post(guest, message);
+            *request.uri_mut() = "http://127.0.0.1:3000/".parse().unwrap();
+            service.call(request).await.unwrap()
+        };
+        if revision != NEWEST {
+            let hello = guest.prepare("initialize", guest.hello());
+            let response = call(&guest, &hello).await;
+            let id = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+            guest.session = Some(id);
+        }
+        let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+        let (status, answer) = whole(call(&guest, &asked).await).await;
+        assert_eq!(status, StatusCode::OK, "{revision}");
+        guest.judge(&answer, &asked);
+        assert_eq!(runs.swap(0, SeqCst), 1);
+    }
+    let elsewhere = Request::get("http://127.0.0.1:3000/other").body(String::new()).unwrap();
+    let (_, refusal) = whole(service.call(elsewhere).await.unwrap()).await;
+    let why = refusal["error"]["message"].as_str().unwrap();
+    assert_eq!(why, "There is nothing at this path; MCP is at `/mcp`.");
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_is_let_in_by_name_and_may_read_the_answer() {
+    let (server, runs) = counting(Limits::default());
+    let mut service = server.http().service();
+    let mut guest = Guest::new("127.0.0.1:3000".parse().unwrap(), NEWEST);
+    let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
+    let origin = HeaderValue::from_static("https://app.example.com");
+    let mut request = post(&guest, &asked);
+    request.headers_mut().insert("origin", origin.clone());
+    let (status, refusal) = whole(service.call(request).await.unwrap()).await;
+    assert_eq!((status, runs.load(SeqCst)), (StatusCode::FORBIDDEN, 0));
+    let why = refusal["error"]["message"].as_str().unwrap();
+    assert!(why.contains(r#"`allow_origin("https://app.example.com")`"#), "{why}");
+
+    let mut service = server.http().allow_origin("https://app.example.com").service();
+    let preflight = Request::options("http://127.0.0.1:3000/mcp")
+        .header("origin", &origin)
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "content-type, mcp-session-id")
+        .body(String::new())
+        .unwrap();
+    let allowed = service.call(preflight).await.unwrap();
+    assert_eq!(allowed.status(), StatusCode::NO_CONTENT);
+    assert_eq!(allowed.headers()["access-control-allow-origin"], origin);
+    let names = &allowed.headers()["access-control-allow-headers"];
+    assert_eq!(names, "content-type, mcp-session-id");
+    let mut request = post(&guest, &asked);
+    request.headers_mut().insert("origin", origin.clone());
+    let answer = service.call(request).await.unwrap();
+    assert_eq!(answer.headers()["access-control-allow-origin"], origin);
+    let exposed = answer.headers()["access-control-expose-headers"].to_str().unwrap();
+    assert!(exposed.contains("Mcp-Session-Id"), "{exposed}");
+    assert_eq!(whole(answer).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_service_is_mounted_into_a_server_of_ones_own() {
     let (server, _) = counting(Limits::default());
     let service = server.http().path("/deep/down").service();
