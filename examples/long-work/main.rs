@@ -20,7 +20,7 @@ async fn render(film: State<Film>, frames: u32) -> Result<Task<String>, ToolErro
         for frame in 1..=frames {
             // What was done before the process went away is not done again.
             cx.once(&format!("frame {frame}"), async || draw(&film, frame).await).await?;
-            cx.progress(frame.into(), frames.into()).await;
+            cx.progress(frame, frames).await;
         }
         Ok(format!("A film of {frames} frames."))
     }))

@@ -162,7 +162,7 @@ async fn work(cx: Context, Given(it): Given<Steps>) -> String {
 
 async fn count(cx: &Context, steps: u32) {
     for step in 1..=steps.min(1000) {
-        let progress = Progress::new(step.into()).total(f64::from(steps));
+        let progress = Progress::new(step).total(f64::from(steps));
         cx.report(progress.message(format!("step {step} of {steps}"))).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -8,6 +8,7 @@
 //! assert_eq!(template.matches("city://S%C3%A3o/weather").unwrap()["name"], "São".into());
 //! ```
 
+pub mod base64;
 mod template;
 
 pub use template::{

@@ -43,6 +43,7 @@ mod roots;
 mod skills;
 mod stream;
 mod tasks;
+mod texts;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -72,6 +73,7 @@ pub use roots::{Roots, RootsWatch};
 pub use skills::SkillError;
 pub use stream::{CallStream, Event};
 pub use tasks::ToolCall;
+pub use texts::IntoTexts;
 /// Why a handshake failed, and what an HTTP status said.
 pub use trunkline_proto::client::{HttpError, OpenError};
 pub use trunkline_transport::child::Command;

@@ -94,6 +94,34 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 
+/// The names of every day, all at once: `use trunkline::prelude::*;`.
+///
+/// ```
+/// use trunkline::prelude::*;
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// async fn add(a: i64, b: i64) -> Result<Json<i64>, ToolError> {
+///     Ok(Json(a + b))
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder("sums", "1.0.0").tool(add).build();
+/// let sum: i64 = Client::in_memory(&server).await?.call("add", &json!({ "a": 1, "b": 2 })).await?;
+/// assert_eq!(sum, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
+pub mod prelude {
+    pub use serde_json::json;
+
+    pub use crate::{
+        Args, Client, Context, Extension, Form, Headers, IntoTool, Json, Principal, Server, State,
+        Task, ToolError, prompt, resource, template, tool,
+    };
+    #[cfg(feature = "macros")]
+    pub use crate::{data, toolbox};
+}
+
 /// What the macros write refers to. Not for use by hand: it may change at any time.
 #[doc(hidden)]
 pub mod __private {

@@ -51,11 +51,11 @@ impl Progress {
     ///
     /// ```
     /// # use trunkline_wire::{json::Json, jsonrpc::Id, model::*};
-    /// let step = Progress::new(3.0);
+    /// let step = Progress::new(3);
     /// assert_eq!((step.progress, step.total), (3.0, None));
     /// ```
-    pub fn new(progress: f64) -> Self {
-        Self { progress, total: None, message: None }
+    pub fn new(progress: impl Into<f64>) -> Self {
+        Self { progress: progress.into(), total: None, message: None }
     }
 }
 

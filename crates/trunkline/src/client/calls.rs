@@ -23,6 +23,7 @@ use super::listen::Listener;
 use super::pages::{Page, follow, one};
 use super::rejected::RejectedTool;
 use super::tasks::{self, ToolCall};
+use super::texts::IntoTexts;
 
 impl Client {
     /// Whether the server is there. 2026-07-28 has no `ping`; there it is asked who it is.
@@ -259,7 +260,8 @@ impl Client {
         Call::plain(self.caller.ask("resources/read", ReadResourceParams::new(uri)))
     }
 
-    /// Gets a prompt, filled in.
+    /// Gets a prompt, filled in. The arguments of a prompt are texts: pairs of them, or an object of
+    /// `json!`, whose numbers are written as texts.
     /// ```
     /// # use trunkline::{Args, Client, Server, data, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async { #[data]
     /// # struct Day { city: String }
@@ -267,17 +269,23 @@ impl Client {
     /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
     /// let plan = client.get_prompt("plan", [("city", "Oslo")]).await?;
     /// assert_eq!(plan.messages[0].content.as_text(), Some("Plan a day in Oslo."));
+    /// # use trunkline::serde_json::json;
+    /// let same = client.get_prompt("plan", json!({ "city": "Oslo" })).await?;
+    /// assert_eq!(same, plan);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub fn get_prompt(
+    pub fn get_prompt<M>(
         &self,
         name: impl Into<String>,
-        arguments: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+        arguments: impl IntoTexts<M>,
     ) -> Call<GetPromptResult> {
-        let arguments = arguments.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let params = GetPromptParams::new(name)
-            .arguments(arguments.collect::<std::collections::BTreeMap<_, _>>());
-        Call::plain(self.caller.ask("prompts/get", params))
+        match arguments.into_texts() {
+            Ok(texts) => {
+                let params = GetPromptParams::new(name).arguments(texts);
+                Call::plain(self.caller.ask("prompts/get", params))
+            }
+            Err(why) => Call::failed(CallError::refused(why)),
+        }
     }
 
     /// Completes what someone began to type.

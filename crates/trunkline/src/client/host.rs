@@ -21,6 +21,7 @@ use trunkline_wire::model::{
 use super::Client;
 use super::call::{Call, Running};
 use super::error::{CallError, ConnectError};
+use super::texts::IntoTexts;
 
 pub use builder::{HostBuilder, HostError, Target};
 use consent::Guard;
@@ -301,11 +302,7 @@ impl Host {
     /// assert_eq!(plan.messages[0].content.as_text(), Some("Plan my day."));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
-    pub fn get_prompt(
-        &self,
-        name: &str,
-        arguments: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
-    ) -> Call<GetPromptResult> {
+    pub fn get_prompt<M>(&self, name: &str, arguments: impl IntoTexts<M>) -> Call<GetPromptResult> {
         match self.find(name) {
             Ok((client, _, prompt)) => client.get_prompt(prompt, arguments),
             Err(error) => Call::failed(error),

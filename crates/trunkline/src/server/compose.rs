@@ -233,9 +233,12 @@ pub(super) fn check<T: Offered>(own: &List<T>, mounts: &[Mount], faults: &mut Ve
                     continue;
                 }
             };
+            let way_out = match T::HAS_NAME {
+                true => "rename one, or mount it under another prefix",
+                false => "a prefix is no part of a URI, so give one of them another URI",
+            };
             faults.push(format!(
-                "There are two {kind}s `{name}`: one of {other}, one of {title}; rename one, or \
-                 mount it under another prefix."
+                "There are two {kind}s `{name}`: one of {other}, one of {title}; {way_out}."
             ));
         }
     }

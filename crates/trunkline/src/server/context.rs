@@ -124,7 +124,7 @@ impl Context {
     /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
     /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.progress()[0].total, Some(2.0)); });
     /// ```
-    pub async fn progress(&self, done: f64, total: f64) {
+    pub async fn progress(&self, done: impl Into<f64>, total: impl Into<f64>) {
         self.report(Progress::new(done).total(total)).await;
     }
 

@@ -16,7 +16,7 @@ use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
 use trunkline_wire::method::Gate;
-use trunkline_wire::model::{InputRequest, InputRequired, TaskRequest};
+use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired, TaskRequest};
 
 use super::Inner;
 use super::ask::Key;
@@ -268,21 +268,38 @@ async fn check_again(
     questions: &[(String, InputRequest)],
     journal: Journal,
 ) -> Result<(), ErrorObject> {
-    let same = match run(server, call, voice, job, journal, true).await {
+    let (same, again) = match run(server, call, voice, job, journal, true).await {
         // An effect that failed is not kept. Without it this run sees only what was asked before.
         Run::Asked { questions: again, held: true, .. } => {
-            again.iter().all(|it| questions.contains(it))
+            (again.iter().all(|it| questions.contains(it)), again)
         }
-        Run::Asked { questions: again, .. } => again == questions,
-        Run::Done(_) | Run::Left(_) => false,
+        Run::Asked { questions: again, .. } => (again == questions, again),
+        Run::Done(_) | Run::Left(_) => (false, Vec::new()),
     };
-    match same {
-        true => Ok(()),
-        false => Err(ErrorObject::internal(
-            "not_deterministic",
-            "The handler asked something else when it ran again. Questions may depend only on \
-             the arguments and earlier answers; put effects into `Context::once`.",
-        )),
+    if same {
+        return Ok(());
+    }
+    let why = format!(
+        "`{}` asked {}, and {} when it ran again. Questions may depend only on the arguments and \
+         earlier answers; put effects into `Context::once`.",
+        job.target.name(),
+        in_words(questions),
+        in_words(&again),
+    );
+    Err(ErrorObject::internal("not_deterministic", why))
+}
+
+/// What was asked, as far as it can be told in a sentence.
+fn in_words(questions: &[(String, InputRequest)]) -> String {
+    let word = |(_, question): &(String, InputRequest)| match question {
+        InputRequest::Elicit(ElicitParams::Form(it)) => format!("`{}`", it.message),
+        InputRequest::Elicit(ElicitParams::Url(it)) => format!("`{}`", it.message),
+        InputRequest::Sample(_) => "the model".to_owned(),
+        InputRequest::Roots => "for the roots".to_owned(),
+    };
+    match questions {
+        [] => "nothing".to_owned(),
+        some => some.iter().map(word).collect::<Vec<_>>().join(" and "),
     }
 }
 

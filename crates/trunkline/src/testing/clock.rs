@@ -90,7 +90,8 @@ impl Clock {
 }
 
 impl Clock {
-    /// Lets time pass until `future` is done, however long that takes.
+    /// Lets time pass until `future` is done, however long that takes. A call is taken as it is:
+    /// `clock.until(peer.call_tool("sleep", ()))`.
     ///
     /// ```
     /// # use {std::time::Duration, trunkline::{Revision, Server, testing::*}};
@@ -101,8 +102,8 @@ impl Clock {
     /// assert!(clock.elapsed() >= Duration::from_secs(60));
     /// # });
     /// ```
-    pub async fn until<F: Future>(&self, future: F) -> F::Output {
-        let (mut future, start) = (pin!(future), Instant::now());
+    pub async fn until<F: IntoFuture>(&self, future: F) -> F::Output {
+        let (mut future, start) = (pin!(future.into_future()), Instant::now());
         loop {
             let poll = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
             if let Poll::Ready(output) = poll {

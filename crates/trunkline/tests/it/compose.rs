@@ -200,6 +200,8 @@ fn all_faults_are_told_at_once_and_name_both_sides() {
     let uris = bank("same").mount("x", bank("same")).try_build().unwrap_err();
     assert!(uris.to_string().contains("two resources `same://till`"), "{uris}");
     assert!(uris.to_string().contains("two templates `same://rooms/{city}`"), "{uris}");
+    assert!(uris.to_string().contains("give one of them another URI."), "{uris}");
+    assert!(!uris.to_string().contains("another prefix"), "a prefix does not help: {uris}");
 }
 
 /// The next message, which must be this notification.

@@ -71,6 +71,6 @@ pub(crate) fn counting(limits: Limits) -> (Server, Arc<AtomicU32>) {
 /// Reports `from..to` as progress.
 pub(crate) async fn steps(cx: &Context, from: u32, to: u32) {
     for step in from..to {
-        cx.progress(step.into(), to.into()).await;
+        cx.progress(step, to).await;
     }
 }

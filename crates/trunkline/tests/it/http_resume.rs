@@ -23,7 +23,7 @@ struct Steps {
 /// Counts, and gives way now and then so that events leave in pieces of every size.
 async fn count(cx: Context, Args(it): Args<Steps>) -> String {
     for step in 1..=it.steps {
-        cx.progress(step.into(), it.steps.into()).await;
+        cx.progress(step, it.steps).await;
         if step % 3 == 0 {
             tokio::task::yield_now().await;
         }

@@ -256,7 +256,7 @@ async fn small_events_are_not_held_back() {
             let mut gate = gate.lock().await;
             for step in 1..=EVENTS {
                 gate.recv().await;
-                cx.progress(step.into(), EVENTS.into()).await;
+                cx.progress(step, EVENTS).await;
             }
             "done"
         }

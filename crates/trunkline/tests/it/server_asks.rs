@@ -241,6 +241,9 @@ async fn a_handler_whose_questions_vary_is_caught() {
     let error = peer.call("tools/call", json!({ "name": "fickle" })).await.unwrap_err();
     assert_eq!(error["code"], -32603);
     assert_eq!(error["data"]["reason"], "not_deterministic");
+    let why = error["message"].as_str().unwrap();
+    let said = "`fickle` asked `Question 0?`, and `Question 1?` when it ran again.";
+    assert!(why.starts_with(said), "{why}");
     assert!(peer.rounds.is_empty(), "the client is not bothered with it");
     // Where questions are asked as they come, there is nothing to compare.
     let mut peer = open(&server, Revision::V2025_11_25).await;

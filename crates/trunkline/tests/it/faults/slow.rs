@@ -17,7 +17,7 @@ async fn busy(cx: Context, State(gate): State<Gate>) {
     let mut pace = tokio::time::interval(Duration::from_millis(10));
     for step in 1.. {
         pace.tick().await;
-        cx.progress(step.into(), 1e9).await;
+        cx.progress(step, 1e9).await;
     }
 }
 

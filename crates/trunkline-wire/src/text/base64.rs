@@ -1,0 +1,75 @@
+//! Base64 → bytes: the standard letters, padded or not.
+
+/// The bytes, unless `text` is no base64.
+///
+/// ```
+/// use trunkline_wire::text::base64;
+///
+/// assert_eq!(base64::decode("aGVsbG8="), Some(b"hello".to_vec()));
+/// assert_eq!(base64::decode("aGVsbG8"), Some(b"hello".to_vec()));
+/// assert_eq!(base64::decode("aGVs bG8="), None);
+/// ```
+pub fn decode(text: &str) -> Option<Vec<u8>> {
+    let padding = text.len() - text.trim_end_matches('=').len();
+    if padding > 2 || (padding > 0 && !text.len().is_multiple_of(4)) {
+        return None;
+    }
+    let letters = &text.as_bytes()[..text.len() - padding];
+    let mut bytes = Vec::with_capacity(letters.len() / 4 * 3 + 2);
+    for group in letters.chunks(4) {
+        let mut bits = 0_u32;
+        for letter in group {
+            bits = bits << 6 | value(*letter)?;
+        }
+        // What is left over of the last group says nothing, and must not.
+        let (spare, count) = match group.len() {
+            4 => (0, 3),
+            3 => (2, 2),
+            2 => (4, 1),
+            _ => return None,
+        };
+        if bits & ((1 << spare) - 1) != 0 {
+            return None;
+        }
+        let whole = (bits >> spare).to_be_bytes();
+        bytes.extend_from_slice(&whole[4 - count..]);
+    }
+    Some(bytes)
+}
+
+fn value(letter: u8) -> Option<u32> {
+    Some(u32::from(match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    #[test]
+    fn what_is_base64_is_read_and_nothing_else() {
+        for (text, bytes) in [
+            ("", Some(&b""[..])),
+            ("Zg==", Some(b"f")),
+            ("Zm8=", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("Zm9vYg", Some(b"foob")),
+            ("+/+/", Some(&[0xfb, 0xff, 0xbf])),
+            ("Z", None),
+            ("Zg=", None),
+            ("Zg===", None),
+            ("====", None),
+            ("Zh==", None),
+            ("Zm9_", None),
+            ("Zé==", None),
+        ] {
+            assert_eq!(decode(text).as_deref(), bytes, "{text}");
+        }
+    }
+}
