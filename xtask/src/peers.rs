@@ -38,6 +38,12 @@ pub const PEERS: &[(&str, &str, &str)] = &[
         "gateway.mjs",
     ),
     (
+        "restart",
+        "the npm clients go on when a gateway is stopped, reloaded or killed, and starts again",
+        "restart.mjs",
+    ),
+    ("restart-py", "the PyPI clients do", "restart.py"),
+    (
         travel::NAME,
         "the travel server with every client, and the travel client with every server",
         travel::NAME,
@@ -71,7 +77,8 @@ pub fn one(script: &str) -> Result<(), String> {
     let mut command = Command::new(interpreter);
     command.arg(folder().join(script)).args(told.split_whitespace());
     command.arg(run::trunkline()).current_dir(run::root());
-    if !script.ends_with("cli.mjs") && script != "gateway.mjs" {
+    let is_gateway = script == "gateway.mjs" || script.starts_with("restart.");
+    if !script.ends_with("cli.mjs") && !is_gateway {
         command.arg("demo");
     }
     command.env("TRUNKLINE_PEERS_VENV", venv()).env("PYTHONDONTWRITEBYTECODE", "1");

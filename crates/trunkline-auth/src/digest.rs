@@ -21,9 +21,20 @@ use ring::digest::{SHA256, digest};
 /// ```
 pub fn sha256(bytes: &[u8]) -> String {
     let mut out = "sha256:".to_owned();
-    for byte in digest(&SHA256, bytes).as_ref() {
+    for byte in sha256_bytes(bytes) {
         write!(out, "{byte:02x}").expect("writing to a string cannot fail");
     }
+    out
+}
+
+/// The same as bytes.
+///
+/// ```
+/// assert_eq!(trunkline_auth::digest::sha256_bytes(b"abc")[..2], [0xba, 0x78]);
+/// ```
+pub fn sha256_bytes(bytes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    out.copy_from_slice(digest(&SHA256, bytes).as_ref());
     out
 }
 

@@ -1,10 +1,13 @@
 //! Where a gateway keeps what must outlive it: `--state`, or the usual folder.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use trunkline_auth::digest::sha256_bytes;
+use trunkline_auth::tag::random_name;
 
 /// The folder, made if it is not there.
 pub(crate) fn folder(named: Option<PathBuf>) -> Result<PathBuf> {
@@ -15,6 +18,26 @@ pub(crate) fn folder(named: Option<PathBuf>) -> Result<PathBuf> {
         .create(&folder)
         .with_context(|| format!("The folder `{}` cannot be made", folder.display()))?;
     Ok(folder)
+}
+
+/// The key that what clients carry across a restart is sealed with, made up if there is none.
+pub(crate) fn key(state: &Path) -> Result<[u8; 32]> {
+    let path = state.join("session.key");
+    let cannot = || format!("The key in `{}` cannot be kept", path.display());
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match made {
+        Ok(mut file) => {
+            let text = format!("{}{}", random_name(), random_name());
+            file.write_all(text.as_bytes()).with_context(cannot)?;
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error).with_context(cannot),
+    }
+    let text = std::fs::read_to_string(&path).with_context(cannot)?;
+    if text.trim().len() < LEAST {
+        bail!("`{}` holds no key. Remove it, and one is made up", path.display());
+    }
+    Ok(sha256_bytes(text.trim().as_bytes()))
 }
 
 /// Where it is.
@@ -30,3 +53,6 @@ pub(crate) fn place(named: Option<PathBuf>) -> Result<PathBuf> {
     };
     named.or_else(usual).context("There is no `HOME`. Name a folder with `--state`")
 }
+
+/// The shortest key that nobody guesses.
+const LEAST: usize = 32;

@@ -294,6 +294,7 @@ fn build(
     settings.door = door(plan);
     settings.gate = gate.cloned();
     settings.budgets = Some(budgets.clone());
+    settings.lasting = shared.settings.lasting.clone();
     let face = gateway.face(choice.selector.clone());
     Endpoint::new(Arc::new(shared.core_of(&face.view)), face, settings)
 }

@@ -19,6 +19,7 @@ use trunkline_auth::seal::Sealer;
 use trunkline_proto::Timing;
 use trunkline_proto::server::Config;
 use trunkline_store::Store;
+use trunkline_transport::http::Lasting;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
@@ -79,6 +80,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where spans and numbers are sent, if anywhere.
     pub otel: Option<OtelSettings>,
+    /// What lets sessions over HTTP outlive the process; `None` to have them end with it.
+    pub lasting: Option<Arc<Lasting>>,
 }
 
 /// Many servers behind one door. Cheap to clone.

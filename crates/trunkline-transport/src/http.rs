@@ -15,6 +15,7 @@ mod exchange;
 mod expiry;
 #[cfg(feature = "auth")]
 mod gate;
+mod lasting;
 mod linger;
 mod listener;
 mod post;
@@ -32,6 +33,7 @@ pub use body::{HttpBody, RequestBody};
 pub use budgets::Budgets;
 pub use endpoint::{Endpoint, Page, Settings};
 pub use entry::LetIn;
+pub use lasting::Lasting;
 pub use linger::linger;
 pub use listener::Listener;
 pub use response::{plain, refuse};

@@ -20,7 +20,7 @@ use trunkline_gateway::{
 };
 use trunkline_store::Folder;
 use trunkline_transport::Limits;
-use trunkline_transport::http::bind;
+use trunkline_transport::http::{Lasting, bind};
 
 use crate::catalog as catalog_file;
 use crate::failure::Failure;
@@ -160,6 +160,7 @@ async fn work(
         logins: logins(),
         limits: Limits::default().in_flight(IN_FLIGHT),
         otel: otel()?,
+        lasting: Some(Arc::new(Lasting::new(state::key(&state)?))),
     };
     let (listen, tls, admin_plan) =
         (plan.gateway.listen.clone(), plan.gateway.tls.clone(), plan.gateway.admin.clone());

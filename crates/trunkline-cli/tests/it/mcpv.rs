@@ -15,6 +15,7 @@ mod operate;
 mod place;
 mod plugins;
 mod reload;
+mod restart;
 mod shared;
 mod sticky;
 mod stress;

@@ -26,6 +26,7 @@ fn settings() -> crate::Settings {
         logins: None,
         limits: trunkline_transport::Limits::default(),
         otel: None,
+        lasting: None,
     }
 }
 

@@ -54,6 +54,7 @@ fn settings(pins: Option<PathBuf>) -> Settings {
         logins: None,
         limits: trunkline_transport::Limits::default(),
         otel: None,
+        lasting: None,
     }
 }
 

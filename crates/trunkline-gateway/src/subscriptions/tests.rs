@@ -23,6 +23,7 @@ async fn gateway() -> Gateway {
         logins: None,
         limits: trunkline_transport::Limits::default(),
         otel: None,
+        lasting: None,
     };
     let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
     for (name, server) in &gateway.0.world().servers {

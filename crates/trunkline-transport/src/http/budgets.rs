@@ -270,7 +270,7 @@ impl Meter<'_> {
 }
 
 /// The one who pays. Whoever has no name shares one with all who have none.
-fn principal(caller: &Extensions) -> Arc<str> {
+pub(super) fn principal(caller: &Extensions) -> Arc<str> {
     static NOBODY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
     caller.get::<Principal>().map_or_else(|| Arc::clone(&NOBODY), |it| Arc::from(it.id()))
 }

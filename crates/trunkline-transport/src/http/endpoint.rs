@@ -24,6 +24,7 @@ use trunkline_wire::revision::Era;
 use super::body::{Events, HttpBody, RequestBody};
 use super::budgets::Budgets;
 use super::expiry::Expiry;
+use super::lasting::Lasting;
 use super::response::{accepted, empty, events, no_session};
 use super::serve::Answers;
 use super::session::Session;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub pages: Vec<(String, Page)>,
     /// Whether `/` is that path, too: a router in front may have taken its own away.
     pub is_nested: bool,
+    /// What the ids of sessions are sealed with, if sessions are to outlive the process.
+    pub lasting: Option<Arc<Lasting>>,
     /// What all may hold together, if that is shared with other endpoints.
     pub budgets: Option<Budgets>,
     /// The bounds.
@@ -87,6 +90,7 @@ impl Settings {
             gate: None,
             pages: Vec::new(),
             is_nested: false,
+            lasting: None,
             budgets: None,
             limits,
         }
@@ -335,11 +339,15 @@ impl<H: Handler> Endpoint<H> {
             let message = "The Accept header must allow `text/event-stream`.";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
         }
-        let session = self.session(session, &attached(&head.extensions))?;
+        let session = self.session(session, &head.extensions)?;
         let reader = match headers.get(&LAST_EVENT_ID).map(|it| it.to_str()) {
             None => Some(session.attach()),
-            // An id that is not ours, or too old, has nothing after it.
-            Some(id) => id.ok().and_then(|it| session.resume(it)),
+            // An id that is not ours, or too old, has nothing after it; but one of a process before this is
+            // a client's that comes back for what is next.
+            Some(id) => {
+                let resumed = id.ok().and_then(|it| session.resume(it));
+                resumed.or_else(|| session.is_back().then(|| session.attach()))
+            }
         };
         Ok(match reader {
             Some(reader) => {
@@ -357,8 +365,11 @@ impl<H: Handler> Endpoint<H> {
 
     fn delete(&self, head: &request::Parts) -> Result<Response<HttpBody>, Refusal> {
         let session = session_request(&head.headers, self.rules())?;
-        let session = self.session(session, &attached(&head.extensions))?;
+        let session = self.session(session, &head.extensions)?;
         self.sessions.remove(&session.id);
+        if let Some(lasting) = &self.settings.lasting {
+            lasting.ended(&session.id);
+        }
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
@@ -367,14 +378,22 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// The session of this id, which is nobody's but its owner's.
-    pub(super) fn session(&self, id: &str, caller: &Attached) -> Result<Arc<Session<H>>, Refusal> {
-        let session = self.sessions.get(id).filter(|it| !it.is_old() && it.is_of(caller));
-        session.ok_or_else(no_session)
+    pub(super) fn session(
+        &self,
+        id: &str,
+        caller: &Extensions,
+    ) -> Result<Arc<Session<H>>, Refusal> {
+        let owner = attached(caller);
+        let session = self.sessions.get(id).filter(|it| !it.is_old() && it.is_of(&owner));
+        match session {
+            Some(session) => Ok(session),
+            None => self.bring_back(id, caller)?.ok_or_else(no_session),
+        }
     }
 
-    pub(super) fn new_session(&self, style: Style, owner: Attached) -> Arc<Session<H>> {
+    /// A session with this id.
+    pub(super) fn session_of(&self, id: String, style: Style, owner: Attached) -> Arc<Session<H>> {
         let core = if style == Style::Single { &self.old_core } else { &self.core };
-        let id = random_name();
         let tags = self.tagger.scope(&id);
         let handler = Arc::clone(&self.handler);
         Session::new(id, Arc::clone(core), handler, style, tags, &self.settings.limits, owner)
@@ -406,7 +425,8 @@ impl<H: Handler> Endpoint<H> {
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
         }
         let place = self.budgets.session(&head.extensions)?;
-        let session = self.new_session(Style::Single, attached(&head.extensions));
+        let owner = attached(&head.extensions);
+        let session = self.session_of(random_name(), Style::Single, owner);
         let reader = session.attach();
         self.sessions.add(place, &session);
         session.begin();

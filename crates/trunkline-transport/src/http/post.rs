@@ -7,6 +7,7 @@ use std::task::Poll;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use http::{Extensions, HeaderMap, Response, StatusCode, request};
 use http_body::Body;
+use trunkline_auth::tag::random_name;
 use trunkline_proto::http::classify::{Route, classify};
 use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
@@ -72,7 +73,7 @@ impl<H: Handler> Endpoint<H> {
             }
             Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
-                let session = self.session(&id, &admitted.attached).map_err(|refusal| {
+                let session = self.session(&id, &head.extensions).map_err(|refusal| {
                     // Which request it was that found no session is told where it can be.
                     Refusal { id: id_of(&incoming), ..refusal }
                 })?;
@@ -152,7 +153,8 @@ impl<H: Handler> Endpoint<H> {
         let place = place.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
         let style = Style::Resumable { primed: false };
         // Who opened it is remembered for as long as it lives, what they sent is not.
-        let session = self.new_session(style, attached(caller));
+        let id = self.lasting_id(&incoming, caller).unwrap_or_else(random_name);
+        let session = self.session_of(id, style, attached(caller));
         let posted = session.post(incoming, true, Arc::new(admitted)).await;
         let is_open = session.is_open();
         if is_open {

@@ -60,6 +60,8 @@ struct State {
     ended: bool,
     /// Whether it ends with its last call.
     leaving: bool,
+    /// Whether it was opened by another process, and brought back.
+    is_back: bool,
     listening: Listening,
 }
 
@@ -120,6 +122,7 @@ impl<H: Handler> Session<H> {
             used: now(),
             ended: false,
             leaving: false,
+            is_back: false,
             listening: None,
         };
         Arc::new_cyclic(|me| Self {
@@ -155,6 +158,22 @@ impl<H: Handler> Session<H> {
         let Some(revision) = state.core.session_revision() else { return false };
         state.streams.set_style(Style::Resumable { primed: revision.profile().polling });
         true
+    }
+
+    /// Has the handshake again that its client had with another process. Nobody waits for its answer.
+    pub(super) fn shake_hands(&self, hello: &str) {
+        let mut state = self.lock();
+        for incoming in super::lasting::handshake(hello) {
+            let via = state.streams.next_via();
+            state.core.handle(Input::Received(incoming, via), now());
+            while state.core.poll().is_some() {}
+        }
+        state.is_back = true;
+    }
+
+    /// Whether another process has opened it.
+    pub(super) fn is_back(&self) -> bool {
+        self.lock().is_back
     }
 
     /// Takes a message in, and works on it until it is known how it is answered.

@@ -273,6 +273,11 @@ impl Caller {
         caller
     }
 
+    /// Uses the session of another from now on.
+    pub(super) fn take_session_of(&mut self, other: &Self) {
+        self.guest.session.clone_from(&other.guest.session);
+    }
+
     async fn post(&self, message: &Value) -> (Line, trunkline_testkit::http::Head) {
         let mut headers = self.guest.headers(message);
         headers.extend(self.headers.clone());

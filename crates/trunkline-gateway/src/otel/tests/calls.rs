@@ -150,6 +150,7 @@ async fn call(
         logins: None,
         limits: Limits::default(),
         otel: settings(otel),
+        lasting: None,
     };
     let gateway = Gateway::open(plan, settings).await.unwrap();
     let (near, far) = tokio::io::duplex(1 << 16);

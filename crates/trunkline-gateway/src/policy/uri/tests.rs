@@ -21,6 +21,7 @@ async fn gateway(rules: &str) -> Gateway {
         logins: None,
         limits: trunkline_transport::Limits::default(),
         otel: None,
+        lasting: None,
     };
     Gateway::open(plan, settings).await.unwrap()
 }

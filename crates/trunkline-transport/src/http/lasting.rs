@@ -1,0 +1,137 @@
+//! Sessions that outlive the process: the id of one carries what `initialize` said, sealed, so whoever has
+//! the key opens it again as it was.
+//!
+//! What was said since (subscriptions, the log level) is not in it, and what was in flight is gone.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use http::Extensions;
+use trunkline_auth::seal::Sealer;
+use trunkline_proto::http::Refusal;
+use trunkline_proto::http::streams::Style;
+use trunkline_wire::jsonrpc::{Incoming, Message, Params};
+
+use super::budgets::principal;
+use super::endpoint::{Endpoint, attached};
+use super::session::Session;
+use crate::handler::Handler;
+
+/// What the ids of sessions are sealed with, by all endpoints that have them in common.
+///
+/// ```
+/// # use trunkline_transport::http::Lasting;
+/// let key = [7; 32];
+/// let (before, after) = (Lasting::new(key), Lasting::new(key));
+/// assert_eq!(format!("{before:?}"), format!("{after:?}"), "nobody sees the key");
+/// ```
+pub struct Lasting {
+    sealer: Sealer,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Sessions that their clients have ended, by a hash of their ids. The oldest are forgotten.
+    ended: VecDeque<u64>,
+}
+
+impl Lasting {
+    /// The same key, the same sessions.
+    ///
+    /// ```
+    /// # use trunkline_transport::http::Lasting;
+    /// assert!(format!("{:?}", Lasting::new([7; 32])).contains("Lasting"));
+    /// ```
+    pub fn new(key: [u8; 32]) -> Self {
+        Self { sealer: Sealer::new(&[key]), state: Mutex::default() }
+    }
+
+    /// Notes that a session is over for good.
+    pub(super) fn ended(&self, id: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.ended.len() >= ENDED {
+            state.ended.pop_front();
+        }
+        state.ended.push_back(hash(id));
+    }
+}
+
+impl std::fmt::Debug for Lasting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lasting").finish_non_exhaustive()
+    }
+}
+
+impl<H: Handler> Endpoint<H> {
+    /// The id of a session that is opened with this, if it can last.
+    pub(super) fn lasting_id(&self, incoming: &Incoming, caller: &Extensions) -> Option<String> {
+        let lasting = self.settings.lasting.as_ref()?;
+        let Incoming::One(Message::Request { params: Params::Object(params), .. }) = incoming
+        else {
+            return None;
+        };
+        let mut hello = params.clone();
+        hello.take("_meta");
+        let hello = hello.to_json();
+        let fits = hello.get().len() <= HELLO;
+        let until = SystemTime::now() + LIFE;
+        fits.then(|| lasting.sealer.seal(hello.get().as_bytes(), &self.context(caller), until))
+    }
+
+    /// Opens a session again that another process has opened.
+    pub(super) fn bring_back(
+        &self,
+        id: &str,
+        caller: &Extensions,
+    ) -> Result<Option<Arc<Session<H>>>, Refusal> {
+        let Some(lasting) = &self.settings.lasting else { return Ok(None) };
+        let hello = lasting.sealer.open(id, &self.context(caller), SystemTime::now()).ok();
+        let hello = hello.and_then(|it| String::from_utf8(it).ok());
+        let Some(hello) = hello else { return Ok(None) };
+        // One at a time: of two requests that come back at once, one brings it and both have it.
+        let state = lasting.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.ended.contains(&hash(id)) {
+            return Ok(None);
+        }
+        if let Some(session) = self.sessions.get(id) {
+            return Ok(Some(session));
+        }
+        let place = self.budgets.session(caller)?;
+        let style = Style::Resumable { primed: false };
+        let session = self.session_of(id.to_owned(), style, attached(caller));
+        session.shake_hands(&hello);
+        if !session.is_open() {
+            return Ok(None);
+        }
+        self.sessions.add(place, &session);
+        session.begin();
+        Ok(Some(session))
+    }
+
+    /// For whom and where a session is.
+    fn context(&self, caller: &Extensions) -> Vec<u8> {
+        format!("trunkline session\0{}\0{}", self.settings.path, principal(caller)).into_bytes()
+    }
+}
+
+fn hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The handshake of a session, as its client said it.
+pub(super) fn handshake(hello: &str) -> [Incoming; 2] {
+    let hello = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{hello}}}"#);
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    [Incoming::parse(hello.as_bytes()), Incoming::parse(ready.as_bytes())]
+}
+
+/// How long what `initialize` said may be for the id to carry it.
+const HELLO: usize = 1536;
+/// How long an id can be come back with.
+const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+const ENDED: usize = 4096;
