@@ -128,6 +128,9 @@ pub(crate) struct Inner {
     pub(crate) layers: Layers,
     pub(crate) mounts: Vec<compose::Mount>,
     pub(crate) outers: compose::Outers,
+    /// Who makes every call, in a test.
+    #[cfg(feature = "testing")]
+    pub(crate) principal: std::sync::Mutex<Option<trunkline_auth::Principal>>,
 }
 
 impl Server {

@@ -1,12 +1,13 @@
 //! What people and models read: text, pictures, sound, resources, tool use.
 
+mod read;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::spelling::{null_is_default, number, some_json};
 use super::{Icon, Resource};
 use crate::json::Json;
-use crate::text::base64;
 
 /// One block of content.
 #[doc = example!(r##"let raw: Content = Json::parse(r#"{"type":"hologram","x":1}"#).unwrap().to().unwrap();"##,
@@ -441,26 +442,6 @@ impl ResourceContents {
         r##"assert_eq!(json.get(), r#"{"uri":"file:///a","blob":"AA=="}"#);"##)]
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::new(uri, ResourceData::Blob(blob.into()))
-    }
-
-    /// Its text, if it is one.
-    #[doc = example!(r#"let contents = ResourceContents::text("file:///a", "A");"#,
-        r#"assert_eq!(contents.as_text(), Some("A"));"#)]
-    pub fn as_text(&self) -> Option<&str> {
-        match &self.data {
-            ResourceData::Text(text) => Some(text),
-            ResourceData::Blob(_) => None,
-        }
-    }
-
-    /// Its bytes, whichever it is; none if what should be base64 is not.
-    #[doc = example!(r#"let contents = ResourceContents::blob("file:///a", "aGk=");"#,
-        r#"assert_eq!(contents.bytes(), Some(b"hi".to_vec()));"#)]
-    pub fn bytes(&self) -> Option<Vec<u8>> {
-        match &self.data {
-            ResourceData::Text(text) => Some(text.clone().into_bytes()),
-            ResourceData::Blob(blob) => base64::decode(blob),
-        }
     }
 
     /// Either.

@@ -403,6 +403,14 @@ impl Added {
         self.things.get(&TypeId::of::<T>())?.downcast_ref()
     }
 
+    /// What was attached `before`, and one thing more.
+    #[cfg(feature = "testing")]
+    pub(crate) fn with<T: Send + Sync + 'static>(it: T, before: Attached) -> Attached {
+        let mut added = Self::default();
+        added.put(it);
+        added.attach(before)
+    }
+
     /// What was attached when the layers began.
     pub(crate) fn before(&self) -> &Attached {
         &self.before

@@ -470,6 +470,8 @@ impl ServerBuilder {
             layers: self.layers,
             mounts,
             outers: compose::Outers::default(),
+            #[cfg(feature = "testing")]
+            principal: std::sync::Mutex::default(),
         };
         let server = Server::new(inner);
         server.inner().fill();

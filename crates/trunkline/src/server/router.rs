@@ -32,6 +32,8 @@ pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
     fn call(&self, call: Call, voice: &Voice) -> Answer {
+        #[cfg(feature = "testing")]
+        let call = self.0.made_by(call);
         match Watch::on(&self.0, &call, self.1) {
             None => self.0.answer(call, voice),
             Some(watch) => watch.answer(|| self.0.answer(call, voice)),
@@ -83,6 +85,18 @@ impl Drop for Heeded {
 }
 
 impl Inner {
+    /// The call as whoever the test says makes it.
+    #[cfg(feature = "testing")]
+    fn made_by(&self, call: Call) -> Call {
+        match super::context::lock(&self.principal).clone() {
+            Some(principal) => {
+                let attached = crate::layer::Added::with(principal, call.attached);
+                Call { attached, ..call }
+            }
+            None => call,
+        }
+    }
+
     fn answer(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
         if self.layers.is_empty() {
             return self.dispatch(call, voice);

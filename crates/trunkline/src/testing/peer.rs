@@ -1,7 +1,7 @@
 //! One client of one server, which the body of a test speaks through and looks at.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use tokio::net::unix::pipe;
 
@@ -13,7 +13,7 @@ use super::{Transport, client};
 use crate::client::{ClientBuilder, ConnectError, Question, Responder};
 use crate::model::{LogLevel, LogMessage, Progress, Root};
 use crate::transport::memory;
-use crate::{Change, Client, Revision, Server};
+use crate::{Change, Client, Principal, Revision, Server};
 
 /// A client that is connected to the server of the test. It derefs to [`Client`], declares
 /// everything a client can, answers from a script and remembers what it saw.
@@ -277,6 +277,25 @@ impl Peer {
     /// ```
     pub fn clock(&self) -> Clock {
         Clock::stop()
+    }
+
+    /// Has every call to the server made by somebody who was let in, with these scopes, until
+    /// another is named. Nobody needs a token for that.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// # let server = || Server::builder("a", "1.0.0").tool(tool("who", async |it: Principal| it.subject).scopes(["read"])).build();
+    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
+    ///     assert!(peer.call_tool("who", ()).await.is_err());
+    ///     peer.principal(Principal::new("ada").scope("read"));
+    ///     assert_eq!(peer.call_tool("who", ()).await.unwrap().content[0].as_text(), Some("ada"));
+    ///     peer.principal(Principal::new("bob"));
+    ///     assert!(peer.call_tool("who", ()).await.is_err(), "bob may not read");
+    /// });
+    /// ```
+    pub fn principal(&self, principal: impl Into<Option<Principal>>) {
+        let makes = &self.place.server.inner().principal;
+        *makes.lock().unwrap_or_else(PoisonError::into_inner) = principal.into();
     }
 
     /// Connects one more client to the server, in the same way.

@@ -7,7 +7,7 @@ use serde_json::json;
 use trunkline::client::{CallError, ToolCall};
 use trunkline::model::{CreateMessageParams, LogLevel, SamplingMessage, TaskSupport};
 use trunkline::testing::{Reply, ScriptedModel, Transport, run};
-use trunkline::{Client, Context, Era, Form, Revision, Server, ToolError, tool};
+use trunkline::{Client, Context, Era, Form, Principal, Revision, Server, ToolError, tool};
 
 const TRANSPORTS: [Transport; 3] = [Transport::Memory, Transport::Stdio, Transport::Http];
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
@@ -221,6 +221,30 @@ fn a_clock_moves_the_lifetimes_of_tasks() {
                 clock.advance(lives + Duration::from_secs(1)).await;
                 let gone = peer.get_task(&task.task_id).await.unwrap_err();
                 assert!(matches!(gone, CallError::Peer(_)), "{revision} {transport}: {gone}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_test_says_who_calls() {
+    let server = || {
+        let read = tool("read", async |who: Principal| who.subject).scopes(["read"]);
+        let mine = tool("mine", async || "mine").visible(|it| it.principal().is_some());
+        Server::builder("kit", "1.0.0").tool(read).tool(mine).build()
+    };
+    for revision in ERAS {
+        for transport in TRANSPORTS {
+            run(revision, transport, server, async |peer| {
+                assert!(peer.call_tool("read", ()).await.is_err(), "{revision} {transport}");
+                assert_eq!(peer.list_tools().await.unwrap().len(), 1);
+                peer.principal(Principal::new("ada").scope("read"));
+                assert_eq!(text(peer.call_tool("read", ()).await), "ada");
+                assert_eq!(peer.list_tools().await.unwrap().len(), 2);
+                peer.principal(Principal::new("bob"));
+                assert!(peer.call_tool("read", ()).await.is_err(), "{revision} {transport}");
+                peer.principal(None);
+                assert_eq!(peer.list_tools().await.unwrap().len(), 1);
             });
         }
     }
