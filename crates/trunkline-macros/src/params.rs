@@ -118,12 +118,26 @@ impl Params {
         let used = self.used(generics);
         let serde = text(&quote!(#private::serde));
         let schemars = text(&quote!(#private::schemars));
+        let checks = self.checks_of_types(private, generics);
         quote! {
+            #(#checks)*
             #[derive(#private::serde::Deserialize, #private::schemars::JsonSchema)]
             #[serde(crate = #serde)]
             #[schemars(crate = #schemars)]
             struct __Arguments #used { #(#arguments),* }
         }
+    }
+
+    /// Says in a sentence that a type is no argument, before the derives say it in theirs. Attributes
+    /// may read a type in a way of their own, and what is generic cannot be looked at here.
+    fn checks_of_types(&self, private: &Path, generics: &Generics) -> Vec<TokenStream> {
+        let is_bare = |it: &&Argument| {
+            let mut attrs = it.attrs.iter().map(Attribute::path);
+            generics.params.is_empty()
+                && !attrs.any(|it| it.is_ident("serde") || it.is_ident("schemars"))
+        };
+        let check = |Argument { ty, .. }: &Argument| quote_spanned!(place(ty.span())=> const _: fn() = #private::server::argument::<#ty>;);
+        self.arguments.iter().filter(is_bare).map(check).collect()
     }
 
     /// The closure that takes the parameters from a call and hands them to `call`.

@@ -71,7 +71,7 @@ pub use function::{FromCall, Function, Input, Rejection, Signature};
 #[cfg(feature = "http")]
 pub use http::{Http, HttpBody, HttpService, bind};
 #[doc(hidden)]
-pub use marked::Made;
+pub use marked::{Made, argument};
 pub use prompt::{IntoPrompt, IntoPromptEntry, PromptEntry, prompt};
 pub use proxy::{ProxyError, Relay, proxy, relay};
 pub use resource::{

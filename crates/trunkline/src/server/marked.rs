@@ -3,6 +3,9 @@
 //! Such a function stays a function, so that variables may have its name. What it returns knows
 //! what it is registered as, and that is how a builder finds the entry.
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
 use super::prompt::{IntoPromptEntry, PromptEntry};
 use super::resource::{IntoResource, ResourceOrTemplate};
 use super::tool::{IntoTool, ToolEntry};
@@ -54,6 +57,22 @@ where
         F::Made::entry().into_resource()
     }
 }
+
+/// What can be an argument of a tool.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument",
+    label = "this is no argument",
+    note = "put `#[data]` on `{Self}`; or `#[extract]` before the parameter, if the caller does not give it"
+)]
+pub trait Argument {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema> Argument for T {}
+
+/// Compiles if `T` can be an argument.
+#[doc(hidden)]
+pub fn argument<T: Argument>() {}
 
 macro_rules! functions {
     () => { function!(); };
