@@ -4,6 +4,8 @@
 //! that has finished, somebody who speaks up) locks it, tells the conversation, and puts what that
 //! says into the streams. Handlers never run under the lock.
 
+mod waiting;
+
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,7 +18,7 @@ use tokio::time::sleep_until;
 use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
-use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
+use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via};
 use trunkline_wire::frame::flatten;
@@ -29,6 +31,7 @@ use crate::clock::now;
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
 use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
+use waiting::Waiting;
 
 /// A session.
 pub(super) struct Session<H> {
@@ -543,39 +546,6 @@ impl State {
         match self.readers.iter_mut().find(|(it, _)| *it == via) {
             Some((_, reader)) => reader.clone_from(waker),
             None => self.readers.push((via, waker.clone())),
-        }
-    }
-}
-
-/// A POST that waits until it is known how it is answered.
-struct Waiting<'a, H: Handler> {
-    session: &'a Session<H>,
-    reader: Option<Reader>,
-}
-
-impl<H: Handler> Waiting<'_, H> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
-        let Some(reader) = self.reader else { return Poll::Ready(Posted::Silence) };
-        let mut state = self.session.lock();
-        let posted = match state.streams.beginning(reader) {
-            Beginning::Unknown => {
-                state.wake_later(reader.via, cx.waker());
-                return Poll::Pending;
-            }
-            Beginning::Whole(status, text) => Posted::Whole(status, text),
-            Beginning::Events => Posted::Events(reader),
-            Beginning::Silence => Posted::Silence,
-        };
-        drop(state);
-        self.reader = None;
-        Poll::Ready(posted)
-    }
-}
-
-impl<H: Handler> Drop for Waiting<'_, H> {
-    fn drop(&mut self) {
-        if let Some(reader) = self.reader {
-            self.session.detach(reader);
         }
     }
 }
