@@ -93,6 +93,17 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
+    /// Whether calls that came over HTTP are to have the headers of their request among what is attached to
+    /// them. Not every call should pay for that.
+    ///
+    /// ```
+    /// # use trunkline_transport::handler::*;
+    /// assert!(!Nobody.takes_headers());
+    /// ```
+    fn takes_headers(&self) -> bool {
+        false
+    }
+
     /// The arguments of a tool that HTTP clients repeat in headers, if it has any and the caller
     /// may know of it. `meta` is the `_meta` of the request.
     ///

@@ -1,7 +1,7 @@
 //! What a handler may take as parameters besides its [`Context`](crate::Context): each is made of
 //! one call.
 
-mod headers;
+pub(crate) mod headers;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -8,7 +8,7 @@ use http::{Extensions, HeaderMap, request};
 use trunkline_proto::Attached;
 use trunkline_proto::http::Refusal;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, attached};
 use super::post::overloaded;
 use crate::budget::Held;
 use crate::handler::Handler;
@@ -68,10 +68,20 @@ impl Admitted {
     }
 
     /// The same with what was found out about the request, for the handler, and what it takes.
-    pub(super) fn with(mut self, head: &request::Parts, body: Option<Held>) -> Self {
-        let mut extensions = head.extensions.clone();
-        extensions.insert(RequestHeaders(Arc::new(head.headers.clone())));
-        self.attached = Attached::new(extensions);
+    pub(super) fn with(
+        mut self,
+        head: &request::Parts,
+        body: Option<Held>,
+        takes_headers: bool,
+    ) -> Self {
+        self.attached = match takes_headers {
+            true => {
+                let mut extensions = head.extensions.clone();
+                extensions.insert(RequestHeaders(Arc::new(head.headers.clone())));
+                Attached::new(extensions)
+            }
+            false => attached(&head.extensions),
+        };
         self._held[1] = body;
         self
     }

@@ -52,7 +52,8 @@ impl<H: Handler> Endpoint<H> {
             false => self.admit(&head.extensions),
         };
         let admitted = admitted.map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
-        let admitted = admitted.with(head, meter.into_held());
+        let takes_headers = self.handler.takes_headers();
+        let admitted = admitted.with(head, meter.into_held(), takes_headers);
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match route {
@@ -114,7 +115,8 @@ impl<H: Handler> Endpoint<H> {
             .count(&self.budgets, &head.extensions, subscribes(&incoming))
             .map_err(with_id)?;
         let admitted = self.admit(&head.extensions).map_err(with_id)?;
-        let admitted = admitted.with(head, meter.into_held());
+        let takes_headers = self.handler.takes_headers();
+        let admitted = admitted.with(head, meter.into_held(), takes_headers);
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
         match session.post(incoming, false, Arc::new(admitted)).await {

@@ -1,8 +1,9 @@
 //! The headers of the HTTP request that a call came with, as a parameter.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::server::{FromCall, Input, Rejection};
+use crate::server::{FromCall, Input, Rejection, Signature};
 
 /// The headers of the HTTP request that brought the call. Elsewhere, such as on stdio, there are
 /// none.
@@ -10,6 +11,9 @@ use crate::server::{FromCall, Input, Rejection};
 /// A header that lets somebody in (`authorization`, `cookie` and their kin) is there for who asks
 /// for it by name, and not in the list or the log of all. A server that checks tokens itself takes
 /// `authorization` away before the call: take a [`Principal`](crate::Principal).
+///
+/// Headers are kept only where something takes them: an extractor of yours that does calls
+/// `Headers::describe` in its own `describe`.
 ///
 /// ```
 /// # use trunkline::{Client, Headers, Server, tool};
@@ -79,7 +83,19 @@ impl FromCall for Headers {
     fn from_call(_: &Input<'_>) -> Result<Self, Rejection> {
         Ok(Self::default())
     }
+
+    fn describe(_: &mut Signature) {
+        TAKEN.store(true, Ordering::Relaxed);
+    }
 }
+
+/// Whether anything in this process takes headers: where nothing does, no call pays for them.
+#[cfg(feature = "http")]
+pub(crate) fn are_taken() -> bool {
+    TAKEN.load(Ordering::Relaxed)
+}
+
+static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -58,6 +58,11 @@ impl Handler for Router {
         self.0.scopes(method, params, attached)
     }
 
+    #[cfg(feature = "http")]
+    fn takes_headers(&self) -> bool {
+        crate::extract::headers::are_taken()
+    }
+
     fn denied(&self, status: u16, why: &str) {
         match status {
             // Somebody has to look after it: nobody gets in.
