@@ -114,6 +114,23 @@ async fn prompts_and_resources_take_the_same() {
 }
 
 #[tokio::test]
+async fn a_variable_of_a_template_is_what_the_parameter_is_or_is_refused() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Book {
+        id: u32,
+    }
+    let book = async |Args(it): Args<Book>| format!("number {}", it.id);
+    let server = builder().resource(template("book://{id}", "book", book)).build();
+    for (way, revision) in ways_of(&ERAS) {
+        let mut side = Side::of(&server, way, revision).await;
+        let read = side.call("resources/read", json!({ "uri": "book://7" })).await.unwrap();
+        assert_eq!(read["contents"][0]["text"], "number 7", "{way:?} {revision}");
+        let refused = side.call("resources/read", json!({ "uri": "book://seven" })).await;
+        assert!(refused.is_err(), "{way:?} {revision}: {refused:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_own_extractor_refuses_in_either_way() {
     let server = builder()
         .tool(tool("tenant", async |Tenant(name): Tenant| name))
