@@ -154,44 +154,18 @@ use proc_macro::TokenStream;
 ///
 /// # Variables of the same name
 ///
-/// The value is a unit struct. As with any unit struct, no variable can have its name where it is in
-/// scope: beside a tool `total`, `let total = 5;` does not compile (`let bindings cannot shadow unit
-/// structs`), nor does a parameter `total` of another function. That holds for what other macros
-/// write too: the derive of `schemars`, and so [`macro@data`], has variables `schema` and `generator`. Only the
-/// tool's own body and parameters are free of it.
+/// The value is a function, so a variable may have its name, here and in what other macros write.
 ///
-/// ```compile_fail
+/// ```
 /// /// What a stay costs.
 /// #[trunkline::tool]
 /// async fn total(nights: u32) -> String {
 ///     (nights * 90).to_string()
 /// }
 ///
+/// let server = trunkline::Server::builder("hotel", "1.0.0").tool(total);
 /// let total = 5;
-/// ```
-///
-/// There are two ways out: give the function another name and the tool its own with `name`, or put
-/// the tool into a module.
-///
-/// ```
-/// /// What a stay costs.
-/// #[trunkline::tool(name = "total")]
-/// async fn total_tool(nights: u32) -> String {
-///     (nights * 90).to_string()
-/// }
-///
-/// mod tools {
-///     /// What breakfast costs.
-///     #[trunkline::tool]
-///     pub async fn breakfast(days: u32) -> String {
-///         (days * 12).to_string()
-///     }
-/// }
-///
-/// let (total, breakfast) = (5, 7);
-/// let server = trunkline::Server::builder("hotel", "1.0.0").tool(total_tool).tool(tools::breakfast);
-/// assert!(server.try_build().is_ok());
-/// # let _ = (total, breakfast);
+/// assert!(server.try_build().is_ok() && total == 5);
 /// ```
 ///
 /// # By hand
