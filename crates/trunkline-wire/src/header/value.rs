@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::text::base64;
+
 /// A header value that no text was written as.
 ///
 /// ```
@@ -48,7 +50,7 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(PREFIX.len() + text.len().div_ceil(3) * 4 + SUFFIX.len());
     out.push_str(PREFIX);
-    encode_base64(text.as_bytes(), &mut out);
+    base64::encode(text.as_bytes(), &mut out);
     out.push_str(SUFFIX);
     Cow::Owned(out)
 }
@@ -72,7 +74,9 @@ pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, BadValue> {
     }
     // Prefix and suffix must not share a character: such a text fits both and means neither.
     let inner = text.strip_prefix(PREFIX).and_then(|it| it.strip_suffix(SUFFIX));
-    let bytes = inner.and_then(|it| decode_base64(it.as_bytes())).ok_or(BadValue::Base64)?;
+    // A header has one spelling: padded.
+    let inner = inner.filter(|it| it.len().is_multiple_of(4));
+    let bytes = inner.and_then(base64::decode).ok_or(BadValue::Base64)?;
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| BadValue::Utf8)
 }
 
@@ -88,58 +92,6 @@ fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-fn encode_base64(bytes: &[u8], out: &mut String) {
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for digit in 0..4 {
-            out.push(match digit <= chunk.len() {
-                true => char::from(ALPHABET[(bits >> (18 - 6 * digit) & 63) as usize]),
-                false => '=',
-            });
-        }
-    }
-}
-
-/// Standard base64 in its one spelling: padded, and nothing hidden in the bits that padding leaves.
-fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
-    let digits = &text[..text.len() - padding];
-    if padding > 2 {
-        return None;
-    }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    for chunk in digits.chunks(4) {
-        let mut bits = 0;
-        for byte in chunk {
-            bits = bits << 6 | sextet(*byte)?;
-        }
-        bits <<= 6 * (4 - chunk.len());
-        let [_, whole @ ..] = bits.to_be_bytes();
-        let (kept, cut) = whole.split_at(chunk.len() - 1);
-        if cut.iter().any(|byte| *byte != 0) {
-            return None;
-        }
-        out.extend_from_slice(kept);
-    }
-    Some(out)
-}
-
-fn sextet(byte: u8) -> Option<u32> {
-    Some(u32::from(match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    }))
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 

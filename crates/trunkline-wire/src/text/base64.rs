@@ -1,4 +1,24 @@
-//! Base64 → bytes: the standard letters, padded or not.
+//! Bytes ⇄ base64: the standard letters, written padded and read padded or not.
+
+/// Appends the bytes to `out`, padded.
+///
+/// ```
+/// let mut out = String::from("data:;base64,");
+/// trunkline_wire::text::base64::encode(b"hello", &mut out);
+/// assert_eq!(out, "data:;base64,aGVsbG8=");
+/// ```
+pub fn encode(bytes: &[u8], out: &mut String) {
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            out.push(match digit <= chunk.len() {
+                true => char::from(ALPHABET[(bits >> (18 - 6 * digit) & 63) as usize]),
+                false => '=',
+            });
+        }
+    }
+}
 
 /// The bytes, unless `text` is no base64.
 ///
@@ -48,9 +68,21 @@ fn value(letter: u8) -> Option<u32> {
     }))
 }
 
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for length in 0..=255 {
+            let bytes: Vec<u8> = (0..length).collect();
+            let mut text = String::new();
+            encode(&bytes, &mut text);
+            assert_eq!((decode(&text), text.len() % 4), (Some(bytes), 0));
+        }
+    }
 
     #[test]
     fn what_is_base64_is_read_and_nothing_else() {
