@@ -64,7 +64,8 @@ impl Gateway {
         places.extend(place::sockets(&self.state()?).map(Place::Unix).filter(|it| *it != usual));
         let mut found = Vec::new();
         for place in places {
-            if place.connect(&self.secured()).await.is_ok() {
+            let connected = timeout(PATIENCE, place.connect(&self.secured())).await;
+            if matches!(connected, Ok(Ok(_))) {
                 found.push(Self { admin: Some(place), ..self.clone() });
             }
         }

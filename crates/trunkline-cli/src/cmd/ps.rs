@@ -21,8 +21,16 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let mut all = Vec::new();
+    let mut failed = None;
     for gateway in args.gateway.all().await? {
-        all.push(gateway.get("/v1/status").await?);
+        match gateway.get("/v1/status").await {
+            Ok(status) => all.push(status),
+            Err(failure) => failed = Some(failure),
+        }
+    }
+    // One that has just ended is no reason to be silent about the others.
+    if let Some(failure) = failed.filter(|_| all.is_empty()) {
+        return Err(failure.into());
     }
     if args.gateway.json {
         match &all[..] {

@@ -1,31 +1,30 @@
 //! `trunkline serve`: a catalog → its gateway, over HTTP or stdin and stdout, until a signal comes.
 
 mod attach;
+mod entrance;
 
 use std::future::poll_fn;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use trunkline_gateway::attach::Attach;
+use tokio::sync::watch;
 use trunkline_gateway::catalog::plan::Plan;
 use trunkline_gateway::catalog::{self, Watch};
-use trunkline_gateway::certificates::Certificates;
-use trunkline_gateway::{
-    Front, Gateway, Operation, OtelSettings, Selector, Settings, admin, reached_at,
-};
+use trunkline_gateway::{Gateway, Operation, OtelSettings, Selector, Settings, admin};
 use trunkline_store::Folder;
 use trunkline_transport::Limits;
-use trunkline_transport::http::{Lasting, bind};
+use trunkline_transport::http::Lasting;
 
 use crate::catalog as catalog_file;
 use crate::failure::Failure;
 use crate::logins::Logins;
 use crate::state;
+
+use entrance::Entrance;
 
 /// What to serve, and where.
 #[derive(Default, clap::Args)]
@@ -83,7 +82,7 @@ async fn serve(args: Args) -> Result<()> {
     let is_service = !args.stdio && !std::io::stdin().is_terminal();
     let hangup = signal(SignalKind::hangup())?;
     let (mut hangup, reload) = if is_service { (None, Some(hangup)) } else { (Some(hangup), None) };
-    let (first, stopped) = tokio::sync::watch::channel(false);
+    let (first, stopped) = watch::channel(false);
     let mut first = Some(first);
     let hurried = poll_fn(move |cx| {
         loop {
@@ -107,13 +106,9 @@ async fn serve(args: Args) -> Result<()> {
     }
 }
 
-async fn work(
-    args: Args,
-    stopped: tokio::sync::watch::Receiver<bool>,
-    reload: Option<Signal>,
-) -> Result<()> {
+async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>) -> Result<()> {
     let file = catalog_file::meant(args.config.as_deref());
-    let watch = file.as_ref().map(Watch::new);
+    let changes = file.as_ref().map(Watch::new);
     let (mut plan, files) = match &file {
         Some(file) => read(file)?,
         None => (built_in()?, Default::default()),
@@ -144,14 +139,16 @@ async fn work(
             return attach::carry(shared, stopped).await;
         }
     }
-    // There is one for a catalog: whoever comes second has nothing to do.
-    let hosts = match &way {
-        Some(way) if !args.stdio => Attach::open(&way.socket()).await.ok(),
-        _ => None,
+    // What can be wrong with the door is found before anything is started behind it.
+    let entrance = match (args.stdio, args.attached) {
+        (true, _) => Entrance::Stdio(selector),
+        (_, true) => match Entrance::hosts(way.as_ref(), args.linger).await {
+            Some(entrance) => entrance,
+            // There is one for a catalog: whoever comes second has nothing to do.
+            None => return Ok(()),
+        },
+        _ => Entrance::http(&plan.gateway, way.as_ref()).await?,
     };
-    if args.attached && hosts.is_none() {
-        return Ok(());
-    }
     let settings = Settings {
         store: Arc::new(
             Folder::open(state.join("cache")).await.with_context(|| cannot_use(&state))?,
@@ -162,20 +159,13 @@ async fn work(
         otel: otel()?,
         lasting: Some(Arc::new(Lasting::new(state::key(&state)?))),
     };
-    let (listen, tls, admin_plan) =
-        (plan.gateway.listen.clone(), plan.gateway.tls.clone(), plan.gateway.admin.clone());
-    let names = plan.gateway.hosts.clone();
-    // What can be wrong with the door is found before anything is started behind it.
-    let door = match args.stdio || args.attached {
-        true => None,
-        false => Some(Door::open(&listen, tls).await?),
-    };
+    let admin_plan = plan.gateway.admin.clone();
     let gateway = Gateway::open(plan, settings).await.map_err(anyhow::Error::msg)?;
     let operation = Operation::new(gateway.clone(), file.clone());
     operation.comes_from(files);
-    let following = watch.map(|watch| {
+    let following = changes.map(|changes| {
         let operation = Arc::clone(&operation);
-        tokio::spawn(async move { match operation.keep_following(watch).await {} })
+        tokio::spawn(async move { match operation.keep_following(changes).await {} })
     });
     let reloading = reload.map(|mut reload| {
         let operation = Arc::clone(&operation);
@@ -192,62 +182,20 @@ async fn work(
             }
         })
     });
-    let until = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
-        let _ = stopped.wait_for(|it| *it).await;
-    };
     let small = tokio::spawn(trunkline_transport::footprint::keep_small());
-    let opened = match (&door, &way) {
-        (Some(_), _) => admin::open(&admin_plan, &state).await,
-        (None, Some(way)) if args.attached => admin::open_at(&way.admin()).await,
-        (None, _) => admin::open_at(&attach::own_admin(&state).await).await,
-    };
-    let serving = async {
-        let opened = match opened {
-            Ok(opened) => Some(opened),
-            Err(error) if door.is_some() => return Err(error).context("The admin API cannot open"),
-            Err(error) => {
-                let text = "Nobody can look into this gateway with `trunkline ps`";
-                let _ = writeln!(std::io::stderr(), "{text}: {error}");
-                None
-            }
-        };
-        let admin_place = opened.as_ref().map(|it| it.place.clone()).unwrap_or_default();
+    let served = async {
+        let opened = entrance.admin(&admin_plan, &state).await?;
+        let place = opened.as_ref().map(|it| it.place.clone()).unwrap_or_default();
         let admin = opened.map(|it| {
             tokio::spawn(admin::serve(it, Arc::clone(&operation), until(stopped.clone())))
         });
-        let served = match (door, hosts) {
-            (None, None) => {
-                operation.serves(&format!("stdin and stdout of process {}", std::process::id()));
-                let served = gateway.serve_stdio(selector, until(stopped)).await;
-                served.context("Serving stdin and stdout failed")
-            }
-            (None, Some(hosts)) => {
-                operation.serves(&format!("the hosts that share process {}", std::process::id()));
-                hosts
-                    .serve(gateway.clone(), Some(Duration::from_secs(args.linger)), until(stopped))
-                    .await;
-                Ok(())
-            }
-            (Some(door), hosts) => {
-                let front = Front::new(&gateway, door.address).map_err(anyhow::Error::msg)?;
-                let url = door.url(&names);
-                operation.listens(url.clone(), Arc::clone(&front));
-                // Nobody has to read it: a gateway does not end with the reader of its stderr.
-                let _ = announce(&url, file.as_deref(), &admin_place, &elsewhere);
-                let hosts = hosts.map(|it| it.serve(gateway.clone(), None, until(stopped.clone())));
-                let hosts = async {
-                    if let Some(hosts) = hosts {
-                        hosts.await
-                    }
-                };
-                let (served, ()) = tokio::join!(door.serve(front, until(stopped)), hosts);
-                served
-            }
-        };
+        // Nobody has to read it: a gateway does not end with the reader of its stderr.
+        let tell = |url: &str| drop(announce(url, file.as_deref(), &place, &elsewhere));
+        let served = entrance.serve(&gateway, &operation, stopped, tell).await;
         admin.inspect(|it| it.abort());
         served
     };
-    let served = serving.await;
+    let served = served.await;
     // A change of the file from now on would start what nobody stops.
     for following in [following, reloading].into_iter().flatten() {
         following.abort();
@@ -258,41 +206,9 @@ async fn work(
     served
 }
 
-/// Where clients come in.
-struct Door {
-    listener: tokio::net::TcpListener,
-    address: std::net::SocketAddr,
-    certificates: Option<Certificates>,
-}
-
-impl Door {
-    async fn open(listen: &str, tls: Option<(PathBuf, PathBuf)>) -> Result<Self> {
-        let certificates = tls.map(|(chain, key)| Certificates::open(&chain, &key, None));
-        let certificates = certificates.transpose()?;
-        let listener =
-            bind(listen).await.with_context(|| format!("Nothing can listen at `{listen}`"))?;
-        Ok(Self { address: listener.local_addr()?, listener, certificates })
-    }
-
-    /// Where clients find it.
-    fn url(&self, hosts: &[String]) -> String {
-        let scheme = if self.certificates.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", reached_at(self.address, hosts))
-    }
-
-    async fn serve(self, front: Arc<Front>, until: impl Future<Output = ()>) -> Result<()> {
-        let limits = Limits::default();
-        let Some(certificates) = self.certificates else {
-            return Ok(trunkline_transport::http::serve(self.listener, front, limits, until).await?);
-        };
-        let listener = certificates.tls().listen(self.listener);
-        tokio::select! {
-            served = trunkline_transport::http::serve(listener, front, limits, until) => Ok(served?),
-            never = certificates.watch(|error| {
-                let _ = writeln!(std::io::stderr(), "{error}");
-            }) => match never {},
-        }
-    }
+/// Ready when it is time to stop.
+async fn until(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|it| *it).await;
 }
 
 type Read = (Plan, std::collections::BTreeSet<PathBuf>);

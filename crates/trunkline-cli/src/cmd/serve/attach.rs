@@ -72,6 +72,8 @@ impl Way {
         let until = Instant::now() + START;
         loop {
             if let Some(stream) = self.join(selector).await {
+                // It may have been another's, and ours have nothing to do: then it is over, and known to be.
+                std::thread::spawn(move || gateway.wait());
                 return Ok(stream);
             }
             let is_over = gateway.try_wait()?.is_some_and(|it| !it.success());

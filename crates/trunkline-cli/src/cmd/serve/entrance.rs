@@ -1,0 +1,142 @@
+//! Where clients come in: a port, hosts that share the gateway, or one host at stdin and stdout.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::sync::watch;
+use trunkline_gateway::admin::{self, Opened};
+use trunkline_gateway::attach::Attach;
+use trunkline_gateway::catalog::plan::{AdminPlan, GatewayPlan};
+use trunkline_gateway::certificates::Certificates;
+use trunkline_gateway::{Front, Gateway, Operation, Selector, reached_at};
+use trunkline_transport::Limits;
+use trunkline_transport::http::bind;
+
+use super::attach::{Way, own_admin};
+use super::until;
+
+/// Where clients come in.
+pub(super) enum Entrance {
+    /// One host, at stdin and stdout.
+    Stdio(Selector),
+    /// The hosts that share it, until none has been there for so long; and where its admin API is.
+    Hosts { hosts: Attach, linger: Duration, admin: PathBuf },
+    /// Whoever reaches a port, and the hosts of its catalog if no other gateway has those.
+    Http { door: Door, names: Vec<String>, hosts: Option<Attach> },
+}
+
+impl Entrance {
+    /// For hosts alone; `None` if they have another gateway.
+    pub(super) async fn hosts(way: Option<&Way>, linger: u64) -> Option<Self> {
+        let way = way?;
+        let hosts = Attach::open(&way.socket()).await.ok()?;
+        Some(Self::Hosts { hosts, linger: Duration::from_secs(linger), admin: way.admin() })
+    }
+
+    pub(super) async fn http(plan: &GatewayPlan, way: Option<&Way>) -> Result<Self> {
+        let door = Door::open(&plan.listen, plan.tls.clone()).await?;
+        let hosts = match way {
+            Some(way) => Attach::open(&way.socket()).await.ok(),
+            None => None,
+        };
+        Ok(Self::Http { door, names: plan.hosts.clone(), hosts })
+    }
+
+    /// Opens the admin API. A host is served without, if it cannot be.
+    pub(super) async fn admin(&self, plan: &AdminPlan, state: &Path) -> Result<Option<Opened>> {
+        let opened = match self {
+            Self::Http { .. } => {
+                let opened = admin::open(plan, state).await;
+                return opened.map(Some).context("The admin API cannot open");
+            }
+            Self::Hosts { admin, .. } => admin::open_at(admin).await,
+            Self::Stdio(_) => admin::open_at(&own_admin(state).await).await,
+        };
+        Ok(opened.map(Some).unwrap_or_else(|error: io::Error| {
+            let text = "Nobody can look into this gateway with `trunkline ps`";
+            let _ = writeln!(io::stderr(), "{text}: {error}");
+            None
+        }))
+    }
+
+    /// Serves whoever comes in. Where that is, is told once clients can.
+    pub(super) async fn serve(
+        self,
+        gateway: &Gateway,
+        operation: &Operation,
+        stopped: watch::Receiver<bool>,
+        tell: impl FnOnce(&str),
+    ) -> Result<()> {
+        let process = std::process::id();
+        match self {
+            Self::Stdio(selector) => {
+                operation.serves(&format!("stdin and stdout of process {process}"));
+                let served = gateway.serve_stdio(selector, until(stopped)).await;
+                served.context("Serving stdin and stdout failed")
+            }
+            Self::Hosts { hosts, linger, .. } => {
+                operation.serves(&format!("the hosts that share process {process}"));
+                hosts.serve(gateway.clone(), Some(linger), until(stopped)).await;
+                Ok(())
+            }
+            Self::Http { door, names, hosts } => {
+                let front = Front::new(gateway, door.address).map_err(anyhow::Error::msg)?;
+                let url = door.url(&names);
+                operation.listens(url.clone(), Arc::clone(&front));
+                tell(&url);
+                let hosts = hosts.map(|it| {
+                    tokio::spawn(it.serve(gateway.clone(), None, until(stopped.clone())))
+                });
+                let served = door.serve(front, until(stopped)).await;
+                if let Some(hosts) = hosts {
+                    // Those that are served finish, unless nobody has said that it is time to.
+                    match &served {
+                        Ok(()) => drop(hosts.await),
+                        Err(_) => hosts.abort(),
+                    }
+                }
+                served
+            }
+        }
+    }
+}
+
+/// A port.
+pub(super) struct Door {
+    listener: tokio::net::TcpListener,
+    address: std::net::SocketAddr,
+    certificates: Option<Certificates>,
+}
+
+impl Door {
+    async fn open(listen: &str, tls: Option<(PathBuf, PathBuf)>) -> Result<Self> {
+        let certificates = tls.map(|(chain, key)| Certificates::open(&chain, &key, None));
+        let certificates = certificates.transpose()?;
+        let listener =
+            bind(listen).await.with_context(|| format!("Nothing can listen at `{listen}`"))?;
+        Ok(Self { address: listener.local_addr()?, listener, certificates })
+    }
+
+    /// Where clients find it.
+    fn url(&self, hosts: &[String]) -> String {
+        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", reached_at(self.address, hosts))
+    }
+
+    async fn serve(self, front: Arc<Front>, until: impl Future<Output = ()>) -> Result<()> {
+        let limits = Limits::default();
+        let Some(certificates) = self.certificates else {
+            return Ok(trunkline_transport::http::serve(self.listener, front, limits, until).await?);
+        };
+        let listener = certificates.tls().listen(self.listener);
+        tokio::select! {
+            served = trunkline_transport::http::serve(listener, front, limits, until) => Ok(served?),
+            never = certificates.watch(|error| {
+                let _ = writeln!(std::io::stderr(), "{error}");
+            }) => match never {},
+        }
+    }
+}
