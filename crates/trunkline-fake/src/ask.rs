@@ -1,6 +1,7 @@
 //! Questions to the client: a request of ours, or an answer that asks and a second call.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -25,6 +26,16 @@ pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, 
     if !can || (kind == "ask" && server.revision() < "2025-06-18") {
         return Ok(failed(&format!("This client has no {capability}.")));
     }
+    let answer = put(server, method, question);
+    let answer = answer.recv().map_err(|_| error(-32603, "Nobody answers any more"))?;
+    Ok(match answer.get("error") {
+        Some(error) => failed(&error.to_string()),
+        None => text(&answer["result"].to_string()),
+    })
+}
+
+/// Puts a question; where its answer comes.
+pub(crate) fn put(server: &Server, method: &str, question: Value) -> mpsc::Receiver<Value> {
     let (sender, answer) = mpsc::channel();
     let id = {
         let mut state = server.state();
@@ -35,11 +46,20 @@ pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, 
     };
     server.journal.write("asked", json!({ "id": id, "method": method }));
     out::send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": question }));
-    let answer = answer.recv().map_err(|_| error(-32603, "Nobody answers any more"))?;
-    Ok(match answer.get("error") {
-        Some(error) => failed(&error.to_string()),
-        None => text(&answer["result"].to_string()),
-    })
+    answer
+}
+
+/// Asks a client that has roots for them, and keeps what it says.
+pub(crate) fn keep_roots(server: &Arc<Server>) {
+    if server.is_stateless() || !server.state().capabilities["roots"].is_object() {
+        return;
+    }
+    let (server, answer) = (Arc::clone(server), put(server, "roots/list", json!({})));
+    thread::spawn(move || {
+        if let Ok(answer) = answer.recv() {
+            server.state().roots = Some(answer["result"]["roots"].clone());
+        }
+    });
 }
 
 /// One round of 2026-07-28: the question, or what its answer was.

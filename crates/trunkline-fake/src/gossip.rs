@@ -4,7 +4,7 @@
 //! arrives at this process, whoever makes it, and before that call is handled.
 
 use std::io::{self, Write};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -119,16 +119,7 @@ fn say(server: &Server, word: &str, own: &str, token: &Value) -> Option<String> 
 }
 
 fn ask(server: &Server, method: &str, params: Value) -> String {
-    let (sender, answer) = mpsc::channel();
-    let id = {
-        let mut state = server.state();
-        state.next_ask += 1;
-        let id = state.next_ask;
-        state.asked.insert(id, sender);
-        id
-    };
-    out::send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-    let answer = answer.recv().unwrap_or_default();
+    let answer = ask::put(server, method, params).recv().unwrap_or_default();
     let part = if answer["error"].is_object() { &answer["error"] } else { &answer["result"] };
     part.to_string()
 }

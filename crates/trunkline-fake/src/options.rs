@@ -25,6 +25,7 @@ pub(crate) struct Options {
     pub(crate) lists_by_client: bool,
     pub(crate) stderr: Vec<String>,
     pub(crate) gossips: bool,
+    pub(crate) asks_at_start: bool,
 }
 
 /// When it says that its tools have changed, though they have not.
@@ -69,6 +70,7 @@ impl Options {
             lists_by_client: false,
             stderr: Vec::new(),
             gossips: false,
+            asks_at_start: false,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` lacks its value."));
@@ -96,6 +98,7 @@ impl Options {
                 "--announce" => options.announces.add(&value()?)?,
                 "--list-by-client" => options.lists_by_client = true,
                 "--gossip" => options.gossips = true,
+                "--roots-at-start" => options.asks_at_start = true,
                 "--stderr" => options.stderr.push(value()?),
                 _ => return Err(format!("`{word}` is no option of `fake-server`.")),
             }
@@ -144,6 +147,7 @@ fake-server [OPTIONS]
   --announce WHEN             tells so though they have not: `start`, `list` (after each) or every MS; may be repeated
   --list-by-client            has the tool `extra` for clients that can be asked to sample
   --gossip                    has the tool `gossip`, which talks about its callers
+  --roots-at-start            asks for the roots once it is up and when they change; has the tool `kept`, which names them
   --stderr TEXT               a line to begin with; may be repeated";
 
 #[cfg(test)]

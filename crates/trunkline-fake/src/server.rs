@@ -8,6 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::ask;
 use crate::gossip::Left;
 use crate::journal::Journal;
 use crate::options::Options;
@@ -40,6 +41,8 @@ pub(crate) struct State {
     pub(crate) next_ask: u64,
     /// What calls of `gossip` have left to be said with the next call.
     pub(crate) left: Vec<Left>,
+    /// The roots that were last told, where it asked for them by itself.
+    pub(crate) roots: Option<Value>,
 }
 
 impl Server {
@@ -122,6 +125,11 @@ impl Server {
     fn notification(self: &Arc<Server>, method: &str, params: &Value) {
         if method == "notifications/initialized" {
             self.opened();
+        }
+        let is_about_roots =
+            ["notifications/initialized", "notifications/roots/list_changed"].contains(&method);
+        if is_about_roots && self.options.asks_at_start {
+            ask::keep_roots(self);
         }
         if method == "notifications/cancelled" {
             let id = &params["requestId"];

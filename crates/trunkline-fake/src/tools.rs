@@ -14,7 +14,7 @@ use crate::server::Server;
 
 /// The tools, from the file if there is one.
 pub(crate) fn list(options: &Options) -> Result<Vec<Value>, Value> {
-    let Some(path) = &options.tools_file else { return Ok(built_in(options.gossips)) };
+    let Some(path) = &options.tools_file else { return Ok(built_in(options)) };
     let text = std::fs::read_to_string(path).map_err(|fault| error(-32603, &fault.to_string()))?;
     serde_json::from_str(&text).map_err(|fault| error(-32603, &fault.to_string()))
 }
@@ -42,6 +42,7 @@ pub(crate) fn call(server: &Arc<Server>, id: &Value, params: &Value) {
             Ok(text(&std::env::var(name).unwrap_or_default()))
         }
         "big" => Ok(text(&"x".repeat(number("bytes") as usize))),
+        "kept" => Ok(text(&server.state().roots.clone().unwrap_or_default().to_string())),
         "touch" => {
             server.resource_updated(arguments["uri"].as_str().unwrap_or_default());
             Ok(text("touched"))
@@ -114,7 +115,7 @@ pub(crate) fn failed(sentence: &str) -> Value {
     result
 }
 
-fn built_in(gossips: bool) -> Vec<Value> {
+fn built_in(options: &Options) -> Vec<Value> {
     let tool = |name: &str, properties: Value| {
         let schema = json!({ "type": "object", "properties": properties });
         json!({ "name": name, "description": format!("The tool {name}."), "inputSchema": schema })
@@ -136,7 +137,10 @@ fn built_in(gossips: bool) -> Vec<Value> {
         tool("touch", json!({ "uri": string })),
         tool("log", json!({ "text": string })),
     ];
-    if gossips {
+    if options.asks_at_start {
+        tools.push(tool("kept", json!({})));
+    }
+    if options.gossips {
         tools.push(tool("gossip", json!({ "text": string })));
     }
     tools

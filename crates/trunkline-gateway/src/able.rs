@@ -71,6 +71,11 @@ fn profile(caller: &ClientCapabilities) -> Profile {
     Profile(bits)
 }
 
+/// Whether callers of a profile have roots.
+pub(crate) fn has_roots(profile: Profile) -> bool {
+    profile.0 & ROOTS != 0
+}
+
 /// What is declared to a server for callers of a profile.
 pub(crate) fn capabilities(profile: Profile) -> ClientCapabilities {
     let has = |bit| profile.0 & bit != 0;
@@ -82,7 +87,7 @@ pub(crate) fn capabilities(profile: Profile) -> ClientCapabilities {
         (false, false) => None,
     };
     caps.sampling = has(SAMPLING).then(|| SamplingCapability::new().tools(has(SAMPLING_TOOLS)));
-    caps.roots = has(ROOTS).then(|| RootsCapability::new(false));
+    caps.roots = has(ROOTS).then(|| RootsCapability::new(true));
     caps.extensions.insert(TASKS_EXTENSION.to_owned(), trunkline_wire::json::Json::empty_object());
     caps
 }

@@ -200,6 +200,10 @@ impl Handler for Face {
     }
 
     fn heard(&self, heard: Heard, voice: &Voice) {
+        if heard.method == "notifications/roots/list_changed" {
+            let world = self.shared.world();
+            return world.servers.values().for_each(|it| it.has_other_roots(voice.number()));
+        }
         self.shared.subscriptions.heard(&self.shared, &heard, voice);
     }
 

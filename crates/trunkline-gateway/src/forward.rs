@@ -20,9 +20,11 @@ use crate::pool::{Lease, Parking};
 use crate::switch::OpenLine;
 use crate::upstream::{Instance, Upstream};
 
+type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
+
 /// A call under way. Dropping it cancels it at the server.
 pub(crate) struct Forward {
-    call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
+    call: Work,
     pub(crate) line: Arc<Line>,
     /// What the caller was asked and has not answered, in the new era.
     asked: Vec<(String, InputRequest, Question)>,
@@ -68,7 +70,10 @@ impl Forward {
         }
         let instance = lease.instance();
         let open = instance.open_line(&line);
-        let call = Box::pin(instance.call(request));
+        let call: Work = match instance.lacks_roots() {
+            false => Box::pin(instance.call(request)),
+            true => Box::pin(Arc::clone(instance).call_with_roots(request)),
+        };
         let (asked, parking, is_begun) = (Vec::new(), None, false);
         Self { call, line, asked, count: 0, open, span: None, lease, parking, is_begun }
     }
@@ -77,7 +82,7 @@ impl Forward {
     pub(crate) fn driving(
         lease: Lease<Upstream>,
         line: Arc<Line>,
-        call: Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>,
+        call: Work,
     ) -> Self {
         let open = lease.instance().open_line(&line);
         let (span, asked, parking) = (None, Vec::new(), None);
@@ -200,9 +205,9 @@ fn add_envelope(object: &mut Object, call: &Call) {
     if let Some(info) = &call.peer.info {
         object.set(meta::CLIENT_INFO, Json::of(info));
     }
-    if let Some(level) = &call.log_level {
-        object.set(meta::LOG_LEVEL, Json::of(level));
-    }
+    // A server of the new era tells nothing unless it is told how much.
+    let level = call.log_level.unwrap_or(LogLevel::Info);
+    object.set(meta::LOG_LEVEL, Json::of(&level));
 }
 
 /// What servers of the new era are told of clients of the old: the same for each call of a session.

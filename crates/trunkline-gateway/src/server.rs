@@ -56,6 +56,8 @@ pub(crate) struct Server {
     clients: Mutex<usize>,
     /// Whether it asked something without saying whom, and nobody could tell.
     asks: AtomicBool,
+    /// Whether it asked for roots by itself, and keeps them.
+    keeps_roots: AtomicBool,
 }
 
 /// What a server offers, and which of its instances said so.
@@ -92,6 +94,7 @@ impl Server {
             failed: Mutex::default(),
             clients: Mutex::default(),
             asks: AtomicBool::new(false),
+            keeps_roots: AtomicBool::new(false),
         })
     }
 
@@ -182,7 +185,7 @@ impl Server {
         };
         let is_old = era != self.era();
         let profile = able::connected(question::offered(profile, plan.questions), is_old);
-        let owner = self.is_isolated(&plan, era).then(|| self.owner(who));
+        let owner = self.is_isolated(&plan, era).then(|| self.owner(who, able.profile));
         let by = match who {
             Who::Caller(caller) => Arc::clone(&caller.id),
             Who::Principal(id) => Arc::from(id),
@@ -216,16 +219,25 @@ impl Server {
             // Whatever it may be: as long as nobody knows, it may be an old one.
             Sharing::Auto => {
                 let is_program = matches!(plan.reach, Reach::Stdio { .. });
-                is_program && era != Some(Era::Stateless) || self.asks.load(Ordering::Relaxed)
+                is_program && era != Some(Era::Stateless)
+                    || self.asks.load(Ordering::Relaxed)
+                    || self.keeps_roots.load(Ordering::Relaxed) && era != Some(Era::Stateless)
             }
         }
     }
 
     /// Whose an instance becomes that is lent. Callers without a name are one principal, and are told
     /// apart by their sessions only if the catalog says so, or the server was seen to ask without saying
-    /// whom.
-    fn owner(&self, who: Who<'_>) -> Arc<str> {
+    /// whom. Sessions that have roots are told apart at a server that keeps them.
+    fn owner(&self, who: Who<'_>, able: Profile) -> Arc<str> {
         match who {
+            Who::Caller(caller)
+                if caller.has_session
+                    && able::has_roots(able)
+                    && self.keeps_roots.load(Ordering::Relaxed) =>
+            {
+                Arc::from(format!("\0s{}", caller.conversation))
+            }
             Who::Caller(caller) => match caller.session() {
                 Some(session) if self.tells_sessions_apart() => Arc::from(format!("\0s{session}")),
                 _ => Arc::clone(&caller.id),
@@ -243,6 +255,22 @@ impl Server {
     /// instance of it with another, where the catalog leaves that open.
     pub(crate) fn has_asked(&self) {
         self.asks.store(true, Ordering::Relaxed);
+    }
+
+    /// It asked for roots by itself, and keeps them.
+    pub(crate) fn keeps_roots(&self) {
+        self.keeps_roots.store(true, Ordering::Relaxed);
+    }
+
+    /// A session has other roots now: whoever keeps them is told.
+    pub(crate) fn has_other_roots(&self, session: u64) {
+        if self.keeps_roots.load(Ordering::Relaxed) {
+            for id in self.pool.status().instances.iter().map(|it| it.id) {
+                if let Some(lease) = self.pool.lease_on(id) {
+                    lease.instance().has_other_roots(session);
+                }
+            }
+        }
     }
 
     /// The process of an instance.

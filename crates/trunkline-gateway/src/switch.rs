@@ -1,5 +1,7 @@
 //! What one server asks and tells, outside its answers → whoever it is for.
 
+mod roots;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -12,13 +14,15 @@ use trunkline_wire::model::LogMessage;
 
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
-use crate::line::{Line, OnLine, no_roots, nobody};
+use crate::line::{Line, OnLine, nobody};
 use crate::question;
 use crate::tasks;
 use crate::upstream::Watcher;
+use roots::Roots;
 
 /// Where the questions and notifications of one connection go.
 pub(crate) struct Switch {
+    this: Weak<Self>,
     id: u64,
     server: Arc<str>,
     /// What the server may ask.
@@ -36,6 +40,7 @@ struct Lines {
     /// Callers who gave a call up, and until when the server may still be at work on it.
     left: Vec<(Arc<Caller>, Instant)>,
     served: Served,
+    roots: Roots,
 }
 
 /// Whose calls an instance has ever served. One that was answered may still be talked about.
@@ -94,7 +99,10 @@ impl Switch {
         watcher: Weak<dyn Watcher>,
     ) -> Arc<Self> {
         let (lines, visits) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { id, server, questions, watcher, lines, visits })
+        Arc::new_cyclic(|this| {
+            let this = Weak::clone(this);
+            Self { this, id, server, questions, watcher, lines, visits }
+        })
     }
 
     /// Opens a line for as long as the guard lives.
@@ -102,6 +110,7 @@ impl Switch {
         let mut lines = self.lock();
         lines.served.note(&line.caller);
         lines.open.push(Arc::clone(line));
+        lines.roots.opened(line);
         drop(lines);
         OpenLine { switch: Arc::clone(self), line: Arc::clone(line), is_over: false }
     }
@@ -182,6 +191,9 @@ impl Handler for Switch {
             Ok(answer) => return answer,
             Err(call) => call,
         };
+        if method == "roots/list" && call.attached.get::<OnLine>().is_none() {
+            return self.roots();
+        }
         match self.line_of(&call) {
             Ok(line) => {
                 let mut params = call.params;
@@ -194,7 +206,6 @@ impl Handler for Switch {
                 }
                 Answer::later(line.ask(method, params))
             }
-            Err(_) if method == "roots/list" => Answer::Now(Ok(no_roots())),
             Err(why) => Answer::Now(self.nobody(why)),
         }
     }
@@ -349,6 +360,8 @@ mod tests {
         }
 
         fn asks_nobody(&self, _: &str) {}
+
+        fn asks_for_roots(&self, _: &str) {}
 
         fn logged(&self, _: &str, _: u64, _: &LogMessage) {}
 

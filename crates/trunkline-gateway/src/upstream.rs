@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use trunkline_proto::client::Opened;
 use trunkline_proto::{CallError, Heard, Timing};
@@ -47,6 +47,9 @@ pub(crate) trait Watcher: Send + Sync + 'static {
 
     /// A server asks something and does not say whom, where several may be meant.
     fn asks_nobody(&self, server: &str);
+
+    /// A server asks for roots by itself, and will keep them.
+    fn asks_for_roots(&self, server: &str);
 
     /// A server logged something that cannot be told to whoever it is about.
     fn logged(&self, server: &str, instance: u64, message: &LogMessage);
@@ -87,7 +90,9 @@ pub(crate) struct Instance {
     connection: Connection,
     switch: Arc<Switch>,
     process: Option<Process>,
-    /// The log level that the server was set to, by its place in the list of levels.
+    /// Whether it knows the roots that it asks for as it starts; `None` where it cannot ask.
+    has_roots: Option<OnceCell<()>>,
+    /// The log level that the server was set to, by its place in the list of levels; beyond them before.
     level: AtomicU8,
     redactor: Arc<Redactor>,
 }
@@ -236,6 +241,52 @@ impl Instance {
         self.connection.call(request)
     }
 
+    /// Makes a call here once the server knows the roots of whoever calls: one that asks for them as it
+    /// starts would do its first call without.
+    pub(crate) async fn call_with_roots(
+        self: Arc<Self>,
+        request: Request,
+    ) -> Result<trunkline_wire::json::Json, CallError> {
+        if let Some(has_roots) = &self.has_roots {
+            has_roots.get_or_init(|| self.settle()).await;
+        }
+        self.connection.call(request).await
+    }
+
+    /// Whether a call has to wait for that.
+    pub(crate) fn lacks_roots(&self) -> bool {
+        self.has_roots.as_ref().is_some_and(|it| !it.initialized())
+    }
+
+    /// A server asks before it answers what comes after the handshake. Nothing says when it has made use of
+    /// the answer.
+    async fn settle(&self) {
+        if self.switch.was_told_none() {
+            self.roots_changed().await;
+        }
+        // Whatever comes of it: it is about the order alone.
+        let _ = timeout(ROUND_TRIP, self.probe()).await;
+        if self.switch.has_roots().await {
+            let _ = timeout(ROUND_TRIP, self.probe()).await;
+            tokio::time::sleep(DIGESTION).await;
+        }
+        self.switch.settled();
+    }
+
+    /// Has it ask for the roots again.
+    async fn roots_changed(&self) {
+        let voice = self.connection.voice();
+        voice.notify("notifications/roots/list_changed", Object::default()).await;
+    }
+
+    /// A session has other roots now.
+    pub(crate) fn has_other_roots(self: &Arc<Self>, session: u64) {
+        if self.has_roots.is_some() && self.switch.keeps_roots_of(session) {
+            let this = Arc::clone(self);
+            tokio::spawn(async move { this.roots_changed().await });
+        }
+    }
+
     /// Opens a line for as long as the guard lives.
     pub(crate) fn open_line(&self, line: &Arc<Line>) -> OpenLine {
         self.switch.open_line(line)
@@ -253,7 +304,8 @@ impl Instance {
 
     /// Has the server log as much as a caller wants to hear, if it would say less.
     pub(crate) async fn hear(&self, level: Option<LogLevel>) {
-        let Some(level) = level else { return };
+        // Others who share it may want to hear more than one who wants errors alone.
+        let Some(level) = level.map(|it| it.min(LogLevel::Info)) else { return };
         let is_old = self.opened.revision.era() == Era::Stateful;
         if !is_old || !self.opened.capabilities.logging {
             return;
@@ -347,5 +399,9 @@ pub(crate) fn timing(plan: &ServerPlan) -> Timing {
 /// How long a connection to a server over HTTP is kept. Node and uvicorn close theirs after 5 s, and a call
 /// that is written just then may have been read or not.
 const IDLE_CONNECTION: Duration = Duration::from_secs(4);
+/// How long a server may take to show that it has read what it was sent.
+const ROUND_TRIP: Duration = Duration::from_millis(500);
+/// How long a server has to make use of the roots that it was told.
+const DIGESTION: Duration = Duration::from_millis(20);
 /// How long the last words of a process are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);

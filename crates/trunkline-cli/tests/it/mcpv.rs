@@ -16,6 +16,7 @@ mod place;
 mod plugins;
 mod reload;
 mod restart;
+mod roots;
 mod shared;
 mod sticky;
 mod stress;

@@ -52,6 +52,12 @@ impl Watcher for Shared {
         }
     }
 
+    fn asks_for_roots(&self, server: &str) {
+        if let Some(server) = self.world().servers.get(server) {
+            server.keeps_roots();
+        }
+    }
+
     fn logged(&self, server: &str, instance: u64, message: &LogMessage) {
         let line = Json::of(message);
         let line = self.world().redactor.redact(line.get()).into_owned();

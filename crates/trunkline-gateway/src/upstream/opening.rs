@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 use trunkline_auth::address::{Guard, Reach as Far};
 use trunkline_auth::client::{ClientAuth, Grant, OAuth};
@@ -16,7 +17,7 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::Request;
 use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{Implementation, LogLevel, SubscriptionFilter};
+use trunkline_wire::model::{Implementation, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
 use super::{Instance, LAST_WORDS, Pids, Process, Watcher, redacted};
@@ -244,6 +245,8 @@ impl Opening {
         process: Option<Process>,
     ) -> Instance {
         self.listen(&connection);
+        let can_ask = connection.opened().revision.era() == Era::Stateful
+            && able::has_roots(question::offered(self.profile, self.plan.questions));
         Instance {
             id: self.id,
             server: Arc::clone(&self.server),
@@ -254,7 +257,8 @@ impl Opening {
             connection,
             switch,
             process,
-            level: AtomicU8::new(LogLevel::Info as u8),
+            has_roots: can_ask.then(OnceCell::new),
+            level: AtomicU8::new(u8::MAX),
             redactor: Arc::clone(&self.redactor),
         }
     }

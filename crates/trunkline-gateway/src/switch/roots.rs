@@ -1,0 +1,185 @@
+//! Roots that a server asks for by itself: as it starts, or when it is told that they changed. It keeps
+//! them, so they have to be those of whoever it serves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+use trunkline_transport::handler::Answer;
+use trunkline_transport::voice::Request;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+
+use super::{Lines, Served, Switch};
+use crate::line::{Line, no_roots};
+
+/// What is known of the roots that a server asks for.
+#[derive(Default)]
+pub(super) struct Roots {
+    /// Who waits to hear whose they are: the first caller's.
+    waiting: Vec<oneshot::Sender<Arc<Line>>>,
+    /// Whether it was told that there are none, for want of a caller.
+    was_told_none: bool,
+    /// How many were asked for and not told yet.
+    open: usize,
+    /// Whether any were asked for before the first call.
+    was_asked: bool,
+    /// Whether the first call was made.
+    is_settled: bool,
+    /// The last caller's, who is asked when no call is open.
+    last: Option<Arc<Line>>,
+    told: Arc<Notify>,
+}
+
+/// Whose roots are meant.
+enum Whose {
+    /// Those of the call that is open.
+    Open(Arc<Line>),
+    /// Those of the session that called last.
+    Last(Arc<Line>),
+    /// Those of whoever calls first.
+    First(oneshot::Receiver<Arc<Line>>),
+}
+
+/// What came of asking.
+enum Next {
+    Found(Json),
+    /// These are to be asked.
+    Again(Whose),
+}
+
+impl Roots {
+    /// Somebody calls.
+    pub(super) fn opened(&mut self, line: &Arc<Line>) {
+        if line.caller.able().roots.is_some() {
+            // Whoever gave up waiting does not hear it.
+            self.waiting.drain(..).for_each(|it| drop(it.send(Arc::clone(line))));
+            self.last = line.caller.has_session.then(|| Arc::clone(line));
+        }
+    }
+}
+
+impl Lines {
+    fn whose(&mut self) -> Option<Whose> {
+        if let Some(line) = self.only() {
+            return Some(Whose::Open(line));
+        }
+        match self.served {
+            Served::Nobody if self.roots.waiting.len() < MOST => {
+                let (tell, told) = oneshot::channel();
+                self.roots.waiting.push(tell);
+                Some(Whose::First(told))
+            }
+            Served::One(_) if self.open.is_empty() => self.roots.last.clone().map(Whose::Last),
+            _ => None,
+        }
+    }
+}
+
+impl Switch {
+    /// Answers a server that asks for roots and does not say in which call.
+    pub(super) fn roots(&self) -> Answer {
+        let mut lines = self.lock();
+        let (whose, is_by_itself) = (lines.whose(), !lines.roots.is_settled);
+        lines.roots.was_asked |= is_by_itself;
+        let Some((whose, this)) = whose.zip(self.this.upgrade()) else {
+            return Answer::Now(Ok(no_roots()));
+        };
+        lines.roots.open += 1;
+        drop(lines);
+        if let Some(watcher) = self.watcher.upgrade().filter(|_| is_by_itself) {
+            watcher.asks_for_roots(&self.server);
+        }
+        let answered = Answered(this);
+        Answer::later(async move {
+            let this = &answered.0;
+            let mut found = this.roots_of(whose).await;
+            // A question goes with its call, and this one is not about it.
+            while let Some(Next::Again(whose)) = found {
+                found = this.roots_of(whose).await;
+            }
+            Ok(match found {
+                Some(Next::Found(roots)) => roots,
+                _ => no_roots(),
+            })
+        })
+    }
+
+    async fn roots_of(&self, whose: Whose) -> Option<Next> {
+        let found = match whose {
+            Whose::Open(line) => {
+                let said = Arc::clone(&line).ask(METHOD, Object::default()).await;
+                let mut lines = self.lock();
+                let is_over = !lines.open.iter().any(|it| Arc::ptr_eq(it, &line));
+                if said.is_err() && is_over {
+                    return lines.whose().map(Next::Again);
+                }
+                said.ok()
+            }
+            Whose::Last(line) => {
+                let mut request = Request::new(METHOD, Object::default());
+                request.timing = Some(crate::park::THINKING);
+                line.voice.ask(request).await.ok()
+            }
+            Whose::First(told) => match timeout(PATIENCE, told).await {
+                Ok(Ok(line)) => return Some(Next::Again(Whose::Open(line))),
+                _ => {
+                    self.lock().roots.was_told_none = true;
+                    None
+                }
+            },
+        };
+        found.map(Next::Found)
+    }
+
+    /// Whether the server was told that there are no roots, because nobody had called yet. Says so once.
+    pub(crate) fn was_told_none(&self) -> bool {
+        std::mem::take(&mut self.lock().roots.was_told_none)
+    }
+
+    /// Ready when the server was told the roots that it has asked for. Says whether it did ask.
+    pub(crate) async fn has_roots(&self) -> bool {
+        loop {
+            let told = {
+                let lines = self.lock();
+                if lines.roots.open == 0 {
+                    return lines.roots.was_asked;
+                }
+                Arc::clone(&lines.roots.told).notified_owned()
+            };
+            if timeout(PATIENCE, told).await.is_err() {
+                return true;
+            }
+        }
+    }
+
+    /// From now on calls are made, and what is asked for may be about them.
+    pub(crate) fn settled(&self) {
+        self.lock().roots.is_settled = true;
+    }
+
+    /// Whether it keeps the roots of a session.
+    pub(crate) fn keeps_roots_of(&self, session: u64) -> bool {
+        let lines = self.lock();
+        matches!(lines.served, Served::One(_))
+            && lines.roots.last.as_ref().is_some_and(|it| it.voice.number() == session)
+    }
+}
+
+/// A question that is over when this is dropped.
+struct Answered(Arc<Switch>);
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        let mut lines = self.0.lock();
+        lines.roots.open -= 1;
+        lines.roots.told.notify_waiters();
+    }
+}
+
+const METHOD: &str = "roots/list";
+/// How long a server that asks as it starts waits for somebody to call: what starts it calls at once.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many such questions wait at once.
+const MOST: usize = 8;
