@@ -71,6 +71,11 @@ fn profile(caller: &ClientCapabilities) -> Profile {
     Profile(bits)
 }
 
+/// Whether callers of a profile can be asked anything but their roots.
+pub(crate) fn can_be_asked(profile: Profile) -> bool {
+    profile.0 & (ELICITATION | ANY_SAMPLING) != 0
+}
+
 /// Whether callers of a profile have roots.
 pub(crate) fn has_roots(profile: Profile) -> bool {
     profile.0 & ROOTS != 0

@@ -79,11 +79,7 @@ impl Forward {
     }
 
     /// A call that is more than one request: whatever goes on inside, it is answered once.
-    pub(crate) fn driving(
-        lease: Lease<Upstream>,
-        line: Arc<Line>,
-        call: Work,
-    ) -> Self {
+    pub(crate) fn driving(lease: Lease<Upstream>, line: Arc<Line>, call: Work) -> Self {
         let open = lease.instance().open_line(&line);
         let (span, asked, parking) = (None, Vec::new(), None);
         Self { call, line, asked, count: 0, open, span, lease, parking, is_begun: true }

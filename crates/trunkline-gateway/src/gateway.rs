@@ -24,7 +24,7 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{
-    Implementation, ListChanged, ResourcesCapability, ServerCapabilities, ServerTasks,
+    Implementation, ListChanged, LogLevel, ResourcesCapability, ServerCapabilities, ServerTasks,
     TASKS_EXTENSION,
 };
 
@@ -535,6 +535,8 @@ fn core(limits: &Limits, plan: &Plan) -> Config {
     caps.tasks = Some(ServerTasks::ALL);
     caps.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
     config.capabilities = caps;
+    // Until a client says what it wants to hear, that is for the servers to decide.
+    config.log_level = LogLevel::Debug;
     config.bounds = limits.bounds();
     config.bounds.call = front(plan);
     config

@@ -220,7 +220,8 @@ async fn listen(
 async fn is_acknowledged(call: &mut Listening, heard: &mut mpsc::Receiver<Heard>) -> bool {
     tokio::select! {
         () = call => false,
-        _ = heard.recv() => true,
+        // It hears nothing more when it was refused.
+        told = heard.recv() => told.is_some(),
         () = tokio::time::sleep(ACKNOWLEDGED) => true,
     }
 }

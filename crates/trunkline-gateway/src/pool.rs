@@ -74,6 +74,8 @@ pub struct Want {
     pub by: Arc<str>,
     /// What the caller can be asked.
     pub profile: Profile,
+    /// Whether it shares an instance with no other call.
+    pub is_alone: bool,
     /// What for.
     pub cause: Cause,
     /// How long the caller waits for a place.

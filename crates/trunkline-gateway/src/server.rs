@@ -191,7 +191,12 @@ impl Server {
             Who::Principal(id) => Arc::from(id),
             Who::Nobody => Arc::default(),
         };
-        Want { key, owner, by, profile, cause, patience: plan.timeouts.acquire }
+        // Where it may ask without saying whom, only one of those who have no name and no session may be meant.
+        let is_alone = self.asks.load(Ordering::Relaxed)
+            && matches!(who, Who::Caller(it) if it.name.is_none() && !it.has_session)
+            && owner.is_some()
+            && able::can_be_asked(profile);
+        Want { key, owner, by, profile, is_alone, cause, patience: plan.timeouts.acquire }
     }
 
     /// A place in an instance, by what is wanted as long as it is not known better.

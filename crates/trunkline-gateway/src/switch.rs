@@ -6,10 +6,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use trunkline_proto::{Call, Change, Heard, Utterance};
 use trunkline_transport::handler::{Answer, Handler};
 use trunkline_transport::voice::Voice;
-use trunkline_wire::jsonrpc::Outcome;
+use trunkline_wire::jsonrpc::{Object, Outcome};
 use trunkline_wire::model::LogMessage;
 
 use crate::caller::Caller;
@@ -29,6 +31,8 @@ pub(crate) struct Switch {
     questions: Questions,
     watcher: Weak<dyn Watcher>,
     lines: Mutex<Lines>,
+    /// Told when a call is over, or one more question is unclear.
+    ended: Arc<Notify>,
     /// Who waits to hear that a page was visited, by its name.
     visits: Mutex<VecDeque<(String, Voice)>>,
 }
@@ -41,6 +45,16 @@ struct Lines {
     left: Vec<(Arc<Caller>, Instant)>,
     served: Served,
     roots: Roots,
+    /// How many questions wait for it to become clear whom they are for.
+    unclear: usize,
+}
+
+/// Whom something is for that does not say so.
+enum Meant {
+    Line(Arc<Line>),
+    /// One of several whose calls are open.
+    OneOf,
+    Nobody(&'static str),
 }
 
 /// Whose calls an instance has ever served. One that was answered may still be talked about.
@@ -76,6 +90,18 @@ impl Lines {
         self.are_all_of(&last.caller).then_some(last)
     }
 
+    /// Whom a question is for.
+    fn meant(&mut self) -> Meant {
+        match self.only() {
+            Some(line) => Meant::Line(line),
+            None if self.open.is_empty() => {
+                Meant::Nobody("No call is open that the question could belong to.")
+            }
+            None if matches!(self.served, Served::Several) => Meant::Nobody(SHARED),
+            None => Meant::OneOf,
+        }
+    }
+
     /// Whether nobody but this caller can be meant.
     fn are_all_of(&mut self, caller: &Caller) -> bool {
         let now = Instant::now();
@@ -101,7 +127,7 @@ impl Switch {
         let (lines, visits) = (Mutex::default(), Mutex::default());
         Arc::new_cyclic(|this| {
             let this = Weak::clone(this);
-            Self { this, id, server, questions, watcher, lines, visits }
+            Self { this, id, server, questions, watcher, lines, ended: Arc::default(), visits }
         })
     }
 
@@ -140,27 +166,51 @@ impl Switch {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The line that a question belongs to, if that is beyond doubt: it says so itself (by the stream it
-    /// came on), or this instance has never served anybody else.
-    fn line_of(&self, call: &Call) -> Result<Arc<Line>, &'static str> {
-        if let Some(OnLine(line)) = call.attached.get() {
-            return Ok(Arc::clone(line));
+    /// Whom a question is for, if that is beyond doubt: it says so itself (by the stream it came on), or
+    /// this instance has never served anybody else.
+    fn line_of(&self, call: &Call) -> Meant {
+        match call.attached.get() {
+            Some(OnLine(line)) => Meant::Line(Arc::clone(line)),
+            None => self.lock().meant(),
         }
-        let mut lines = self.lock();
-        if lines.open.is_empty() {
-            return Err("No call is open that the question could belong to.");
-        }
-        lines.only().ok_or(SHARED)
     }
 
-    /// Nobody knows whom a question is for.
-    fn nobody(&self, why: &'static str) -> Outcome {
-        if why == SHARED
-            && let Some(watcher) = self.watcher.upgrade()
-        {
+    /// From now on callers have instances of their own, where the catalog leaves that open.
+    fn asks_nobody(&self) {
+        if let Some(watcher) = self.watcher.upgrade() {
             watcher.asks_nobody(&self.server);
         }
-        nobody(why)
+    }
+
+    /// Waits until it is clear whom a question is for: whoever's call ends meanwhile has not asked it. Not
+    /// when every call that is open may have asked: then none of them ends.
+    async fn becomes_clear(&self) -> Result<Arc<Line>, &'static str> {
+        let _unclear = Unclear::new(self);
+        let began = Instant::now();
+        loop {
+            let ended = Arc::clone(&self.ended).notified_owned();
+            {
+                let mut lines = self.lock();
+                match lines.meant() {
+                    Meant::Line(line) => return Ok(line),
+                    Meant::Nobody(why) => return Err(why),
+                    Meant::OneOf if lines.unclear >= lines.open.len() => return Err(SHARED),
+                    Meant::OneOf => {}
+                }
+            }
+            if began.elapsed() > CLEAR {
+                return Err(SHARED);
+            }
+            // A call that was given up is nobody's after a while.
+            let _ = timeout(AGAIN, ended).await;
+        }
+    }
+
+    async fn ask(&self, line: Arc<Line>, method: &'static str, params: Object) -> Outcome {
+        if let Some(id) = params.get("elicitationId").and_then(|it| it.to::<String>().ok()) {
+            self.will_complete(id, &line.voice);
+        }
+        line.ask(method, params).await
     }
 
     /// A log message that belongs to no call that listens. Whoever is meant hears it, if that is clear;
@@ -194,20 +244,27 @@ impl Handler for Switch {
         if method == "roots/list" && call.attached.get::<OnLine>().is_none() {
             return self.roots();
         }
-        match self.line_of(&call) {
-            Ok(line) => {
-                let mut params = call.params;
-                let id = params.get("elicitationId").and_then(|it| it.to::<String>().ok());
-                if let Some(id) = id {
-                    self.will_complete(id, &line.voice);
-                }
-                if let Some(meta) = call.meta {
-                    params.set("_meta", meta);
-                }
-                Answer::later(line.ask(method, params))
-            }
-            Err(why) => Answer::Now(self.nobody(why)),
+        let meant = self.line_of(&call);
+        if matches!(meant, Meant::OneOf | Meant::Nobody(SHARED)) {
+            self.asks_nobody();
         }
+        let mut params = call.params;
+        if let Some(meta) = call.meta {
+            params.set("_meta", meta);
+        }
+        let this = self.this.upgrade();
+        Answer::later(async move {
+            let Some(this) = this else { return nobody("The server is being stopped.") };
+            let line = match meant {
+                Meant::Line(line) => Ok(line),
+                Meant::OneOf => this.becomes_clear().await,
+                Meant::Nobody(why) => Err(why),
+            };
+            match line {
+                Ok(line) => this.ask(line, method, params).await,
+                Err(why) => nobody(why),
+            }
+        })
     }
 
     fn heard(&self, heard: Heard, _: &Voice) {
@@ -251,6 +308,25 @@ impl Drop for OpenLine {
         if !self.is_over {
             lines.leave(&self.line.caller);
         }
+        drop(lines);
+        self.switch.ended.notify_waiters();
+    }
+}
+
+/// A question while it is unclear whom it is for.
+struct Unclear<'a>(&'a Switch);
+
+impl<'a> Unclear<'a> {
+    fn new(switch: &'a Switch) -> Self {
+        switch.lock().unclear += 1;
+        switch.ended.notify_waiters();
+        Self(switch)
+    }
+}
+
+impl Drop for Unclear<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unclear -= 1;
     }
 }
 
@@ -259,6 +335,9 @@ const SHARED: &str = "Several callers have used this instance, and the question 
                       them it is for. Write `sharing: isolated` for this server to have an instance for each.";
 /// How long a server may still ask on behalf of a call that was given up.
 const AFTERMATH: Duration = Duration::from_secs(10);
+/// How long a question waits for it to become clear whom it is for, and how often that is looked at.
+const CLEAR: Duration = Duration::from_secs(30);
+const AGAIN: Duration = Duration::from_secs(1);
 /// How many visited pages one instance can tell of.
 const VISITS: usize = 256;
 

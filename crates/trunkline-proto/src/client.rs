@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use trunkline_wire::code;
 use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
@@ -310,7 +311,8 @@ impl Client {
                 }
             }
             (Some(_), None) => Err(ErrorObject::invalid_params("Parameters must be an object.")),
-            _ => Err(ErrorObject::method_not_found(method)),
+            // Servers hand these words to their callers, who know them from other clients.
+            _ => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
         };
         self.send(Message::Response { id: Some(id), outcome });
     }

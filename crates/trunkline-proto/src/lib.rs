@@ -308,7 +308,8 @@ pub struct Call {
     pub peer: Arc<Peer>,
     /// Whether the caller wants to hear of progress.
     pub wants_progress: bool,
-    /// The least severe log message the caller wants; `None` for no log at all.
+    /// The least severe log message the caller wants. `None` is no log at all in 2026-07-28, and what the
+    /// server decides before.
     pub log_level: Option<LogLevel>,
     /// What the transport attached to the request. Nothing here looks into it.
     pub attached: Attached,

@@ -172,7 +172,7 @@ impl Server {
     /// assert_eq!(server.session_revision(), Some(Revision::V2025_06_18));
     /// ```
     pub fn midway(config: Arc<Config>, revision: Revision) -> Self {
-        let session = stateful::Session::midway(&config, revision);
+        let session = stateful::Session::midway(revision);
         let mut server = Self::new(config);
         server.session = Some(session);
         server
@@ -364,7 +364,8 @@ impl Server {
     }
 
     fn on_said(&mut self, call: CallKey, what: Utterance, now: Instant) {
-        let session_level = self.session.as_ref().map(|it| it.log_level);
+        let unsaid = self.shared.config.log_level;
+        let session_level = self.session.as_ref().map(|it| it.log_level.unwrap_or(unsaid));
         let Some(open) = self.shared.calls.get(call) else { return };
         let message = match what {
             Utterance::Progress(progress) => reply::progress(open, progress, now),

@@ -21,3 +21,4 @@ mod shared;
 mod sticky;
 mod stress;
 mod trouble;
+mod unclear;

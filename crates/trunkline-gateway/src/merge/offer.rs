@@ -12,6 +12,8 @@ use super::Lists;
 pub(crate) enum Offer {
     /// No tasks.
     None,
+    /// No tasks, though the server has some.
+    Forbidden,
     /// Tasks of 2025-11-25, if they are asked for.
     May,
     /// Nothing but those.
@@ -30,6 +32,7 @@ impl Offer {
         match (revision.profile().tasks, support) {
             (Tasks::Core, TaskSupport::Optional) if has_core => Self::May,
             (Tasks::Core, TaskSupport::Required) if has_core => Self::Must,
+            (Tasks::Core, _) if has_core => Self::Forbidden,
             (Tasks::Extension, _) if caps.supports(Gate::TasksExtension) => Self::Extension,
             _ => Self::None,
         }
@@ -38,7 +41,7 @@ impl Offer {
     /// The same for clients of 2025-11-25: servers of 2026-07-28 do not say, and decide when they are called.
     pub(super) fn shown(self) -> TaskSupport {
         match self {
-            Self::None => TaskSupport::Forbidden,
+            Self::None | Self::Forbidden => TaskSupport::Forbidden,
             Self::May | Self::Extension => TaskSupport::Optional,
             Self::Must => TaskSupport::Required,
         }
@@ -63,7 +66,7 @@ mod tests {
         assert_eq!(of(new, &caps, TaskSupport::Forbidden), Offer::None);
         caps.tasks = Some(ServerTasks::ALL);
         caps.extensions = BTreeMap::from([(TASKS_EXTENSION.to_owned(), Json::empty_object())]);
-        assert_eq!(of(core, &caps, TaskSupport::Forbidden), Offer::None);
+        assert_eq!(of(core, &caps, TaskSupport::Forbidden), Offer::Forbidden);
         assert_eq!(of(core, &caps, TaskSupport::Optional), Offer::May);
         assert_eq!(of(core, &caps, TaskSupport::Required), Offer::Must);
         assert_eq!(of(new, &caps, TaskSupport::Forbidden), Offer::Extension);

@@ -53,7 +53,7 @@ impl Wish {
 pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
     let plain = How::default();
     Ok(match (wish, offer) {
-        (Wish::Task(_), Offer::None) => {
+        (Wish::Task(_), Offer::Forbidden) => {
             let message = "This tool does not run as a task; leave out `task`.";
             return Err(ErrorObject::new(code::METHOD_NOT_FOUND, message));
         }
@@ -67,8 +67,9 @@ pub(super) fn decide(wish: Wish, offer: Offer) -> Result<How, ErrorObject> {
             How { declares: true, is_shown: true, ..plain }
         }
         (Wish::Result, Offer::Must) => How { task: Some(TaskRequest::new()), ..plain },
-        // A server of the new era that runs a tool as a task only says so when it is called.
-        (Wish::Result | Wish::Either, Offer::None) | (Wish::Result, _) => plain,
+        // A server of the new era that runs a tool as a task only says so when it is called. One that has
+        // no tasks answers as if none were asked for (2025-11-25, tasks, "Capabilities").
+        (_, Offer::None) | (Wish::Either, Offer::Forbidden) | (Wish::Result, _) => plain,
     })
 }
 
@@ -89,14 +90,17 @@ mod tests {
             (task, Offer::May, how(Some(asked), false, true)),
             (task, Offer::Must, how(Some(asked), false, true)),
             (task, Offer::Extension, how(None, true, true)),
+            (task, Offer::None, how(None, false, false)),
             (Wish::Either, Offer::None, how(None, false, false)),
+            (Wish::Either, Offer::Forbidden, how(None, false, false)),
+            (Wish::Result, Offer::Forbidden, how(None, false, false)),
             (Wish::Either, Offer::May, how(new, false, true)),
             (Wish::Either, Offer::Must, how(new, false, true)),
             (Wish::Either, Offer::Extension, how(None, true, true)),
         ] {
             assert_eq!(decide(wish, offer), expected, "{wish:?} {offer:?}");
         }
-        let refused = decide(task, Offer::None).unwrap_err();
+        let refused = decide(task, Offer::Forbidden).unwrap_err();
         assert_eq!(refused.code, code::METHOD_NOT_FOUND);
     }
 }

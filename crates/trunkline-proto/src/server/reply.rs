@@ -11,7 +11,7 @@ use crate::pending::OpenCall;
 /// A progress notification for `call`, if its caller asked for progress and this is progress.
 pub(super) fn progress<T>(
     call: &mut OpenCall<T>,
-    mut progress: Progress,
+    progress: Progress,
     now: Instant,
 ) -> Option<Message> {
     if let Some(clock) = &mut call.clock {
@@ -23,9 +23,6 @@ pub(super) fn progress<T>(
         return None;
     }
     sink.reached = progress.progress;
-    if !call.revision.profile().audio {
-        progress.message = None;
-    }
     let mut params = Object::default();
     params.set("progressToken", sink.token.clone());
     for (name, value) in Object::of(&progress).iter() {

@@ -23,7 +23,8 @@ pub(super) struct Session {
     pub(super) peer: Arc<Peer>,
     /// Whether the client has confirmed the handshake.
     pub(super) ready: bool,
-    pub(super) log_level: LogLevel,
+    /// What the client has set it to.
+    pub(super) log_level: Option<LogLevel>,
     subscribed: BTreeSet<String>,
     /// The tasks that this client began: of others it hears nothing.
     tasks: VecDeque<String>,
@@ -62,7 +63,7 @@ impl Session {
             revision,
             peer: Arc::new(peer),
             ready: false,
-            log_level: config.log_level,
+            log_level: None,
             subscribed: BTreeSet::new(),
             tasks: VecDeque::new(),
         };
@@ -70,12 +71,12 @@ impl Session {
     }
 
     /// A session of which only the revision is known.
-    pub(super) fn midway(config: &Config, revision: Revision) -> Self {
+    pub(super) fn midway(revision: Revision) -> Self {
         Self {
             revision,
             peer: Arc::default(),
             ready: true,
-            log_level: config.log_level,
+            log_level: None,
             subscribed: BTreeSet::new(),
             tasks: VecDeque::new(),
         }
@@ -117,7 +118,7 @@ impl Session {
                     revision: self.revision,
                     peer: Arc::clone(&self.peer),
                     token,
-                    log_level: Some(self.log_level),
+                    log_level: self.log_level,
                     dialect: None,
                 };
                 return shared.call(from, facts, now);
@@ -186,9 +187,10 @@ impl Session {
     }
 
     fn set_level(&mut self, params: &Object) -> Result<Json, ErrorObject> {
-        self.log_level = params.get("level").and_then(|it| it.to().ok()).ok_or_else(|| {
+        let level = params.get("level").and_then(|it| it.to().ok()).ok_or_else(|| {
             ErrorObject::invalid_params("`level` is not one of the eight levels.")
         })?;
+        self.log_level = Some(level);
         Ok(Json::empty_object())
     }
 

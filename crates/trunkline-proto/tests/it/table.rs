@@ -234,7 +234,7 @@ fn a_client_answers_each_request_its_revision_has_and_refuses_the_others() {
             // A client of 2026-07-28 must not send responses, not even refusals.
             (_, Era::Stateless) => String::new(),
             (None, _) => format!(
-                r#"< {{"jsonrpc":"2.0","id":"s","error":{{"code":-32601,"message":"There is no method `{name}` here."}}}}"#
+                r#"< {{"jsonrpc":"2.0","id":"s","error":{{"code":-32601,"message":"Method not found"}}}}"#
             ),
             (Some(_), _) if name == "ping" => {
                 r#"< {"jsonrpc":"2.0","id":"s","result":{}}"#.to_owned()
@@ -259,12 +259,14 @@ fn a_client_that_did_not_offer_a_request_refuses_it() {
             return;
         }
         let sent = json!({ "jsonrpc": "2.0", "id": "s", "method": name, "params": sample(name, revision).params });
-        client().with(|config| config.capabilities = Default::default()).opened(revision).check(&format!(
-            r#"
+        client().with(|config| config.capabilities = Default::default()).opened(revision).check(
+            &format!(
+                r#"
             > {sent}
-            < {{"jsonrpc":"2.0","id":"s","error":{{"code":-32601,"message":"There is no method `{name}` here."}}}}
+            < {{"jsonrpc":"2.0","id":"s","error":{{"code":-32601,"message":"Method not found"}}}}
             "#
-        ));
+            ),
+        );
     });
 }
 

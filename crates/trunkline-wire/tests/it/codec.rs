@@ -181,8 +181,8 @@ fn completion_context_and_progress_messages() {
     check::<CompleteParams>(full.clone(), [old.clone(), old, full.clone(), full.clone(), full]);
 
     let full = value!({ "progressToken": "t", "progress": 1, "total": 2.5, "message": "m" });
-    let old = value!({ "progressToken": "t", "progress": 1, "total": 2.5 });
-    check::<ProgressParams>(full.clone(), [old, full.clone(), full.clone(), full.clone(), full]);
+    let same = || full.clone();
+    check::<ProgressParams>(full.clone(), [same(), same(), same(), same(), same()]);
 }
 
 #[test]
@@ -292,10 +292,10 @@ fn elicitation() {
         "b": { "type": "boolean", "default": true },
     }));
     let older = form(value!({
-        "c": { "type": "string", "title": "C", "enum": ["r", "g"], "enumNames": ["Red", "Green"] },
+        "c": { "type": "string", "title": "C", "enum": ["r", "g"], "enumNames": ["Red", "Green"], "default": "r" },
         "p": { "type": "string", "enum": ["x"] },
-        "s": { "type": "string", "format": "email" },
-        "n": { "type": "integer", "minimum": 1 },
+        "s": { "type": "string", "format": "email", "default": "a@b" },
+        "n": { "type": "integer", "minimum": 1, "default": 2 },
         "b": { "type": "boolean", "default": true },
     }));
     let older = value!({ "message": "m", "requestedSchema": older });
@@ -324,7 +324,7 @@ fn forms_keep_their_order_when_they_are_simplified() {
     let mut params = ElicitParams::form("m", json(schema));
     params.fit(V2025_06_18.profile());
     let ElicitParams::Form(form) = params else { panic!("it was a form") };
-    assert_eq!(form.requested_schema.get(), schema.replace(r#","default":1"#, ""));
+    assert_eq!(form.requested_schema.get(), schema);
 }
 
 #[test]

@@ -251,6 +251,7 @@ impl<H: Clone, W> State<H, W> {
             }
             let profile = self.profile(&waiter.want);
             self.serves(slot, &waiter.want)
+                && slot.in_flight < self.room_for(&waiter.want)
                 && (slot.profile == profile
                     || waiter.on.is_none() && slot.profile.is_within(profile))
         };
@@ -357,7 +358,7 @@ impl<H: Clone, W> State<H, W> {
 
     /// A start under way, or to come, that still has places: `Some(None)` for one to come.
     fn join(&mut self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<Option<u64>> {
-        let (max, is_one) = (self.max_concurrent(), self.is_one_for_all());
+        let (max, is_one) = (self.room_for(want), self.is_one_for_all());
         for (id, slot) in &mut self.slots {
             if fits(slot.profile)
                 && (is_one || slot.serves(want))
@@ -387,7 +388,9 @@ impl<H: Clone, W> State<H, W> {
 
     /// One with room for this: somebody's own before what is nobody's yet.
     fn roomy_for(&self, want: &Want, fits: impl Fn(Profile) -> bool) -> Option<u64> {
-        let fits = |slot: &Slot<H>| fits(slot.profile) && self.serves(slot, want);
+        let max = self.room_for(want);
+        let fits =
+            |slot: &Slot<H>| fits(slot.profile) && slot.in_flight < max && self.serves(slot, want);
         if want.owner.is_some()
             && let Some(own) = self.roomy(|slot| slot.owner.is_some() && fits(slot))
         {
@@ -489,6 +492,11 @@ impl<H: Clone, W> State<H, W> {
 
     pub(super) fn max_instances(&self) -> usize {
         if self.plan.strategy == Strategy::Singleton { 1 } else { self.plan.max_instances.max(1) }
+    }
+
+    /// How many calls may be in flight in an instance for this one to be another.
+    fn room_for(&self, want: &Want) -> usize {
+        if want.is_alone { 1 } else { self.max_concurrent() }
     }
 
     pub(super) fn max_concurrent(&self) -> usize {

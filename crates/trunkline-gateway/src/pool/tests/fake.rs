@@ -130,7 +130,15 @@ pub(super) fn call() -> Want {
 
 pub(super) fn patient(patience: Duration) -> Want {
     let by = Arc::default();
-    Want { key: None, owner: None, by, profile: Profile(0), cause: Cause::Call, patience }
+    Want {
+        key: None,
+        owner: None,
+        by,
+        profile: Profile(0),
+        is_alone: false,
+        cause: Cause::Call,
+        patience,
+    }
 }
 
 /// How long a start and a stop take.

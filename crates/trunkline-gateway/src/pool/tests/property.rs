@@ -187,9 +187,10 @@ impl World {
         let profile = Profile([0, 1, 3, 4][self.dice.below(4) as usize]);
         let patience = Duration::from_secs(self.dice.below(40));
         let cause = if self.dice.below(10) == 0 { Cause::List } else { Cause::Call };
+        let is_alone = self.dice.below(4) == 0;
         // A key, like an owner, is one principal's.
         let by = format!("o{}", number % 3).into();
-        let want = Want { key, owner, by, profile, cause, patience };
+        let want = Want { key, owner, by, profile, is_alone, cause, patience };
         self.names += 1;
         let name = self.names;
         match self.state.want(want.clone(), self.now, || name) {
@@ -361,6 +362,8 @@ impl World {
                     Strategy::Singleton => true,
                     _ => slot.profile == waiter.want.profile && slot.serves(&waiter.want),
                 };
+                let is_bound = state.plan.strategy == Strategy::Stateful;
+                let same = same && (is_bound || !waiter.want.is_alone || slot.in_flight == 0);
                 assert!(!same, "{seed}: i{id} has room for {}", waiter.to);
             }
         }

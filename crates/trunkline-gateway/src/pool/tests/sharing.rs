@@ -56,6 +56,23 @@ fn one_call_at_a_time_means_one_instance_each_up_to_the_limit() {
 }
 
 #[test]
+fn a_call_that_shares_with_none_has_an_instance_of_its_own() {
+    check(
+        "max_concurrent=4 max_instances=2",
+        "
+        call a alone=yes -> start i1
+        call b alone=yes -> start i2
+        started i1       -> a: i1
+        started i2       -> b: i2
+        call c alone=yes ->
+        release a        -> c: i1
+        release b        ->
+        call d alone=yes -> d: i2
+        ",
+    );
+}
+
+#[test]
 fn the_least_loaded_is_taken_and_equals_take_turns() {
     check(
         "max_concurrent=2 max_instances=2",

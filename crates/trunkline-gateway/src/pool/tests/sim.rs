@@ -222,6 +222,7 @@ impl Sim {
             owner: None,
             by: Arc::default(),
             profile: Profile(0),
+            is_alone: false,
             cause: Cause::Call,
             patience: seconds("30s"),
         };
@@ -232,6 +233,7 @@ impl Sim {
                 ("by", by) => want.by = by.into(),
                 ("profile", bits) => want.profile = Profile(bits.parse().expect("bits")),
                 ("patience", time) => want.patience = seconds(time),
+                ("alone", "yes") => want.is_alone = true,
                 ("cause", "list") => want.cause = Cause::List,
                 _ => panic!("`{word}` is nothing of a want"),
             }

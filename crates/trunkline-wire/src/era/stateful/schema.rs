@@ -78,8 +78,8 @@ fn move_reference(reference: &Json) -> Json {
     }
 }
 
-/// A form as 2025-06-18 has it: choices as `enum` with `enumNames`, and defaults for yes or no
-/// only. Fields that it cannot have stay as they are; see [`can_ask`](super::can_ask).
+/// A form as 2025-06-18 has it: choices as `enum` with `enumNames`. It knows defaults for yes or no only,
+/// and clients that show a form show those of other fields too. Fields that it cannot have stay as they are; see [`can_ask`](super::can_ask).
 pub(super) fn simplify_form(schema: &Json) -> Json {
     each_member(schema, |name, value| match name {
         "properties" => each_member(value, |_, field| simplify_field(field)),
@@ -89,11 +89,16 @@ pub(super) fn simplify_form(schema: &Json) -> Json {
 
 fn simplify_field(field: &Json) -> Json {
     match field.to() {
-        Ok(PrimitiveSchema::Enum(choice)) if choice.many.is_none() => choice.to_named(),
-        Ok(PrimitiveSchema::String(_) | PrimitiveSchema::Number(_)) => {
-            let Ok(mut members) = Object::parse(field.get()) else { return field.clone() };
-            members.take("default");
-            members.to_json()
+        Ok(PrimitiveSchema::Enum(choice)) if choice.many.is_none() => {
+            let named = choice.to_named();
+            let (all, members) = (Object::parse(field.get()), Object::parse(named.get()));
+            match (all.ok().and_then(|mut it| it.take("default")), members) {
+                (Some(default), Ok(mut members)) => {
+                    members.set("default", default);
+                    members.to_json()
+                }
+                _ => named,
+            }
         }
         _ => field.clone(),
     }
