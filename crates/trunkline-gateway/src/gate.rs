@@ -5,17 +5,19 @@ mod at;
 mod completed;
 mod held;
 mod plugged;
+mod visible;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
-use trunkline_proto::Call;
+use trunkline_proto::{Call, Utterance};
 use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{CallToolResult, InputRequired, Tool};
+use trunkline_wire::model::{CallToolResult, InputRequired, LogLevel, LogMessage, Tool};
 use trunkline_wire::revision::Revision;
 
 use crate::caller::Caller;
@@ -39,13 +41,23 @@ pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &V
     let world = shared.world();
     let caller = Arc::new(Caller::of(&call, voice));
     if let Some(kind) = Kind::of_method(call.method.name) {
-        if shared.is_complete(&world, view) {
+        shared.try_again(&world);
+        let missing = shared.missing(&world, view, &caller);
+        if missing.is_empty() && shared.is_complete(&world, view) {
             return Answer::Now(list(shared, &world, view, &caller, kind, &call));
         }
-        let (shared, view) = (Arc::clone(shared), Arc::clone(view));
+        let (shared, view, voice) = (Arc::clone(shared), Arc::clone(view), voice.clone());
         return Answer::later(async move {
             shared.complete(&world, &view).await;
-            list(&shared, &world, &view, &caller, kind, &call)
+            let page = list(&shared, &world, &view, &caller, kind, &call)?;
+            let missing = shared.missing(&world, &view, &caller);
+            if missing.is_empty() || call.params.get("cursor").is_some() {
+                return Ok(page);
+            }
+            let words = Json::string(&missing.sentence());
+            let message = LogMessage::new(LogLevel::Warning, words).logger("trunkline");
+            voice.say(call.key, Utterance::Log(message)).await;
+            Ok(missing.within(page))
         });
     }
     let walk = Walk {
@@ -60,6 +72,7 @@ pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &V
         digest: None,
         plugged: None,
         as_task: false,
+        steps: AtomicU32::new(0),
     };
     Answer::later(walk.go())
 }
@@ -118,6 +131,8 @@ pub(crate) struct Walk {
     pub(crate) plugged: Option<Arc<CallView>>,
     /// Whether it is to become a task of 2026-07-28, which takes a connection of that era.
     pub(crate) as_task: bool,
+    /// How often its caller was told what it waits for.
+    pub(crate) steps: AtomicU32,
 }
 
 /// What a call comes to, before the caller's revision is considered.
@@ -236,7 +251,7 @@ impl Walk {
         trail: &mut Trail,
         shown: &str,
     ) -> Result<Came, Wrong> {
-        let index = self.index(|it| it.tool(shown).is_some()).await;
+        let index = self.index(shown, |it| it.tool(shown).is_some()).await;
         let found = index.tool(shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let Some(target) = found else {
             return Err(self.no_tool(trail, &index, shown));
@@ -298,7 +313,7 @@ impl Walk {
 
     async fn prompt(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let shown: String = self.named("name")?;
-        let index = self.index(|it| it.prompt(&shown).is_some()).await;
+        let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         let target = index.prompt(&shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let target = target.ok_or_else(|| {
             trail.name.get_or_insert_with(|| clip(&shown).into());
@@ -325,7 +340,7 @@ impl Walk {
     async fn resource(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let uri: String = self.named("uri")?;
         self.call.params.take("arguments");
-        let index = self.index(|it| !it.claims(&uri).is_empty()).await;
+        let index = self.index("", |it| !it.claims(&uri).is_empty()).await;
         trail.name = Some(clip(&uri).into());
         let target = self.find(trail, &index, &uri)?;
         let server = self.server(&target)?;
@@ -371,7 +386,7 @@ impl Walk {
         let reference = self.call.params.get("ref").ok_or_else(bad)?;
         let mut object = Object::parse(reference.get()).map_err(|_| bad())?;
         let reference: Reference = object.to().map_err(|_| bad())?;
-        let index = self.index(|it| {
+        let index = self.index("", |it| {
             let prompt = reference.name.as_deref().and_then(|name| it.prompt(name));
             prompt.is_some()
                 || reference.uri.as_deref().is_some_and(|uri| it.template(uri).is_some())
@@ -434,11 +449,16 @@ impl Walk {
     }
 
     /// What there is. Servers that have not said what they offer are waited for only if what is
-    /// looked for is not found without them.
-    async fn index(&self, is_there: impl Fn(&Index) -> bool) -> Arc<Index> {
+    /// looked for is not found without them: the one that a name begins with as long as its start takes,
+    /// all of them for a while.
+    async fn index(&self, shown: &str, is_there: impl Fn(&Index) -> bool) -> Arc<Index> {
         let index = self.view.index(&self.shared);
         if is_there(&index) {
             return index;
+        }
+        if let Some(server) = self.unknown_server(shown) {
+            Box::pin(self.visibly(&server, self.shared.refresh(&server, true))).await;
+            return self.view.index(&self.shared);
         }
         // The index is of the plan in force now, which need not be the one that the call began with.
         self.shared.complete(&self.shared.world(), &self.view).await;

@@ -339,24 +339,17 @@ impl World {
     /// Why nothing is there by a name that begins with that of a server: it is left out, or has not said
     /// what it offers. For whoever may know of it.
     pub(crate) fn why_not(&self, sight: &Sight<'_>, shown: &str) -> Option<String> {
-        let is_of = |name: &str| {
-            let rest = shown.strip_prefix(name);
-            rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_alphanumeric()))
-        };
         let mut out = self.plan.out.iter().filter(|_| sight.is_open());
-        if let Some((name, why)) = out.find(|(name, _)| is_of(name)) {
+        if let Some((name, why)) = out.find(|(name, _)| is_of(shown, name)) {
             return Some(left_out(name, why));
         }
-        let unknown = |it: &&Arc<Server>| is_of(&it.name) && it.lists().is_none();
-        let server =
-            self.servers.values().find(unknown).filter(|it| sight.sees_server(&it.name))?;
-        let status = server.pool.status();
-        let why = match status.last_error {
-            Some(why) => format!("It did not start: {why}"),
-            None if status.state == "starting" => "It is starting; try again soon.".to_owned(),
-            None => format!("`trunkline doctor {}` shows why.", server.name),
-        };
-        Some(format!("`{}` has not said yet what it offers. {why}", server.name))
+        let server = self.unknown(shown).filter(|it| sight.sees_server(&it.name))?;
+        Some(format!("`{}` has not said yet what it offers. {}", server.name, server.why_unknown()))
+    }
+
+    /// The server that a name begins with, if it has not said what it offers.
+    pub(crate) fn unknown(&self, shown: &str) -> Option<&Arc<Server>> {
+        self.servers.values().find(|it| is_of(shown, &it.name) && it.lists().is_none())
     }
 
     fn empty() -> Self {
@@ -371,6 +364,12 @@ impl World {
             redactor: Arc::new(Redactor::new([])),
         }
     }
+}
+
+/// Whether a name begins with that of a server.
+fn is_of(shown: &str, server: &str) -> bool {
+    let rest = shown.strip_prefix(server);
+    rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_alphanumeric()))
 }
 
 impl Shared {

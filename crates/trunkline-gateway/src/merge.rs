@@ -11,12 +11,14 @@ pub mod names;
 mod adapt;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod missing;
 mod offer;
 
 pub use cursors::{BadCursor, Cursor};
 pub use index::{Index, Item, Look, Page, Target};
 pub(crate) use lists::cut;
 pub use lists::{Draft, Lists};
+pub(crate) use missing::Missing;
 pub(crate) use offer::Offer;
 
 /// What can be listed.

@@ -52,6 +52,8 @@ pub(crate) struct Server {
     variants: Mutex<BTreeSet<String>>,
     /// When it last failed to say what it offers.
     failed: Mutex<Option<Instant>>,
+    /// What the program that runs it was last heard to do.
+    doing: Mutex<Option<Arc<str>>>,
     /// How many clients it has been told of.
     clients: Mutex<usize>,
     /// Whether it asked something without saying whom, and nobody could tell.
@@ -92,6 +94,7 @@ impl Server {
             news: Mutex::default(),
             variants: Mutex::default(),
             failed: Mutex::default(),
+            doing: Mutex::default(),
             clients: Mutex::default(),
             asks: AtomicBool::new(false),
             keeps_roots: AtomicBool::new(false),
@@ -119,6 +122,9 @@ impl Server {
         let mut kept = self.lists.write().unwrap_or_else(PoisonError::into_inner);
         announce();
         *kept = Some(lists);
+        drop(kept);
+        self.try_again();
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// The era it speaks, once known.
@@ -142,9 +148,44 @@ impl Server {
         }
     }
 
-    /// Notes that it did not say what it offers: for a while nobody waits for that.
+    /// Notes that it did not say what it offers in time: nobody waits for that any more.
     pub(crate) fn give_up(&self) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether it is time to ask it once more, while nobody waits. Says so once in a while.
+    pub(crate) fn is_due(&self) -> bool {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = self.lists().is_none() && failed.is_some_and(|it| it.elapsed() >= PATIENCE);
+        if is_due {
+            *failed = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// Why it has not said what it offers, for callers.
+    pub(crate) fn why_unknown(&self) -> String {
+        let status = self.pool.status();
+        match (status.last_error, self.doing()) {
+            (Some(why), _) => format!("It did not start: {why}"),
+            (None, Some(doing)) => format!("It is {doing}; try again soon."),
+            (None, None) if status.state == "starting" => {
+                "It is starting; try again soon.".to_owned()
+            }
+            (None, None) => format!("`trunkline doctor {}` shows why.", self.name),
+        }
+    }
+
+    /// What the program that runs it says it does before the server is up.
+    pub(crate) fn doing(&self) -> Option<Arc<str>> {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what a line of its stderr says about that.
+    pub(crate) fn wrote(&self, line: &str) {
+        if let Some(doing) = crate::runner::doing(line) {
+            *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(doing));
+        }
     }
 
     /// Forgets that it did not.
@@ -154,7 +195,7 @@ impl Server {
 
     pub(crate) fn gave_up(&self) -> bool {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.is_some_and(|it| it.elapsed() < PATIENCE)
+        failed.is_some()
     }
 
     /// Has the pool know how many clients there are.
@@ -506,7 +547,7 @@ const VARIANTS: usize = 4096;
 const LINGER: Duration = Duration::from_secs(2);
 /// By what a stateful server knows us when we ask for its lists.
 const LISTER: &str = "\0lists";
-/// How long nobody waits for the lists of a server that did not give them.
+/// How long until a server that did not give its lists is asked again.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LIST: trunkline_proto::Timing =
     trunkline_proto::Timing { idle: Duration::from_secs(30), hard: Duration::from_secs(60) };

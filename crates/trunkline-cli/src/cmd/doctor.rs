@@ -2,15 +2,19 @@
 
 mod gateway;
 mod http;
+mod overheard;
 mod stages;
 mod stdio;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use trunkline::client::Client;
 use trunkline_gateway::catalog::plan::{Plan, Reach, ServerPlan};
 use trunkline_gateway::catalog::{built_in, load_file};
@@ -22,7 +26,7 @@ use crate::failure::Failure;
 use crate::output::{Screen, Tone, one_line};
 
 /// Goes through everything that a call depends on, one step after the other, and says what is
-/// wrong. Servers are started and stopped for it.
+/// wrong. Servers are started and stopped for it, a few at a time.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The server; all of them, unless said.
@@ -40,7 +44,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
-    let mut report = Report { screen, is_json: args.json, all: Vec::new(), is_well: true };
+    let mut report = Report {
+        screen,
+        is_json: args.json,
+        all: Vec::new(),
+        unwell: Vec::new(),
+        count: 0,
+        is_well: true,
+    };
     let mut stages = Stages::default();
     let plan = catalog(&args, &mut stages)?;
     if let Some(plan) = &plan {
@@ -69,14 +80,38 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             );
             report.add(name, "left out", stages.end(&redactor))?;
         }
-        for name in plan.servers.keys().map(String::as_str).filter(is_wanted) {
-            let server = &plan.servers[name];
-            let (what, steps) = one(server, &redactor).await;
+        let wanted = plan.servers.iter().filter(|(name, _)| is_wanted(&name.as_str()));
+        let room = Arc::new(Semaphore::new(AT_ONCE));
+        let (redactor, mut looking) = (Arc::new(redactor), Vec::new());
+        for (name, server) in wanted {
+            let (room, redactor) = (Arc::clone(&room), Arc::clone(&redactor));
+            let server = server.clone();
+            let task = tokio::spawn(async move {
+                let _place = room.acquire().await;
+                one(&server, &redactor).await
+            });
+            looking.push((name, AbortOnDrop(task)));
+        }
+        // Told in their order, each as soon as those before it are.
+        for (name, mut task) in looking {
+            let (what, steps) = (&mut task.0).await?;
             report.add(name, &what, steps)?;
         }
     }
     report.end()
 }
+
+/// A look at a server, given up with the command.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How many servers are looked at at once.
+const AT_ONCE: usize = 4;
 
 /// The catalog, or what of it can be served.
 fn catalog(args: &Args, stages: &mut Stages) -> Result<Option<Plan>, Failure> {
@@ -176,6 +211,9 @@ struct Report<'a> {
     screen: &'a Screen,
     is_json: bool,
     all: Vec<Value>,
+    /// The servers that are not well.
+    unwell: Vec<String>,
+    count: usize,
     is_well: bool,
 }
 
@@ -183,6 +221,10 @@ impl Report<'_> {
     fn add(&mut self, name: &str, what: &str, steps: Vec<Step>) -> Result<()> {
         let is_well = steps.iter().all(|it| it.is_fine != Some(false));
         self.is_well &= is_well;
+        self.count += 1;
+        if !is_well {
+            self.unwell.push(format!("`{}`", one_line(name)));
+        }
         if self.is_json {
             let steps: Vec<_> = steps.iter().map(Step::to_json).collect();
             self.all.push(json!({ "name": name, "ok": is_well, "stages": steps }));
@@ -207,7 +249,12 @@ impl Report<'_> {
         } else {
             let last = match self.is_well {
                 true => self.screen.tone(Tone::Good, "Everything is in order."),
-                false => self.screen.tone(Tone::Bad, "Something is wrong; see ✗."),
+                false => {
+                    let (count, well) = (self.count, self.count - self.unwell.len());
+                    let which = self.unwell.join(", ");
+                    let last = format!("{well} of {count} are in order. See ✗ at {which}.");
+                    self.screen.tone(Tone::Bad, &last)
+                }
             };
             self.screen.print(&format!("\n{last}"))?;
         }

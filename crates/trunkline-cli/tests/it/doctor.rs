@@ -57,6 +57,7 @@ fn what_is_wrong_is_told_with_its_end_its_last_words_and_what_to_do() {
   killed: { command: sh, args: ['-c', 'kill -9 $$$$'] }
   mute: { command: sleep, args: ['60'], timeouts: { startSeconds: 1 } }
   missing: { command: no-such-server }
+  prints: { command: sh, args: ['-c', 'echo Listening on port 3000; exec sleep 60'] }
   far: { url: 'http://127.0.0.1:9/mcp' }
 ";
     let home = catalog("doctor-ill", servers);
@@ -72,7 +73,9 @@ fn what_is_wrong_is_told_with_its_end_its_last_words_and_what_to_do() {
         "try: Install it, or give its full path.",
         "✓ dns        127.0.0.1",
         "✗ tcp        127.0.0.1:9",
-        "Something is wrong",
+        "It prints to stdout what is no message of MCP",
+        "stdout: Listening on port 3000",
+        "1 of 7 are in order. See ✗ at `dies`, `far`, `killed`, `missing`, `mute`, `prints`.",
     ] {
         assert!(found.stdout.contains(part), "{part}: {}", found.stdout);
     }

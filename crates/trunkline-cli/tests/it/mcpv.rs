@@ -22,3 +22,4 @@ mod sticky;
 mod stress;
 mod trouble;
 mod unclear;
+mod waiting;

@@ -108,7 +108,7 @@ impl Walk {
                 self.compared(server, plan, lease.instance()).await?;
                 lease
             }
-            None => self.lease(server, plan).await?,
+            None => self.visibly(server, self.lease(server, plan)).await?,
         };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());

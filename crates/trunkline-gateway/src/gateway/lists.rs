@@ -8,10 +8,11 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::{Shared, World};
+use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
-use crate::face::{View, change_of};
+use crate::face::{Sight, View, change_of};
 use crate::logs::Logged;
-use crate::merge::{Kind, Lists};
+use crate::merge::{Kind, Lists, Missing};
 use crate::news::{Next, Told};
 use crate::policy::pins::Offered;
 use crate::server::{Fetched, Server, now};
@@ -20,6 +21,23 @@ impl Shared {
     /// Whether every server that a view shows has said what it offers, or will not soon.
     pub(crate) fn is_complete(&self, world: &World, view: &View) -> bool {
         world.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
+    }
+
+    /// The servers of a view that have not said what they offer, as far as the caller may know of them.
+    pub(crate) fn missing(&self, world: &World, view: &View, caller: &Caller) -> Missing {
+        let sight = Sight::new(world, caller);
+        let unknown = world.servers.values().filter(|it| it.lists().is_none());
+        let unknown = unknown.filter(|it| view.selector.chooses(&it.plan()));
+        let unknown = unknown.filter(|it| sight.sees_server(&it.name));
+        Missing(unknown.map(|it| (Arc::clone(&it.name), it.why_unknown())).collect())
+    }
+
+    /// Asks servers that did not say in time what they offer once more, while nobody waits.
+    pub(crate) fn try_again(&self, world: &World) {
+        for server in world.servers.values().filter(|it| it.gave_up() && it.is_due()) {
+            let (Some(this), server) = (self.this.upgrade(), Arc::clone(server)) else { return };
+            tokio::spawn(async move { this.refresh(&server, true).await });
+        }
     }
 
     /// Has servers that have not said what they offer asked, for a while.

@@ -65,7 +65,11 @@ impl Watcher for Shared {
     }
 
     fn line(&self, server: &str, instance: u64, line: &str) {
-        let line = self.world().redactor.redact(line).into_owned();
+        let world = self.world();
+        if let Some(server) = world.servers.get(server) {
+            server.wrote(line);
+        }
+        let line = world.redactor.redact(line).into_owned();
         self.logs.add(Logged::stderr(server, instance, line));
     }
 

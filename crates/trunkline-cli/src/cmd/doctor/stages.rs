@@ -16,6 +16,7 @@ pub(super) struct Step {
     pub(super) is_fine: Option<bool>,
     what: String,
     advice: String,
+    stdout: Vec<String>,
     stderr: Vec<String>,
     took: Duration,
 }
@@ -67,11 +68,18 @@ impl Stages {
         }
     }
 
+    /// What the server wrote to stdout that is no message, to the last step.
+    pub(super) fn stdout(&mut self, lines: Vec<String>) {
+        if let Some(step) = self.steps.last_mut() {
+            step.stdout = lines;
+        }
+    }
+
     /// All of them, without secrets.
     pub(super) fn end(mut self, redactor: &Redactor) -> Vec<Step> {
         for step in &mut self.steps {
             step.what = redactor.redact(&step.what).into_owned();
-            for line in &mut step.stderr {
+            for line in step.stderr.iter_mut().chain(&mut step.stdout) {
                 *line = redactor.redact(line).into_owned();
             }
         }
@@ -80,7 +88,8 @@ impl Stages {
 
     fn push(&mut self, stage: &'static str, is_fine: Option<bool>, what: String, advice: String) {
         let took = self.since.elapsed();
-        self.steps.push(Step { stage, is_fine, what, advice, stderr: Vec::new(), took });
+        let (stdout, stderr) = (Vec::new(), Vec::new());
+        self.steps.push(Step { stage, is_fine, what, advice, stdout, stderr, took });
         self.begin();
     }
 }
@@ -98,6 +107,9 @@ impl Step {
         };
         let what = one_line(&self.what);
         let mut out = format!("  {sign} {:<10} {what}{time}\n", self.stage);
+        for line in &self.stdout {
+            let _ = writeln!(out, "      stdout: {}", screen.tone(Tone::Dim, &one_line(line)));
+        }
         for line in &self.stderr {
             let _ = writeln!(out, "      stderr: {}", screen.tone(Tone::Dim, &one_line(line)));
         }
@@ -115,6 +127,9 @@ impl Step {
             "detail": self.what,
             "ms": (self.took.as_secs_f64() * 1e5).round() / 100.0,
         });
+        if !self.stdout.is_empty() {
+            out["stdout"] = json!(self.stdout);
+        }
         if !self.stderr.is_empty() {
             out["stderr"] = json!(self.stderr);
         }

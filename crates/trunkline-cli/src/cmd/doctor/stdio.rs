@@ -10,6 +10,7 @@ use trunkline::{Era, Limits, Revisions};
 use trunkline_gateway::catalog::plan::{Reach, ServerPlan};
 use trunkline_transport::child::Child;
 
+use super::overheard::{Ear, Overheard};
 use super::stages::Stages;
 use super::{identity, offers};
 
@@ -38,7 +39,9 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
         Limits::default().init_deadline(server.timeouts.start).call_deadline(server.timeouts.call);
     // A server of the first era may not survive the first question of the second.
     let stateful = server.revisions.of_era(Era::Stateful);
-    let Some((child, outcome)) = start(&line, &limits, server.revisions, stages).await else {
+    let mut heard = Vec::new();
+    let Some((child, outcome)) = start(&line, &limits, server.revisions, &mut heard, stages).await
+    else {
         return;
     };
     let (child, outcome) = match outcome {
@@ -46,7 +49,7 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
             drop(child);
             stages
                 .none("handshake", "it hung up at `server/discover`; once more with `initialize`");
-            match start(&line, &limits, stateful, stages).await {
+            match start(&line, &limits, stateful, &mut heard, stages).await {
                 Some(found) => found,
                 None => return,
             }
@@ -55,7 +58,10 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
     };
     let client = match outcome {
         Ok(client) => client,
-        Err(error) => return failed(child, &error, stages).await,
+        Err(error) => {
+            failed(child, &error, stages).await;
+            return stages.stdout(heard);
+        }
     };
     stages.fine("handshake", identity(&client));
     offers(&client, stages).await;
@@ -81,6 +87,7 @@ async fn start(
     line: &Command,
     limits: &Limits,
     revisions: Revisions,
+    heard: &mut Vec<String>,
     stages: &mut Stages,
 ) -> Option<(Child, Result<Client, ConnectError>)> {
     stages.begin();
@@ -95,8 +102,26 @@ async fn start(
     let (to, from) = child.take_stdin().zip(child.take_stdout())?;
     let builder = Client::builder("trunkline-doctor", env!("CARGO_PKG_VERSION"));
     let builder = builder.limits(limits.clone()).protocols(revisions);
-    let outcome = builder.connect_io(from, to).await;
-    Some((child, outcome))
+    let ear = Ear::default();
+    let from = Overheard { from, ear: ear.clone() };
+    tokio::select! {
+        outcome = builder.connect_io(from, to) => {
+            if outcome.is_err() {
+                heard.clone_from(&ear.odd());
+            }
+            Some((child, outcome))
+        }
+        () = ear.is_odd() => {
+            let what = "It prints to stdout what is no message of MCP, and answers nothing.";
+            let advice = "Have it print to stderr, or speak MCP over stdio (some servers need an option for that).";
+            stages.bad("handshake", what, advice);
+            stages.stdout(ear.odd());
+            let stderr = child.stderr().clone();
+            child.stop().await;
+            stages.stderr(stderr.lines());
+            None
+        }
+    }
 }
 
 /// Tells of a handshake that failed, with the end and the last words of the server.

@@ -113,11 +113,7 @@ impl<'a> Desk<'a> {
         });
         same(&text(&result(call.await)?), &"done")?;
         let seen = seen.lock().unwrap();
-        let has_words = self.are_both_since(V2025_03_26);
-        let step = |at: u8| {
-            let message = has_words.then(|| format!("step {at} of 3"));
-            (f64::from(at), Some(3.0), message)
-        };
+        let step = |at: u8| (f64::from(at), Some(3.0), Some(format!("step {at} of 3")));
         same(&*seen, &vec![step(1), step(2), step(3)])
     }
 

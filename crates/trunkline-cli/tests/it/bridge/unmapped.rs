@@ -98,12 +98,4 @@ pub(super) const UNMAPPED: &[Unmapped] = &[
         why: "Servers before 2025-11-25 have no words to send anybody to a page with.",
         told: Told::Tool("This client cannot be asked: it lacks URL elicitation."),
     },
-    Unmapped {
-        letter: 'g',
-        parts: &[Part::Task, Part::CancelledTask],
-        between: |client, server| client == V2025_11_25 && server < V2025_11_25,
-        why: "Servers before 2025-11-25 have no tasks; 2025-11-25 has a tool that does not run as \
-              one refuse it. It can be called.",
-        told: Told::Error(-32601, "This tool does not run as a task; leave out `task`."),
-    },
 ];

@@ -122,6 +122,7 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         digest: None,
         plugged: None,
         as_task: false,
+        steps: std::sync::atomic::AtomicU32::new(0),
     };
     let said = r#"{"completion":{"values":["etc/passwd","srv/a","/etc"],"total":9}}"#;
     let told = |who: &str| {

@@ -1,0 +1,52 @@
+//! Waiting for a server that starts, so that the caller can see what it waits for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+use trunkline_proto::Utterance;
+use trunkline_wire::model::Progress;
+
+use super::Walk;
+use crate::face::Sight;
+use crate::server::Server;
+
+impl Walk {
+    /// Does some work that may have to wait for a server to start. The caller hears so, if it wants to hear
+    /// of progress.
+    pub(super) async fn visibly<T>(&self, server: &Server, work: impl Future<Output = T>) -> T {
+        if !self.call.wants_progress {
+            return work.await;
+        }
+        let mut work = std::pin::pin!(work);
+        let mut next = Instant::now() + PATIENCE;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = sleep_until(next) => next += EVERY,
+            }
+            let doing = server.doing();
+            let doing = doing.as_deref().unwrap_or("starting");
+            // Less than anything that the server itself will say: progress has to increase.
+            let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
+            let mut progress = Progress::new(f64::from(step) * 1e-9);
+            progress.message = Some(format!("Waiting for `{}`: {doing}…", server.name));
+            self.voice.say(self.call.key, Utterance::Progress(progress)).await;
+        }
+    }
+
+    /// The server that a name begins with, if it has not said what it offers.
+    pub(super) fn unknown_server(&self, shown: &str) -> Option<Arc<Server>> {
+        let world = self.shared.world();
+        let server = world.unknown(shown)?;
+        let is_chosen = self.view.selector.chooses(&server.plan());
+        let is_seen = Sight::new(&world, &self.caller).sees_server(&server.name);
+        (is_chosen && is_seen).then(|| Arc::clone(server))
+    }
+}
+
+/// How long a call waits before its caller hears why, and how often then.
+const PATIENCE: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(2);
