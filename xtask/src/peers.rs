@@ -38,6 +38,11 @@ pub const PEERS: &[(&str, &str, &str)] = &[
         "gateway.mjs",
     ),
     (
+        "table",
+        "servers of four SDKs with and without the gateway, by clients of all revisions",
+        "table/table.mjs",
+    ),
+    (
         "restart",
         "the npm clients go on when a gateway is stopped, reloaded or killed, and starts again",
         "restart.mjs",
@@ -77,7 +82,8 @@ pub fn one(script: &str) -> Result<(), String> {
     let mut command = Command::new(interpreter);
     command.arg(folder().join(script)).args(told.split_whitespace());
     command.arg(run::trunkline()).current_dir(run::root());
-    let is_gateway = script == "gateway.mjs" || script.starts_with("restart.");
+    let is_gateway =
+        matches!(script, "gateway.mjs" | "table/table.mjs") || script.starts_with("restart.");
     if !script.ends_with("cli.mjs") && !is_gateway {
         command.arg("demo");
     }
