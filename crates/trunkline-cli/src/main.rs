@@ -11,6 +11,7 @@ mod demo;
 mod failure;
 mod interrupt;
 mod json;
+mod log;
 mod logins;
 mod output;
 mod secret;

@@ -152,12 +152,28 @@ impl Failure {
 /// For the operator, with the last words of the process.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let last = self.stderr.last().map(|it| format!("Its last words: {it}"));
+        let last = last_words(&self.stderr).map(|it| format!("Its last words: {it}"));
         f.write_str(&self.sentences(last.as_deref()))
     }
 }
 
 impl std::error::Error for Failure {}
+
+/// What says most of the last lines of a process. Node ends with its version, and Python's tracebacks and
+/// panics of Rust say what was wrong before they say where.
+fn last_words(stderr: &[String]) -> Option<&String> {
+    let says_why = |it: &&String| {
+        let lower = it.to_lowercase();
+        (lower.contains("error") || lower.contains("panicked"))
+            && !it.trim_start().starts_with("at ")
+    };
+    let is_said = |it: &&String| !it.trim().is_empty() && !it.starts_with("Node.js v");
+    let near = stderr.len().saturating_sub(NEAR);
+    stderr[near..].iter().rev().find(says_why).or_else(|| stderr.iter().rev().find(is_said))
+}
+
+/// How far from its end what a process was ended by is looked for.
+const NEAR: usize = 20;
 
 #[cfg(test)]
 mod tests {
@@ -172,5 +188,14 @@ mod tests {
         assert!(!told.get().contains("alice"), "{}", told.get());
         assert!(told.get().contains("exited with code 1. `trunkline logs time` shows"));
         assert!(failure.to_string().ends_with("Its last words: alice was here"), "{failure}");
+        let node = [
+            "x.js:1",
+            "Error: no such key",
+            "    at Object.<error> (x.js:1)",
+            "",
+            "Node.js v20.20.2",
+        ];
+        failure.stderr = node.map(str::to_owned).to_vec();
+        assert!(failure.to_string().ends_with("Its last words: Error: no such key"), "{failure}");
     }
 }

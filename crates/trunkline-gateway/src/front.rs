@@ -140,9 +140,7 @@ impl Front {
         if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return;
         }
-        if let Some(audit) = &self.gateway.0.world().audit {
-            audit.refused(response.status().as_u16());
-        }
+        self.gateway.0.refused(response.status().as_u16());
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Doors> {

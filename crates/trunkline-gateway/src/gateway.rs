@@ -53,6 +53,7 @@ use crate::policy::redact::Redactor;
 use crate::policy::rules::Rules;
 use crate::policy::subject::Subject;
 use crate::pool::{Cause, Event};
+use crate::report;
 use crate::seal::Seals;
 use crate::search::Seen;
 use crate::server::{Server, session_key};
@@ -113,6 +114,7 @@ pub(crate) struct Shared {
     pub(crate) pins: Option<PinFile>,
     told_held: pinning::ToldHeld,
     pub(crate) metrics: Metrics,
+    refusals: report::Refusals,
     pub(crate) logs: Logs,
     pub(crate) calls: Calls,
     trace: (u64, AtomicU64),
@@ -179,6 +181,7 @@ impl Gateway {
             pins,
             told_held: pinning::ToldHeld::default(),
             metrics: Metrics::default(),
+            refusals: report::Refusals::default(),
             logs: Logs::default(),
             calls: Calls::default(),
             trace: (seed(), AtomicU64::new(0)),
@@ -265,8 +268,10 @@ impl Gateway {
                         Server::new(Arc::clone(server), lists, watcher, Arc::clone(&redactor));
                     let metrics = shared.metrics.server(&server.name);
                     let (this, weak) = (Weak::clone(&shared.this), Arc::downgrade(&server));
+                    let named = Arc::clone(&server.name);
                     server.pool.on_event(move |event| {
                         metrics.pool_event(event);
+                        report::pool(&named, event);
                         let (Some(shared), Some(server)) = (this.upgrade(), weak.upgrade()) else {
                             return;
                         };
@@ -454,8 +459,18 @@ impl Shared {
     }
 
     /// Remembers a call that is over.
+    /// Somebody was not let in.
+    pub(crate) fn refused(&self, status: u16) {
+        self.metrics.refused(status);
+        self.refusals.note(status);
+        if let Some(audit) = &self.world().audit {
+            audit.refused(status);
+        }
+    }
+
     pub(crate) fn note(&self, world: &World, trail: &Trail, outcome: metrics::Outcome) {
         let took = trail.began.elapsed();
+        report::call(trail, outcome, took);
         if let Some(server) = &trail.server {
             self.metrics.call_finished(server, trail.method, outcome, took);
         }

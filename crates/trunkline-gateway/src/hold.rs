@@ -143,7 +143,28 @@ async fn keep(
 ) -> Option<()> {
     match instance.opened.revision.era() {
         Era::Stateful => subscribe(instance, wanted, settled).await,
+        Era::Stateless if !can_tell(instance) => nothing(instance, wanted, settled).await,
         Era::Stateless => listen(shared, instance, wanted, settled).await,
+    }
+}
+
+/// Whether a server of the new era says that it tells of resources. FastMCP does not.
+fn can_tell(instance: &Instance) -> bool {
+    instance.opened.capabilities.resources.is_some_and(|it| it.subscribe)
+}
+
+/// There is nothing to subscribe to: nobody waits for it. `None`: nobody wants anything any more.
+async fn nothing(
+    instance: &Instance,
+    wanted: &mut Wanted,
+    mut settled: impl FnMut(HashSet<Arc<str>>),
+) -> Option<()> {
+    loop {
+        settled(wanted.borrow_and_update().clone());
+        tokio::select! {
+            changed = wanted.changed() => changed.ok()?,
+            () = instance.ended() => return Some(()),
+        }
     }
 }
 

@@ -39,6 +39,7 @@ mod park;
 pub mod policy;
 pub mod pool;
 mod question;
+mod report;
 mod runner;
 mod seal;
 mod search;

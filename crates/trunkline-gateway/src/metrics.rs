@@ -80,6 +80,7 @@ pub struct Metrics {
     /// How long plugins take, by their names.
     plugins: RwLock<BTreeMap<Arc<str>, Arc<Histogram>>>,
     rejections: Words,
+    refusals: Words,
     spans: Words,
     reload_success: Counter,
     reload_failure: Counter,
@@ -99,6 +100,7 @@ impl Default for Metrics {
             servers: RwLock::default(),
             plugins: RwLock::default(),
             rejections: Words::default(),
+            refusals: Words::default(),
             spans: Words::default(),
             reload_success: Counter::default(),
             reload_failure: Counter::default(),
@@ -132,6 +134,12 @@ impl Metrics {
     /// Something was refused: by a rule, a rate, a plugin, or because it is held back.
     pub fn rejected(&self, reason: &'static str) {
         self.rejections.of(reason).add(1);
+    }
+
+    /// Somebody was not let in.
+    pub fn refused(&self, status: u16) {
+        let word = if status == 401 { "401" } else { "403" };
+        self.refusals.of(word).add(1);
     }
 
     /// A plugin has looked at a call.

@@ -105,6 +105,13 @@ impl Operation {
                 format!("The catalog was changed and is not in order; the one before stays. {why}")
             }
         };
+        match &outcome {
+            Ok(_) => tracing::info!(target: "trunkline::catalog", "{text}"),
+            Err(_) => tracing::warn!(
+                target: "trunkline::catalog",
+                "The catalog is not in order, and the one before stays. `trunkline check` says what is wrong."
+            ),
+        }
         self.gateway.0.logs.add(Logged::gateway("", &text));
         if let Some(audit) = &self.gateway.0.world().audit {
             match &outcome {
@@ -236,9 +243,7 @@ impl Operate for Operation {
     }
 
     fn refused(&self, status: u16) {
-        if let Some(audit) = &self.gateway.0.world().audit {
-            audit.refused(status);
-        }
+        self.gateway.0.refused(status);
     }
 
     fn metrics(&self) -> String {

@@ -114,6 +114,17 @@ impl Trail {
         self.failed = Some(failure.into());
     }
 
+    /// The word for a failure of our own.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        self.reason
+    }
+
+    /// Whether its server did not start, went away or took too long.
+    pub(crate) fn is_failure_of_server(&self) -> bool {
+        use metrics::Outcome::{TimedOut, Unavailable, Unknown};
+        self.server.is_some() && matches!(self.failed, Some(Unavailable | Unknown | TimedOut))
+    }
+
     /// It is over.
     pub(crate) fn end(mut self, outcome: metrics::Outcome, told: &Outcome) {
         if let Some(span) = self.span.take() {

@@ -18,7 +18,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trunkline_wire::code;
 use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
@@ -26,10 +25,10 @@ use trunkline_wire::jsonrpc::{
     Params,
 };
 use trunkline_wire::method::{self, Kind, Sender};
-use trunkline_wire::model::{InputRequest, meta};
+use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
-use crate::input_required::{Round, missing_capability};
+use crate::input_required::Round;
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
     Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
@@ -39,6 +38,7 @@ use crate::{
 pub use config::{Config, Opened, Start};
 pub use done::{Done, OnSessionGone, on_session_gone};
 pub use error::{HttpError, OpenError};
+use error::{unable, unknown_method};
 
 /// The client end of one conversation.
 /// ```
@@ -298,11 +298,8 @@ impl Client {
             (Some(row), Some(params))
                 if row.kind == Kind::Request && self.config.capabilities.supports(row.gate) =>
             {
-                let question = InputRequest::read(row.name, Some(&params.to_json()));
-                let able = &self.config.capabilities;
-                if question.is_ok_and(|it| missing_capability(&it, able).is_some()) {
-                    let message = "This client did not declare that it can be asked this way.";
-                    Err(ErrorObject::invalid_params(message))
+                if let Some(error) = unable(row.name, &params, &self.config.capabilities) {
+                    Err(error)
                 } else if self.calls.len() < self.config.bounds.in_flight {
                     let origin = Origin::Wire { during: self.owner(via, &params, now) };
                     return self.open_call(id, origin, row.name, params, revision, now);
@@ -311,8 +308,7 @@ impl Client {
                 }
             }
             (Some(_), None) => Err(ErrorObject::invalid_params("Parameters must be an object.")),
-            // Servers hand these words to their callers, who know them from other clients.
-            _ => Err(ErrorObject::new(code::METHOD_NOT_FOUND, "Method not found")),
+            _ => Err(unknown_method()),
         };
         self.send(Message::Response { id: Some(id), outcome });
     }

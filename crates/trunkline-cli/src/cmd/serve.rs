@@ -62,11 +62,16 @@ pub(crate) struct Args {
     /// Where caches, pins and the admin socket are kept.
     #[arg(long, value_name = "DIR", env = "TRUNKLINE_STATE")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    log: crate::log::LogArgs,
 }
 
 /// Serves until SIGINT or SIGTERM, then answers what is in flight. A second signal ends it at once. SIGHUP has
 /// the catalog read anew, as of a service, unless it comes from a terminal or a host that is gone.
 pub(crate) fn run(args: Args) -> Result<()> {
+    // What hosts show of stderr, people take for trouble.
+    let unless_said = if args.stdio || args.attached { "warn" } else { "info" };
+    let _log = crate::log::begin(&args.log, unless_said)?;
     // On one core, threads would only hand work to each other.
     let is_alone = std::thread::available_parallelism().is_ok_and(|it| it.get() == 1);
     let mut builder = match is_alone {
@@ -171,14 +176,8 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         let operation = Arc::clone(&operation);
         tokio::spawn(async move {
             while reload.recv().await.is_some() {
-                let text = match operation.follow().await {
-                    Ok(_) => "The catalog was read anew.",
-                    Err(_) => {
-                        "The catalog is not in order, and the one before stays. \
-                         `trunkline check` says what is wrong."
-                    }
-                };
-                let _ = writeln!(std::io::stderr(), "{text}");
+                // The log says what came of it.
+                let _ = operation.follow().await;
             }
         })
     });

@@ -10,6 +10,7 @@ mod edge;
 mod eras;
 mod left_out;
 mod lifecycle;
+mod log;
 mod names;
 mod operate;
 mod place;

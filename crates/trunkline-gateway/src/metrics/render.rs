@@ -72,6 +72,10 @@ pub(super) trait Page {
         metrics.rejections.each(|reason, count| {
             self.sample("governance_rejections_total", &[("reason", reason)], count as f64);
         });
+        self.family("door_refusals_total", "counter", "Requests that were not let in.");
+        metrics.refusals.each(|status, count| {
+            self.sample("door_refusals_total", &[("status", status)], count as f64);
+        });
         let name = "governance_call_duration_seconds";
         self.family(name, "histogram", "How long plugins take over a call.");
         let plugins = metrics.plugins.read().unwrap_or_else(PoisonError::into_inner);

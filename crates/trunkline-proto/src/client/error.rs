@@ -1,9 +1,11 @@
 //! Why a handshake failed, and what an HTTP status says about it.
 
-use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::model::{ClientCapabilities, ElicitParams, InputRequest};
 use trunkline_wire::revision::{Revision, Revisions};
 
 use crate::CallError;
+use crate::input_required::missing_capability;
 
 /// Why the handshake failed.
 ///
@@ -139,3 +141,26 @@ impl std::fmt::Display for HttpError {
 }
 
 impl std::error::Error for HttpError {}
+
+/// How a client refuses what it cannot be asked. Servers hand the words to their callers, who know them from
+/// other clients.
+pub(super) fn unknown_method() -> ErrorObject {
+    ErrorObject::new(trunkline_wire::code::METHOD_NOT_FOUND, "Method not found")
+}
+
+/// The same of a kind of question that it did not declare.
+pub(super) fn unable(
+    method: &str,
+    params: &Object,
+    able: &ClientCapabilities,
+) -> Option<ErrorObject> {
+    let question = InputRequest::read(method, Some(&params.to_json())).ok()?;
+    missing_capability(&question, able)?;
+    Some(ErrorObject::invalid_params(match question {
+        InputRequest::Elicit(ElicitParams::Url(_)) => {
+            "Client does not support URL-mode elicitation requests"
+        }
+        InputRequest::Elicit(_) => "Client does not support form-mode elicitation requests",
+        _ => "This client did not declare that it can be asked this way.",
+    }))
+}

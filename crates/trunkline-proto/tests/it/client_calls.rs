@@ -352,7 +352,7 @@ fn a_mode_that_was_not_declared_is_refused() {
         .check(&format!(
             r#"
             > {{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{url}}}
-            < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32602,"message":"This client did not declare that it can be asked this way."}}}}
+            < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32602,"message":"Client does not support URL-mode elicitation requests"}}}}
             > {{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{tools}}}
             < {{"jsonrpc":"2.0","id":2,"error":{{"code":-32602,"message":"This client did not declare that it can be asked this way."}}}}
             # A question without a mode is a form.

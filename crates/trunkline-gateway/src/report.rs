@@ -1,0 +1,105 @@
+//! What happens → the log of the process.
+//!
+//! The targets are what people filter by: `trunkline::instance` (instances), `trunkline::call`,
+//! `trunkline::door`, `trunkline::catalog`, `trunkline::audit`, `trunkline::plugin`.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::metrics::Outcome;
+use crate::policy::audit::FLOOD;
+use crate::pool::Event;
+use crate::trail::Trail;
+
+/// An instance came or went.
+pub(crate) fn pool(server: &str, event: &Event) {
+    match event {
+        Event::Started { id, cause, took } => tracing::info!(
+            target: "trunkline::instance", server, instance = id, ?cause, ms = ms(*took), "started"
+        ),
+        Event::StartFailed { id, cause, failure, .. } => tracing::warn!(
+            target: "trunkline::instance", server, instance = id, ?cause, reason = failure.reason, %failure,
+            "did not start"
+        ),
+        Event::BackingOff { attempt, pause } => tracing::info!(
+            target: "trunkline::instance", server, attempt, ms = ms(*pause), "will be started again later"
+        ),
+        Event::Suspended { attempt } => tracing::error!(
+            target: "trunkline::instance", server, attempt,
+            "is not started any more; `trunkline retry {server}` does"
+        ),
+        Event::Stopping { id, why, detail: Some(detail) } => tracing::warn!(
+            target: "trunkline::instance", server, instance = id, ?why, detail, "is being stopped"
+        ),
+        Event::Stopped { id, why, took } => tracing::info!(
+            target: "trunkline::instance", server, instance = id, ?why, ms = ms(*took), "stopped"
+        ),
+        Event::Refused { reason } => {
+            tracing::debug!(target: "trunkline::instance", server, reason, "had no place for a call");
+        }
+        Event::Starting { .. } | Event::Stopping { .. } | Event::Waited { .. } => {}
+    }
+}
+
+/// A call is over. Those that a server is to blame for are seen without asking for all.
+pub(crate) fn call(trail: &Trail, outcome: Outcome, took: Duration) {
+    let (server, instance) = (trail.server.as_deref(), trail.instance);
+    let (principal, trace) = (trail.caller.name.as_deref(), trail.id);
+    let (method, name, ms) = (trail.method, trail.name.as_deref(), ms(took));
+    let (outcome, reason) = (outcome.word(), trail.reason());
+    match trail.is_failure_of_server() {
+        true => tracing::warn!(
+            target: "trunkline::call", server, instance, principal, %trace, method, name, outcome, reason, ms,
+            "failed"
+        ),
+        false => tracing::debug!(
+            target: "trunkline::call", server, instance, principal, %trace, method, name, outcome, reason, ms,
+            "done"
+        ),
+    }
+}
+
+/// Who was not let in. However many come, there is one line for each status in ten seconds, with how many
+/// there were since the last.
+#[derive(Default)]
+pub(crate) struct Refusals(Mutex<BTreeMap<u16, (Option<Instant>, u64)>>);
+
+impl Refusals {
+    pub(crate) fn note(&self, status: u16) {
+        let count = self.count(status, Instant::now());
+        if let Some(count) = count {
+            tracing::warn!(target: "trunkline::door", status, count, "not let in");
+        }
+    }
+
+    /// How many there were, if it is time to say so.
+    fn count(&self, status: u16, now: Instant) -> Option<u64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, count) = all.entry(status).or_default();
+        *count += 1;
+        if last.is_some_and(|it| now.duration_since(it) < FLOOD) {
+            return None;
+        }
+        *last = Some(now);
+        Some(std::mem::take(count))
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_a_line_in_a_while() {
+        let (refusals, now) = (Refusals::default(), Instant::now());
+        assert_eq!(refusals.count(401, now), Some(1), "the first is told at once");
+        assert!((0..99).all(|_| refusals.count(401, now + FLOOD / 2).is_none()));
+        assert_eq!(refusals.count(403, now), Some(1), "each status has its own");
+        assert_eq!(refusals.count(401, now + FLOOD), Some(100));
+    }
+}
