@@ -37,7 +37,9 @@ export class Peer {
         // Noted as it comes: the client forgets a call's `onprogress` when its answer is read.
         const receive = transport.onmessage;
         transport.onmessage = (message, extra) => {
-            if (NOTES.includes(message.method)) peer.notes.push({ method: message.method, params: message.params });
+            // The gateway says so while a server starts; directly, connecting takes as long.
+            const isWaiting = message.params?.message?.startsWith?.('Waiting for `') === true;
+            if (NOTES.includes(message.method) && !isWaiting) peer.notes.push({ method: message.method, params: message.params });
             return receive(message, extra);
         };
         return peer;

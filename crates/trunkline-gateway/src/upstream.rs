@@ -297,15 +297,26 @@ impl Instance {
         self.switch.will_complete(id, voice);
     }
 
-    /// Whether the server logs less than a caller wants to hear.
-    pub(crate) fn is_too_quiet(&self, level: Option<LogLevel>) -> bool {
-        level.is_some_and(|it| (it as u8) < self.level.load(Ordering::Relaxed))
+    /// What the server has to be set to for a caller to hear what it wants to, if it logs less than that.
+    /// A session that has said nothing hears what the server decides, which is everything in the SDKs, unless
+    /// another one has set it to less.
+    pub(crate) fn is_too_quiet(
+        &self,
+        level: Option<LogLevel>,
+        has_session: bool,
+    ) -> Option<LogLevel> {
+        let set_to = self.level.load(Ordering::Relaxed);
+        let wanted = match level {
+            // Others who share it may want to hear more than one who wants errors alone.
+            Some(level) => level.min(LogLevel::Info),
+            None if has_session && set_to != u8::MAX => LogLevel::Debug,
+            None => return None,
+        };
+        ((wanted as u8) < set_to).then_some(wanted)
     }
 
     /// Has the server log as much as a caller wants to hear, if it would say less.
-    pub(crate) async fn hear(&self, level: Option<LogLevel>) {
-        // Others who share it may want to hear more than one who wants errors alone.
-        let Some(level) = level.map(|it| it.min(LogLevel::Info)) else { return };
+    pub(crate) async fn hear(&self, level: LogLevel) {
         let is_old = self.opened.revision.era() == Era::Stateful;
         if !is_old || !self.opened.capabilities.logging {
             return;

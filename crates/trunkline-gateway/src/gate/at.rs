@@ -119,8 +119,8 @@ impl Walk {
         trail.leased(lease.id());
         self.is_not_held(trail, plan)?;
         let instance = Arc::clone(lease.instance());
-        if instance.is_too_quiet(self.call.log_level) {
-            Box::pin(instance.hear(self.call.log_level)).await;
+        if let Some(level) = instance.is_too_quiet(self.call.log_level, has_session(&self.call)) {
+            Box::pin(instance.hear(level)).await;
         }
         let era = instance.opened.revision.era();
         let mut params = self.call.params.clone();
