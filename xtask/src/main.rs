@@ -7,12 +7,12 @@ mod bench;
 mod conformance;
 mod docs;
 mod edges;
+mod follow;
 mod fuzz;
 mod json;
 mod mcpv;
 mod mutants;
 mod peers;
-mod readme;
 mod run;
 mod sbom;
 mod schemas;
@@ -56,6 +56,12 @@ const CHORES: &[(&str, &str, &str, Chore)] = &[
         "peers [NAME…]",
         "run the npm and PyPI peers alone; a wrong NAME lists them",
         peers::run,
+    ),
+    (
+        "follow",
+        "follow [PAGE…]",
+        "do what the pages say that newcomers read first; `--no-peers` as for `test`",
+        follow::run,
     ),
     (
         "conformance",

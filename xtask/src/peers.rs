@@ -3,7 +3,7 @@
 mod process;
 mod travel;
 
-use crate::{readme, run};
+use crate::run;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     install()?;
-    run::run(&mut readme::build(["--quiet"]))?;
+    run::run(&mut run::build(["--quiet"]))?;
     let wanted =
         PEERS.iter().filter(|(name, ..)| args.is_empty() || args.iter().any(|it| it == name));
     let failed: Vec<_> = wanted.filter_map(|(_, _, script)| one(script).err()).collect();
@@ -159,11 +159,13 @@ pub fn stamp(folder: &Path, text: &str) -> Result<(), String> {
         .map_err(|error| format!("Cannot write `{}`: {error}.", folder.join(STAMP).display()))
 }
 
-fn folder() -> PathBuf {
+/// Where the npm packages are installed.
+pub fn folder() -> PathBuf {
     run::root().join("peers")
 }
 
-fn venv() -> PathBuf {
+/// Where the PyPI packages are installed.
+pub fn venv() -> PathBuf {
     run::target().join("peers-venv")
 }
 

@@ -33,6 +33,13 @@ pub fn cargo<const N: usize>(args: [&str; N]) -> Command {
     command
 }
 
+/// The build that `cargo test` makes, binaries included: nothing is compiled twice.
+pub fn build<const N: usize>(more: [&str; N]) -> Command {
+    let mut build = cargo(["build", "--workspace", "--bins", "--tests"]);
+    build.args(more);
+    build
+}
+
 /// Runs a command, its output going where ours goes.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let status = command.stdin(Stdio::null()).status().map_err(|e| not_started(command, &e))?;

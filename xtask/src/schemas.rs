@@ -2,7 +2,7 @@
 //! members and values, without a sentence of prose.
 
 use crate::json::{self, Json, Lenient};
-use crate::{readme, run};
+use crate::run;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,7 +41,7 @@ pub fn compare(folder: &Path) -> Result<(), String> {
         }
     }
     println!("the facts of {} revisions are those of the published schemas", REVISIONS.len());
-    run::run(&mut readme::build(["--quiet"]))?;
+    run::run(&mut run::build(["--quiet"]))?;
     let mut examples = Command::new(run::trunkline().with_file_name("published-examples"));
     run::run(examples.arg(folder.join("protocol/examples")))
 }

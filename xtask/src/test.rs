@@ -1,6 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
-use crate::{conformance, docs, fuzz, peers, readme, run, schemas, supply, tidy};
+use crate::{conformance, docs, follow, fuzz, peers, run, schemas, supply, tidy};
 use std::time::{Duration, Instant};
 
 /// Runs the checks; the last line counts them.
@@ -36,8 +36,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     report.step("documentation", docs::build);
     report.step("an example on everything public", docs::examples);
-    report.step("build of the binary the peers meet", || run::run(&mut readme::build([])));
-    report.step("the README's examples", readme::run);
+    report.step("build of the binary the peers meet", || run::run(&mut run::build([])));
+    report.step("the pages that newcomers read first, followed word by word", || {
+        follow::pages(&follow::PAGES, with_peers)
+    });
     if with_peers {
         for (_, what, script) in peers::PEERS {
             report.step(what, || peers::one(script));
@@ -64,6 +66,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("git", "git"),
     ("kill", "procps"),
     ("mkfifo", "coreutils"),
+    ("openssl", "openssl"),
     ("prlimit", "util-linux"),
     ("sh", "dash"),
 ];

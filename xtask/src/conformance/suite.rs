@@ -1,7 +1,7 @@
 //! The official suite as a program: installed as the lock file says, listed, run into a folder.
 
 use super::checks::{self, Scenario};
-use crate::{peers, readme, run};
+use crate::{peers, run};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
@@ -76,7 +76,7 @@ pub fn install() -> Result<(), String> {
 
 /// Builds our two binaries, with everything else that the tests have built already.
 pub fn build() -> Result<(), String> {
-    run::run(&mut readme::build(["--quiet"]))
+    run::run(&mut run::build(["--quiet"]))
 }
 
 /// Where our two binaries are.

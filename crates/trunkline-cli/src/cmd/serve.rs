@@ -268,24 +268,25 @@ fn otel() -> Result<Option<OtelSettings>> {
 
 /// `elsewhere` is the option that leads to our state folder, if that is not the usual one.
 fn announce(url: &str, file: Option<&Path>, admin: &str, elsewhere: &str) -> std::io::Result<()> {
-    let is_built_in = file.is_none();
-    let mut err = std::io::stderr().lock();
-    let from = match file {
-        Some(file) => format!("`{}`", file.display()),
-        None => "the built-in catalog (the demo server)".to_owned(),
+    let (from, first, second) = match file {
+        Some(file) => (
+            format!("`{}`", file.display()),
+            format!("trunkline ps{elsewhere}"),
+            "trunkline connect claude-code".to_owned(),
+        ),
+        None => (
+            "the built-in catalog (the demo server)".to_owned(),
+            format!("trunkline call demo.sum a=2 b=3 {url}/mcp"),
+            "trunkline import".to_owned(),
+        ),
     };
-    writeln!(err, "The gateway serves {from} at {url}/mcp (2024-11-05: {url}/sse).")?;
-    writeln!(err, "Its admin API is at {admin}.\n\nTry next, in another terminal:")?;
-    writeln!(err, "  trunkline list {url}/mcp")?;
-    match is_built_in {
-        true => writeln!(err, "  trunkline call demo.sum a=2 b=3 {url}/mcp")?,
-        false => writeln!(err, "  trunkline ps{elsewhere}")?,
-    }
-    match is_built_in {
-        true => writeln!(err, "  trunkline import            (the servers that you have already)")?,
-        false => writeln!(err, "  trunkline connect claude-code")?,
-    }
-    Ok(())
+    // One write: whoever reads it has all of it at once.
+    let text = format!(
+        "The gateway serves {from} at {url}/mcp (2024-11-05: {url}/sse).\n\
+         Its admin API is at {admin}.\n\n\
+         Try next, in another terminal:\n  trunkline list {url}/mcp\n  {first}\n  {second}\n"
+    );
+    std::io::stderr().lock().write_all(text.as_bytes())
 }
 
 fn cannot_use(state: &Path) -> String {

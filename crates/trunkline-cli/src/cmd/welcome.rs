@@ -80,6 +80,6 @@ const CAN: &str =
 const NEXT: &str = "
 Try next:
   trunkline list -- trunkline demo
-  trunkline call book city=Oslo nights=2 -- trunkline demo
+  trunkline call greet --answer name=Ada -- trunkline demo
   trunkline call --json kinds -- trunkline demo
   trunkline --help";
