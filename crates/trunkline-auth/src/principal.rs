@@ -1,5 +1,7 @@
 //! Who was let in: what a checked credential says about its bearer.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Whoever a request was let in for. Two principals are the same if both issuer and subject are, and
@@ -27,6 +29,9 @@ pub struct Principal {
     pub expires: Option<SystemTime>,
     /// The thumbprint of the key that the client proved to have (RFC 7638).
     pub key: Option<String>,
+    /// What else its token says, by the names that [`JwtIssuer::claim`](crate::resource::JwtIssuer::claim)
+    /// gave to it. A name whose claim the token lacks has no values.
+    pub claims: Arc<BTreeMap<String, Vec<String>>>,
 }
 
 impl Principal {
@@ -45,6 +50,7 @@ impl Principal {
             client_id: None,
             expires: None,
             key: None,
+            claims: Arc::default(),
         }
     }
 

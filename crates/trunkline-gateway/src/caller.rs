@@ -9,11 +9,15 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::model::ClientCapabilities;
 use trunkline_wire::revision::Era;
 
+use crate::bearer::{Bearer, name};
+
 /// Who makes a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// The name that rules are about; `None` for whoever need not say who they are.
+    /// The name that is noted; `None` for whoever need not say who they are.
     pub(crate) name: Option<String>,
+    /// What rules know them by, and what they see.
+    pub(crate) bearer: Bearer,
     /// What sealed strings are bound to.
     pub(crate) id: Arc<str>,
     /// What the caller's conversation is called; over 2026-07-28 it is one request long.
@@ -28,6 +32,7 @@ impl Caller {
         let principal = principal(&call.attached);
         Self {
             name: principal.map(name),
+            bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
             conversation: voice.number(),
             has_session: call.revision.era() == Era::Stateful,
@@ -40,6 +45,7 @@ impl Caller {
         let principal = principal(attached);
         Self {
             name: principal.map(name),
+            bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
             conversation: voice.number(),
             has_session: false,
@@ -60,6 +66,7 @@ impl Caller {
     fn asking(principal: Option<&Principal>) -> Self {
         Self {
             name: principal.map(name),
+            bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
             conversation: 0,
             has_session: false,
@@ -70,8 +77,9 @@ impl Caller {
     /// Somebody with a name.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
-        let (name, id) = (Some(name.to_owned()), Arc::from(name));
-        Self { name, id, conversation: 1, has_session: true, peer: Arc::default() }
+        let (bearer, id) = (Bearer::named(name), Arc::from(name));
+        let (name, peer) = (Some(name.to_owned()), Arc::default());
+        Self { name, bearer, id, conversation: 1, has_session: true, peer }
     }
 
     /// What the client said that it can be asked.
@@ -114,45 +122,10 @@ fn id(principal: Option<&Principal>) -> Arc<str> {
     principal.map_or_else(Arc::default, |it| Arc::from(it.id()))
 }
 
-/// The name that rules are about. An issuer's `alice` is not the `alice` of a token of ours, nor
-/// that of another issuer, nor a client that acts for nobody and was given the identifier `alice`
-/// (RFC 9068 §2.2: such a client is the subject of its token).
-fn name(principal: &Principal) -> String {
-    let is_client = principal.client_id.as_ref() == Some(&principal.subject);
-    match &principal.issuer {
-        Some(issuer) if is_client => format!("client:{issuer}#{}", principal.subject),
-        Some(issuer) => format!("{issuer}#{}", principal.subject),
-        None => principal.subject.clone(),
-    }
-}
-
 /// Who was let in with a request.
 pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
     match attached.get::<Extensions>() {
         Some(extensions) => extensions.get(),
         None => attached.get(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_subject_of_two_issuers_is_two_callers() {
-        let ours = Principal::new("alice");
-        let theirs = ours.clone().issued_by("https://id.example");
-        assert_eq!(name(&ours), "alice");
-        assert_eq!(name(&theirs), "https://id.example#alice");
-    }
-
-    #[test]
-    fn a_client_with_the_name_of_a_person_is_another_caller() {
-        let alice = Principal::new("alice").issued_by("https://id.example");
-        let hers = alice.clone().acting_by("her-editor");
-        let itself = alice.clone().acting_by("alice");
-        assert_eq!(name(&alice), name(&hers));
-        assert_eq!(name(&itself), "client:https://id.example#alice");
-        assert_eq!(name(&Principal::new("alice").acting_by("alice")), "alice", "a token of ours");
     }
 }

@@ -134,14 +134,12 @@ pub(crate) struct Sight<'a> {
     pub(crate) world: &'a World,
     pub(crate) caller: &'a Caller,
     /// The tags that the caller's token is for.
-    tags: Option<&'a [String]>,
+    tags: Option<Vec<String>>,
 }
 
 impl<'a> Sight<'a> {
     pub(crate) fn new(world: &'a World, caller: &'a Caller) -> Self {
-        let tokens = &world.plan.gateway.auth.tokens;
-        let token = caller.name.as_ref().and_then(|name| tokens.iter().find(|it| it.name == *name));
-        let tags = token.map(|it| it.tags.as_slice()).filter(|it| !it.is_empty());
+        let tags = caller.bearer.sees(&world.plan.gateway.auth);
         Self { world, caller, tags }
     }
 
@@ -157,9 +155,8 @@ impl<'a> Sight<'a> {
     }
 
     fn sees(&self, plan: &ServerPlan, lists: Option<&Lists>) -> bool {
-        let caller = self.caller.name.as_deref();
-        if self.tags.is_some_and(|tags| !overlap(&plan.tags, tags))
-            || !self.world.rules.may_allow(caller, &plan.tags, &plan.name)
+        let caller = self.caller.bearer.names();
+        if !self.is_tagged_for(plan) || !self.world.rules.may_allow(caller, &plan.tags, &plan.name)
         {
             return false;
         }
@@ -180,11 +177,17 @@ impl<'a> Sight<'a> {
         }
         let Some(server) = self.world.servers.get(&*target.server) else { return Effect::Deny };
         let plan = server.plan();
-        if self.tags.is_some_and(|tags| !overlap(&plan.tags, tags)) {
+        if !self.is_tagged_for(&plan) {
             return Effect::Deny;
         }
         let subject = Subject::new(&target.server, what(target));
-        self.world.rules.decide(self.caller.name.as_deref(), &plan.tags, &subject)
+        self.world.rules.decide(self.caller.bearer.names(), &plan.tags, &subject)
+    }
+
+    /// Whether a server has no tags, or one of those that the caller sees.
+    fn is_tagged_for(&self, plan: &ServerPlan) -> bool {
+        let tags = self.tags.as_ref();
+        plan.tags.is_empty() || tags.is_none_or(|tags| plan.tags.iter().any(|it| tags.contains(it)))
     }
 }
 

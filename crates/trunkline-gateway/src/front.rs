@@ -369,14 +369,18 @@ impl Front {
 }
 
 /// Who is let in, if anybody has to say who they are.
-fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Failure> {
+pub(crate) fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Failure> {
     if auth.tokens.is_empty() && auth.issuers.is_empty() {
         return Ok(None);
     }
     let resource = auth.resource.clone().unwrap_or_else(|| format!("{origin}/mcp"));
     let mut protect = Protect::new(resource);
     for issuer in &auth.issuers {
-        protect = protect.jwt(JwtIssuer::new(issuer));
+        let mut issuer = JwtIssuer::new(issuer);
+        for (role, claim) in auth.claims.roles() {
+            issuer = issuer.claim(role, claim);
+        }
+        protect = protect.jwt(issuer);
     }
     for token in &auth.tokens {
         protect = protect.api_key(&token.name, &token.token, &auth.scopes);

@@ -469,7 +469,7 @@ impl Walk {
     async fn admit(&mut self, trail: &mut Trail, target: &Target) -> Result<Option<Came>, Wrong> {
         self.approved = None;
         let world = Arc::clone(&self.world);
-        if let Err(after) = world.take(self.caller.name.as_deref(), target) {
+        if let Err(after) = world.take(self.caller.bearer.names(), target) {
             trail.decision = Decision::RateLimited;
             return Err(policy::limited(&target.server, what(target), after).into());
         }

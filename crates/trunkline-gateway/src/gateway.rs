@@ -140,7 +140,7 @@ pub(crate) struct World {
 
 impl World {
     /// Counts a call against the rates; how long to wait if it is one too many.
-    pub(crate) fn take(&self, principal: Option<&str>, target: &Target) -> Result<(), Duration> {
+    pub(crate) fn take(&self, principal: &[String], target: &Target) -> Result<(), Duration> {
         if self.plan.gateway.rates.is_empty() {
             return Ok(());
         }

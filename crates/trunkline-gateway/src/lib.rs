@@ -6,9 +6,11 @@
 
 mod able;
 pub mod admin;
+mod allowed;
 mod approve;
 pub mod attach;
 mod automatic;
+mod bearer;
 mod cache;
 mod caller;
 mod calls;
@@ -51,6 +53,7 @@ mod tasks;
 mod trail;
 mod upstream;
 
+pub use allowed::{Allowed, allowed};
 pub use face::Selector;
 pub use front::{Front, reached_at};
 pub use gateway::{Found, Gateway, Logins, Settings};

@@ -366,7 +366,8 @@ mod tests {
     /// Somebody without a name, in a session or not.
     fn anonymous(conversation: u64, has_session: bool) -> Arc<Caller> {
         let (name, id, peer) = (None, Arc::default(), Arc::default());
-        Arc::new(Caller { name, id, conversation, has_session, peer })
+        let bearer = Default::default();
+        Arc::new(Caller { name, bearer, id, conversation, has_session, peer })
     }
 
     fn line(caller: &Arc<Caller>) -> Arc<Line> {

@@ -290,6 +290,11 @@ impl Gate {
         principal.client_id = claims.client_id;
         principal.expires = Some(claims.expires);
         principal.key = claims.jkt;
+        if !rules.claims.is_empty() {
+            let read = rules.claims.iter();
+            let read = read.map(|(name, claim)| (name.clone(), jwt::values(&claims.all, claim)));
+            principal.claims = Arc::new(read.collect());
+        }
         Ok(principal)
     }
 

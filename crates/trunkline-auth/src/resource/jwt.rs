@@ -54,6 +54,8 @@ pub struct Rules {
     pub leeway: Duration,
     /// What `typ` may say.
     pub types: Types,
+    /// What else is read of tokens: a name, and the claim that it stands for.
+    pub claims: Vec<(String, String)>,
 }
 
 impl Rules {
@@ -76,6 +78,7 @@ impl Rules {
             algorithms: Algorithm::ALL.to_vec(),
             leeway: Duration::from_secs(60),
             types: Types::Usual,
+            claims: Vec::new(),
         }
     }
 }
@@ -324,6 +327,26 @@ fn texts<'a>(
     };
     list.map(|it| it.as_str().ok_or(TokenError::Malformed)).collect::<Result<_, _>>().map(Some)
 }
+
+/// The texts of a claim: of one by this name, or else of one in an object in another, as `realm_access.roles`.
+/// What is no text is left out; one text is a list of one.
+pub(super) fn values(all: &Map<String, Value>, claim: &str) -> Vec<String> {
+    let nested = || {
+        let mut parts = claim.split('.');
+        let first = all.get(parts.next()?)?;
+        parts.try_fold(first, |value, part| value.get(part))
+    };
+    match all.get(claim).or_else(nested) {
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(list)) => {
+            list.iter().filter_map(Value::as_str).take(VALUES).map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// How many values of a claim are read.
+const VALUES: usize = 1024;
 
 fn scopes(all: &Map<String, Value>) -> Result<Vec<String>, TokenError> {
     let mut scopes: Vec<String> = Vec::new();

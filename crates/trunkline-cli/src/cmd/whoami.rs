@@ -1,6 +1,7 @@
 //! `trunkline whoami [URL]`
 
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,10 +9,13 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use trunkline::auth::Login;
 use trunkline_auth::url::shown;
+use trunkline_gateway::allowed;
+use trunkline_gateway::catalog::load_file;
 
 use crate::failure::Failure;
 use crate::logins::{Logins, Profile};
 use crate::output::{Screen, Tone, one_line};
+use crate::secret::Source;
 use crate::target::url;
 
 /// Shows who is logged in where. Nobody is asked: it shows what is kept here.
@@ -20,12 +24,22 @@ pub(crate) struct Args {
     /// The server; all of them, unless said.
     #[arg(value_name = "URL", value_parser = url)]
     url: Option<String>,
+    /// Shows instead what the bearer of a token would be allowed by a gateway's catalog. Where the token is:
+    /// `env:NAME`, `file:PATH`, or `-` for stdin.
+    #[arg(long, value_name = "SECRET", conflicts_with = "url")]
+    token: Option<Source>,
+    /// The catalog that `--token` is about.
+    #[arg(long, value_name = "FILE", env = "TRUNKLINE_CONFIG")]
+    config: Option<PathBuf>,
     /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
+    if let Some(token) = &args.token {
+        return bearer(&args, &token.read()?, screen).await;
+    }
     let logins = Logins::open()?;
     let profiles = match &args.url {
         Some(url) => match logins.find(url).await? {
@@ -60,6 +74,49 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     if found.is_empty() {
         screen.print("Nobody is logged in anywhere. Log in with `trunkline login URL`.")?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the bearer of a token would be allowed.
+async fn bearer(args: &Args, token: &str, screen: &Screen) -> Result<ExitCode> {
+    let Some(file) = crate::catalog::meant(args.config.as_deref()) else {
+        let why = "There is no catalog here that could say who is let in.";
+        return Err(Failure::usage(why).advice("Name it with `--config FILE`.").into());
+    };
+    let plan = match load_file(&file) {
+        Ok(loaded) => loaded.plan,
+        Err(faults) => match faults.rest {
+            Some(rest) => rest.plan,
+            None => return Err(Failure::usage(faults.to_string()).into()),
+        },
+    };
+    let found = allowed(&plan, token).await.map_err(|it| Failure::usage(it.to_string()))?;
+    if args.json {
+        screen.json(&found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = format!("{}\n", screen.tone(Tone::Bold, &one_line(&found.principal)));
+    let mut line = |name: &str, value: &str| {
+        let name = screen.tone(Tone::Dim, &format!("{name:<9}"));
+        let _ = writeln!(out, "  {name} {}", one_line(value));
+    };
+    let list = |all: &[String], none: &str| match all.is_empty() {
+        true => none.to_owned(),
+        false => all.join(", "),
+    };
+    line("also", &list(&found.also, "–"));
+    line("scopes", &list(&found.scopes, "none"));
+    match &found.tags {
+        Some(tags) => line("tags", &list(tags, "none: sees what has no tags")),
+        None => line("tags", "all"),
+    }
+    line("sees", &list(&found.servers, "no server"));
+    found.hidden.iter().for_each(|(name, why)| line("not", &format!("{name}: {why}")));
+    match found.rules.is_empty() {
+        true => line("rules", "none is about them: what they see, they may call"),
+        false => found.rules.iter().for_each(|it| line("rule", it)),
+    }
+    screen.print(&out)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,6 +5,7 @@
 mod announced;
 mod audit;
 mod capacity;
+mod claims;
 mod config;
 mod edge;
 mod eras;

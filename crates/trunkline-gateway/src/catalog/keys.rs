@@ -299,6 +299,31 @@ static INWARD: &[Key] = &[
     key("issuers", Texts, "Issuers of tokens that are believed."),
     key("resource", Text, "The URL of this gateway as its clients know it; tokens must be for it."),
     key("scopes", Texts, "Scopes that every token must have."),
+    key("claims", Object(CLAIMS), "What claims of the issuers' tokens say of their bearers."),
+    key(
+        "groups",
+        Objects(GROUP),
+        "What members of groups see. Whoever is in none of them sees what has no tags.",
+    ),
+];
+
+static CLAIMS: &[Key] = &[
+    key("name", Text, "The claim that rules know them by, as `user:VALUE`: `email`."),
+    key(
+        "groups",
+        Text,
+        "The claim with their groups, `group:VALUE` to rules: `groups`, `realm_access.roles`.",
+    ),
+    key(
+        "tags",
+        Text,
+        "The claim with the tags of what they see. Whoever has none sees what has no tags.",
+    ),
+];
+
+static GROUP: &[Key] = &[
+    must("name", Text, "Its name in the claim."),
+    must("tags", Texts, "The tags of what its members see."),
 ];
 
 static TOKEN: &[Key] = &[

@@ -4,6 +4,7 @@
 //! in [`ServerPlan::fingerprint`] can share its processes and what is known of its lists.
 
 mod debug;
+mod inward;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 use trunkline_auth::digest::sha256;
 use trunkline_wire::revision::Revisions;
+
+pub use inward::{ClaimsPlan, GroupPlan, Inward, TokenPlan};
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -470,30 +473,6 @@ pub enum Naming {
     Prefix,
     /// `tool`, or `tool_server` where several have it.
     Flat,
-}
-
-/// Who is let in.
-#[derive(Clone, Default, PartialEq)]
-pub struct Inward {
-    /// Bearer tokens: the name of the principal → its token and tags.
-    pub tokens: Vec<TokenPlan>,
-    /// Issuers of JWTs that are believed.
-    pub issuers: Vec<String>,
-    /// Our name as a resource; the audience of tokens.
-    pub resource: Option<String>,
-    /// Scopes that every token must have.
-    pub scopes: Vec<String>,
-}
-
-/// A bearer token.
-#[derive(Clone, PartialEq)]
-pub struct TokenPlan {
-    /// Whose it is.
-    pub name: String,
-    /// The secret.
-    pub token: String,
-    /// What its bearer sees; empty for everything.
-    pub tags: Vec<String>,
 }
 
 /// The admin API.

@@ -2,6 +2,7 @@
 
 mod bad;
 mod good;
+mod odd;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -135,6 +136,8 @@ gateway:
     issuers: [https://id.example]
     resource: https://mcp.example/mcp
     scopes: [mcp]
+    claims: { name: email, groups: realm_access.roles, tags: mcp_tags }
+    groups: [{ name: eng, tags: [Work] }]
   tls: { certificate: c.pem, key: k.pem }
   admin:
     listen: 127.0.0.1:7374

@@ -57,16 +57,17 @@ impl Quota {
         }
     }
 
-    /// Takes a token for a call of `subject`; else says how long to wait for one. Those without a name
-    /// share a bucket.
+    /// Takes a token for a call of `subject` by whoever has these names, the first being their own; else
+    /// says how long to wait for one. Those without a name share a bucket.
     pub fn take(
         &mut self,
-        principal: Option<&str>,
+        principal: &[impl AsRef<str>],
         subject: &Subject<'_>,
         now: Instant,
     ) -> Result<(), Duration> {
-        let who = principal.unwrap_or_default();
-        let concerned = |rate: &Ready| rate.principals.fits(who) && rate.tools.fits_any(subject);
+        let who = principal.first().map_or("", AsRef::as_ref);
+        let concerned =
+            |rate: &Ready| rate.principals.fit_one_of(principal) && rate.tools.fits_any(subject);
         let mut taken: Vec<(Key, Instant)> = Vec::new();
         let mut wait = None;
         for (index, rate) in self.rates.iter().enumerate().filter(|(_, it)| concerned(it)) {
@@ -136,6 +137,8 @@ mod tests {
     use super::*;
     use crate::policy::What;
 
+    const NOBODY: &[&str] = &[];
+
     /// A tool, as `server.tool`.
     fn tool(name: &str) -> Subject<'_> {
         let (server, name) = name.split_once('.').unwrap();
@@ -154,7 +157,7 @@ mod tests {
     #[test]
     fn a_burst_is_let_through_and_then_the_rate() {
         let (mut quota, start) = (Quota::new(&[rate("", "", 60, 3)]), Instant::now());
-        let mut take = |at: f64| quota.take(Some("a"), &tool("x.y"), start + seconds(at));
+        let mut take = |at: f64| quota.take(&["a"], &tool("x.y"), start + seconds(at));
         assert_eq!([take(0.0), take(0.0), take(0.0)], [Ok(()); 3]);
         assert_eq!(take(0.0), Err(seconds(1.0)));
         assert_eq!(take(0.25), Err(seconds(0.75)));
@@ -168,7 +171,7 @@ mod tests {
     fn in_the_long_run_the_rate_holds() {
         let (mut quota, start) = (Quota::new(&[rate("", "", 600, 50)]), Instant::now());
         let taken = (0..60_000).filter(|it| {
-            quota.take(None, &tool("x.y"), start + Duration::from_millis(*it)).is_ok()
+            quota.take(NOBODY, &tool("x.y"), start + Duration::from_millis(*it)).is_ok()
         });
         assert_eq!(taken.count(), 50 + 599, "a minute of it, and the burst");
     }
@@ -176,22 +179,25 @@ mod tests {
     #[test]
     fn everybody_has_buckets_of_their_own() {
         let (mut quota, now) = (Quota::new(&[rate("", "", 60, 1)]), Instant::now());
-        assert_eq!(quota.take(Some("a"), &tool("x.y"), now), Ok(()));
-        assert!(quota.take(Some("a"), &tool("x.z"), now).is_err());
-        assert_eq!(quota.take(Some("b"), &tool("x.y"), now), Ok(()));
-        assert_eq!(quota.take(None, &tool("x.y"), now), Ok(()));
-        assert!(quota.take(None, &tool("x.y"), now).is_err());
+        assert_eq!(quota.take(&["a"], &tool("x.y"), now), Ok(()));
+        assert!(quota.take(&["a"], &tool("x.z"), now).is_err());
+        assert_eq!(quota.take(&["b"], &tool("x.y"), now), Ok(()));
+        assert_eq!(quota.take(NOBODY, &tool("x.y"), now), Ok(()));
+        assert!(quota.take(NOBODY, &tool("x.y"), now).is_err());
     }
 
     #[test]
     fn a_rate_is_about_its_principals_and_tools() {
         let rates = [rate("a*", "x.*", 60, 1)];
         let (mut quota, now) = (Quota::new(&rates), Instant::now());
-        assert_eq!(quota.take(Some("al"), &tool("x.y"), now), Ok(()));
-        assert!(quota.take(Some("al"), &tool("x.y"), now).is_err());
+        assert_eq!(quota.take(&["al"], &tool("x.y"), now), Ok(()));
+        assert!(quota.take(&["al"], &tool("x.y"), now).is_err());
         for (who, what) in [(Some("bob"), "x.y"), (Some("al"), "z.y"), (None, "x.y")] {
             assert_eq!(
-                [quota.take(who, &tool(what), now), quota.take(who, &tool(what), now)],
+                [
+                    quota.take(who.as_slice(), &tool(what), now),
+                    quota.take(who.as_slice(), &tool(what), now)
+                ],
                 [Ok(()); 2]
             );
         }
@@ -201,38 +207,38 @@ mod tests {
     fn of_several_rates_all_or_none_are_used() {
         let rates = [rate("", "", 60, 2), rate("", "x.*", 6, 1)];
         let (mut quota, now) = (Quota::new(&rates), Instant::now());
-        assert_eq!(quota.take(None, &tool("x.y"), now), Ok(()));
+        assert_eq!(quota.take(NOBODY, &tool("x.y"), now), Ok(()));
         assert_eq!(
-            quota.take(None, &tool("x.y"), now),
+            quota.take(NOBODY, &tool("x.y"), now),
             Err(seconds(10.0)),
             "the slower one says when"
         );
         assert_eq!(
-            quota.take(None, &tool("z.y"), now),
+            quota.take(NOBODY, &tool("z.y"), now),
             Ok(()),
             "the other was not used by the refusal"
         );
-        assert_eq!(quota.take(None, &tool("z.y"), now), Err(seconds(1.0)));
+        assert_eq!(quota.take(NOBODY, &tool("z.y"), now), Err(seconds(1.0)));
     }
 
     #[test]
     fn nothing_a_minute_is_nothing() {
         let (mut quota, now) = (Quota::new(&[rate("", "x.*", 0, 5)]), Instant::now());
-        assert_eq!(quota.take(None, &tool("x.y"), now), Err(NEVER));
-        assert_eq!(quota.take(None, &tool("z.y"), now), Ok(()));
+        assert_eq!(quota.take(NOBODY, &tool("x.y"), now), Err(NEVER));
+        assert_eq!(quota.take(NOBODY, &tool("z.y"), now), Ok(()));
     }
 
     #[test]
     fn without_a_burst_one_call_is_possible() {
         let (mut quota, now) = (Quota::new(&[rate("", "", 60, 0)]), Instant::now());
-        assert_eq!(quota.take(None, &tool("x.y"), now), Ok(()));
-        assert_eq!(quota.take(None, &tool("x.y"), now), Err(seconds(1.0)));
+        assert_eq!(quota.take(NOBODY, &tool("x.y"), now), Ok(()));
+        assert_eq!(quota.take(NOBODY, &tool("x.y"), now), Err(seconds(1.0)));
     }
 
     #[test]
     fn the_number_of_buckets_is_bounded_and_the_busy_ones_stay() {
         let (mut quota, start) = (Quota::new(&[rate("", "", 1, 3)]), Instant::now());
-        let take = |quota: &mut Quota, who: &str, at| quota.take(Some(who), &tool("x.y"), at);
+        let take = |quota: &mut Quota, who: &str, at| quota.take(&[who], &tool("x.y"), at);
         for _ in 0..3 {
             take(&mut quota, "busy", start).unwrap();
         }
@@ -253,15 +259,11 @@ mod tests {
         let (old, kept) = (rate("", "x.*", 6, 1), rate("", "y.*", 6, 1));
         let (mut quota, now) = (Quota::new(&[old, kept.clone()]), Instant::now());
         assert!(!quota.is_empty());
-        quota.take(Some("a"), &tool("x.y"), now).unwrap();
-        quota.take(Some("a"), &tool("y.y"), now).unwrap();
+        quota.take(&["a"], &tool("x.y"), now).unwrap();
+        quota.take(&["a"], &tool("y.y"), now).unwrap();
         quota.replace(&[kept]);
-        assert!(quota.take(Some("a"), &tool("y.y"), now).is_err());
-        assert_eq!(
-            quota.take(Some("a"), &tool("x.y"), now),
-            Ok(()),
-            "there is no such rate any more"
-        );
+        assert!(quota.take(&["a"], &tool("y.y"), now).is_err());
+        assert_eq!(quota.take(&["a"], &tool("x.y"), now), Ok(()), "there is no such rate any more");
         quota.replace(&[]);
         assert!(quota.is_empty() && quota.buckets.is_empty());
     }

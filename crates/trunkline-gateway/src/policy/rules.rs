@@ -43,11 +43,11 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// Decides about something on a server with these tags. Somebody who did not say who they are has
-    /// the empty name: `*` is about them too, `a*` is not.
+    /// Decides about something on a server with these tags, for whoever has these names. Somebody who did
+    /// not say who they are has none, and the empty one stands for it: `*` is about them too, `a*` is not.
     pub fn decide(
         &self,
-        principal: Option<&str>,
+        principal: &[impl AsRef<str>],
         tags: &[String],
         subject: &Subject<'_>,
     ) -> Effect {
@@ -72,7 +72,12 @@ impl Rules {
     }
 
     /// Whether anything on a server with these tags may be other than denied, whatever it has.
-    pub(crate) fn may_allow(&self, principal: Option<&str>, tags: &[String], server: &str) -> bool {
+    pub(crate) fn may_allow(
+        &self,
+        principal: &[impl AsRef<str>],
+        tags: &[String],
+        server: &str,
+    ) -> bool {
         let prefix = format!("{server}.");
         for rule in &self.0 {
             if !rule.is_about(principal, tags) {
@@ -100,10 +105,10 @@ fn strictness(effect: Effect) -> u8 {
 }
 
 impl Ready {
-    fn is_about(&self, principal: Option<&str>, tags: &[String]) -> bool {
+    fn is_about(&self, principal: &[impl AsRef<str>], tags: &[String]) -> bool {
         let tagged = self.tags.is_empty()
             || tags.iter().any(|tag| self.tags.iter().any(|it| it.eq_ignore_ascii_case(tag)));
-        tagged && self.principals.fits(principal.unwrap_or_default())
+        tagged && self.principals.fit_one_of(principal)
     }
 }
 
@@ -118,6 +123,14 @@ impl Globs {
 
     pub(crate) fn fits(&self, text: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|glob| glob.fits(text))
+    }
+
+    /// Whether they fit whoever has these names.
+    pub(crate) fn fit_one_of(&self, names: &[impl AsRef<str>]) -> bool {
+        match names {
+            [] => self.fits(""),
+            names => names.iter().any(|it| self.fits(it.as_ref())),
+        }
     }
 
     /// Whether one fits every text that begins so.
@@ -174,6 +187,8 @@ mod tests {
     use super::*;
     use crate::policy::What;
     use Effect::{Allow, Ask, Deny};
+
+    const NOBODY: &[&str] = &[];
 
     /// A tool, as `server.tool`.
     fn tool(name: &str) -> Subject<'_> {
@@ -245,21 +260,21 @@ mod tests {
             ("", "", "git.*", Ask),
             ("", "", "git.status", Deny),
         ]);
-        assert_eq!(rules.decide(Some("root"), &[], &tool("git.push_force")), Allow);
-        assert_eq!(rules.decide(Some("alice"), &[], &tool("git.push_force")), Deny);
-        assert_eq!(rules.decide(None, &[], &tool("db.drop")), Deny);
+        assert_eq!(rules.decide(&["root"], &[], &tool("git.push_force")), Allow);
+        assert_eq!(rules.decide(&["alice"], &[], &tool("git.push_force")), Deny);
+        assert_eq!(rules.decide(NOBODY, &[], &tool("db.drop")), Deny);
         assert_eq!(
-            rules.decide(Some("alice"), &[], &tool("git.status")),
+            rules.decide(&["alice"], &[], &tool("git.status")),
             Ask,
             "the later rule is late"
         );
-        assert_eq!(rules.decide(Some("alice"), &[], &tool("time.now")), Allow, "nothing fits");
+        assert_eq!(rules.decide(&["alice"], &[], &tool("time.now")), Allow, "nothing fits");
     }
 
     #[test]
     fn without_rules_everything_is_allowed() {
         assert!(Rules::new(&[]).is_empty());
-        assert_eq!(Rules::new(&[]).decide(None, &[], &tool("a.b")), Allow);
+        assert_eq!(Rules::new(&[]).decide(NOBODY, &[], &tool("a.b")), Allow);
     }
 
     #[test]
@@ -283,7 +298,7 @@ mod tests {
             (&[("bob", "", "db.*", Allow), ("", "", "*", Deny)], false),
         ];
         for (lines, expected) in table {
-            let may = rules(lines).may_allow(Some("alice"), &texts("prod"), "db");
+            let may = rules(lines).may_allow(&["alice"], &texts("prod"), "db");
             assert_eq!(may, *expected, "{lines:?}");
         }
     }
@@ -292,21 +307,17 @@ mod tests {
     fn every_list_of_a_rule_must_fit() {
         let rules = rules(&[("a* bob", "Prod live", "db.*", Deny)]);
         let tags = |words| texts(words);
-        assert_eq!(rules.decide(Some("alice"), &tags("eu prod"), &tool("db.read")), Deny);
-        assert_eq!(rules.decide(Some("bob"), &tags("live"), &tool("db.read")), Deny);
+        assert_eq!(rules.decide(&["alice"], &tags("eu prod"), &tool("db.read")), Deny);
+        assert_eq!(rules.decide(&["bob"], &tags("live"), &tool("db.read")), Deny);
         assert_eq!(
-            rules.decide(Some("carol"), &tags("prod"), &tool("db.read")),
+            rules.decide(&["carol"], &tags("prod"), &tool("db.read")),
             Allow,
             "another person"
         );
+        assert_eq!(rules.decide(&["alice"], &tags("test"), &tool("db.read")), Allow, "another tag");
+        assert_eq!(rules.decide(&["alice"], &tags(""), &tool("db.read")), Allow, "no tag");
         assert_eq!(
-            rules.decide(Some("alice"), &tags("test"), &tool("db.read")),
-            Allow,
-            "another tag"
-        );
-        assert_eq!(rules.decide(Some("alice"), &tags(""), &tool("db.read")), Allow, "no tag");
-        assert_eq!(
-            rules.decide(Some("alice"), &tags("prod"), &tool("git.read")),
+            rules.decide(&["alice"], &tags("prod"), &tool("git.read")),
             Allow,
             "another tool"
         );
@@ -315,15 +326,15 @@ mod tests {
     #[test]
     fn nobody_is_among_everybody_but_has_no_name() {
         let rules = rules(&[("a*", "", "x.*", Allow), ("*", "", "x.*", Deny)]);
-        assert_eq!(rules.decide(Some("alice"), &[], &tool("x.y")), Allow);
-        assert_eq!(rules.decide(None, &[], &tool("x.y")), Deny);
+        assert_eq!(rules.decide(&["alice"], &[], &tool("x.y")), Allow);
+        assert_eq!(rules.decide(NOBODY, &[], &tool("x.y")), Deny);
     }
 
     #[test]
     fn resources_and_prompts_go_by_the_same_rules() {
         let rules =
             rules(&[("", "", "files.read:file:///etc/*", Deny), ("", "", "*.prompt:*", Ask)]);
-        let decide = |what: What| rules.decide(None, &[], &Subject::new("files", what));
+        let decide = |what: What| rules.decide(NOBODY, &[], &Subject::new("files", what));
         assert_eq!(decide(What::Resource("file:///etc/passwd")), Deny);
         assert_eq!(decide(What::Resource("file:///users/a")), Allow);
         assert_eq!(decide(What::Prompt("review")), Ask);

@@ -90,6 +90,19 @@ impl JwtIssuer {
         self
     }
 
+    /// What a claim of its tokens says is kept in [`Principal::claims`](crate::Principal::claims), under this
+    /// name. A claim within another is written `realm_access.roles`.
+    ///
+    /// ```
+    /// # use trunkline_auth::resource::JwtIssuer;
+    /// let issuer = JwtIssuer::new("https://id.example").claim("groups", "realm_access.roles");
+    /// ```
+    #[must_use]
+    pub fn claim(mut self, name: impl Into<String>, claim: impl Into<String>) -> Self {
+        self.rules.claims.push((name.into(), claim.into()));
+        self
+    }
+
     /// Its tokens are for this audience, and no longer for the resource's URL. Said again, either
     /// will do.
     ///

@@ -8,8 +8,8 @@ use super::address::{is_loopback, is_private, is_url, is_user_in, parts};
 use super::section::{At, Section};
 use super::server::{command, tags, variables};
 use crate::catalog::plan::{
-    AdminPlan, AuditPlan, Automatic, Category, Effect, GatewayPlan, Inward, Naming, PluginPlan,
-    Rate, Rule, TokenPlan,
+    AdminPlan, AuditPlan, Automatic, Category, ClaimsPlan, Effect, GatewayPlan, GroupPlan, Inward,
+    Naming, PluginPlan, Rate, Rule, TokenPlan,
 };
 
 /// Reads all of it.
@@ -138,6 +138,10 @@ fn inward(section: &Section<'_>) -> (Inward, Vec<String>) {
             let message = format!("This token has fewer than {SHORTEST} characters.");
             token.warn(message, "Use one that cannot be guessed.");
         }
+        if ["user:", "group:", "client:"].iter().any(|it| who.starts_with(it)) {
+            let message = format!("{} looks like a name that comes from a claim.", name.written());
+            name.fault(message, "Rename it.");
+        }
         shown.push(name.shown(&who));
         auth.tokens.push(TokenPlan { name: who, token: secret, tags });
     }
@@ -145,6 +149,31 @@ fn inward(section: &Section<'_>) -> (Inward, Vec<String>) {
         let Some(issuer) = at.word() else { continue };
         check_identity(&at, &issuer, "an issuer");
         auth.issuers.push(issuer);
+    }
+    if let Some(it) = section.section("claims") {
+        let claim = |name| it.get(name).and_then(|at| at.word());
+        auth.claims =
+            ClaimsPlan { name: claim("name"), groups: claim("groups"), tags: claim("tags") };
+        if auth.issuers.is_empty()
+            && let Some(at) = section.get("claims")
+        {
+            at.fault(
+                "There are `claims`, and no `issuers` of tokens that have any.",
+                "Add `issuers: [https://…]`, or take the claims out.",
+            );
+        }
+    }
+    for it in section.sections("groups") {
+        let (name, tags) = (it.need("name"), tags(&it, "tags"));
+        if let Some(name) = name.and_then(|it| it.word()) {
+            auth.groups.push(GroupPlan { name, tags });
+        }
+    }
+    if let Some(at) = section.get("groups").filter(|_| auth.claims.groups.is_none()) {
+        at.fault(
+            "There are `groups`, and no claim that says who is in them.",
+            "Add `claims: { groups: groups }`, with the claim that your issuer writes them to.",
+        );
     }
     if let Some(at) = section.get("resource") {
         auth.resource = at.word();

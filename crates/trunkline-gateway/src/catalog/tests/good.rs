@@ -92,6 +92,12 @@ fn every_key_of_the_gateway_has_its_effect() {
             issuers: texts(&["https://id.example"]),
             resource: Some("https://mcp.example/mcp".to_owned()),
             scopes: texts(&["mcp"]),
+            claims: ClaimsPlan {
+                name: Some("email".to_owned()),
+                groups: Some("realm_access.roles".to_owned()),
+                tags: Some("mcp_tags".to_owned()),
+            },
+            groups: vec![GroupPlan { name: "eng".to_owned(), tags: texts(&["work"]) }],
         },
         tls: Some((file("c.pem"), file("k.pem"))),
         admin: AdminPlan {
