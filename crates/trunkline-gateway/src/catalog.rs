@@ -5,6 +5,7 @@
 
 mod check;
 mod diff;
+mod env_file;
 mod expand;
 mod fault;
 mod file;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 pub use self::check::may_listen;
 pub use self::diff::{Change, Diff, diff};
+pub use self::env_file::{read_env_file, write_env_file};
 pub use self::expand::{Env, Process};
 pub(crate) use self::fault::nearest;
 pub use self::fault::{Fault, Faults};

@@ -13,18 +13,20 @@ mod jsonc;
 mod mask;
 mod place;
 mod read;
+mod secrets;
 mod tables;
 mod variables;
 mod write;
 mod yaml;
 
-pub use catalog::{Have, have, merged};
+pub use catalog::{Have, have, merged, with_env_file};
 pub use entry::{Entry, Way};
 pub use import::{Origin, Resolve, Row, Verdict, plan};
 pub use jsonc::Unreadable;
-pub use mask::{masked_line, secrets_as_variables, summary};
+pub use mask::{masked_line, summary};
 pub use place::{Place, Surroundings, places};
 pub use read::{Found, is_ours, read};
+pub use secrets::{Secrets, needed_variables};
 pub use write::{NAME, Ours, connect, disconnect, is_connected};
 
 /// A program that uses MCP servers.

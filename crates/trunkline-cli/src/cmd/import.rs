@@ -1,18 +1,19 @@
 //! `trunkline import`
 
+mod kept;
 mod show;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
 use trunkline_gateway::clients::{
-    Client, Entry, Have, Resolve, Row, Unreadable, Verdict, have, merged, places, plan, read,
-    secrets_as_variables,
+    Client, Entry, Have, Origin, Resolve, Row, Secrets, Unreadable, Verdict, have, merged,
+    needed_variables, places, plan, read, with_env_file,
 };
 
+use self::kept::Kept;
 use super::connect::file::Seen;
 use super::connect::{LISTEN, client, config, shown, surroundings};
 use crate::failure::Failure;
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// Write a variable, such as ${API_KEY}, in place of each secret.
     #[arg(long)]
     secrets_as_env: bool,
+    /// The same, and write the secrets into this file, which only you can read and which the catalog names.
+    #[arg(long, value_name = "FILE")]
+    secrets_file: Option<PathBuf>,
     /// Print JSON, for programs.
     #[arg(long)]
     pub(crate) json: bool,
@@ -63,9 +67,10 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let text = catalog.text.clone().unwrap_or_default();
     let have = have(&text).map_err(|error| unreadable(&path, &error))?;
     let (mut rows, strange) = find(&args, &have)?;
-    let mut variables = BTreeMap::new();
-    if args.secrets_as_env {
-        replace_secrets(&args, &mut rows, &have, &mut variables);
+    let mut kept = Kept::open(args.secrets_file.as_deref(), &path, &have)?;
+    let mut secrets = Secrets::new(&have, kept.values());
+    if args.secrets_as_env || args.secrets_file.is_some() {
+        replace_secrets(&args, &mut rows, &have, &mut secrets);
     }
     let changes: Vec<(String, Entry)> = rows.iter().filter_map(Row::change).collect();
     let conflicts = rows.iter().filter(|it| matches!(it.verdict, Verdict::Conflict(..)));
@@ -81,10 +86,19 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             .advice("Say `--skip`, `--rename` or `--replace`; see both without `--write`.");
         return Err(failure.into());
     }
-    let new = merged(&text, &changes).map_err(|error| unreadable(&path, &error))?;
+    let mut variables: Vec<String> =
+        changes.iter().flat_map(|(_, entry)| needed_variables(entry)).collect();
+    variables.sort();
+    variables.dedup();
+    let mut new = merged(&text, &changes).map_err(|error| unreadable(&path, &error))?;
+    let stored = kept.take(&mut variables, &secrets);
+    if let Some(name) = kept.name_to_write().filter(|_| !stored.is_empty()) {
+        new = with_env_file(&new, name).map_err(|error| unreadable(&path, &error))?;
+    }
     let is_new = new != text;
     let mut backup = None;
     if args.write && is_new {
+        kept.write(&stored)?;
         backup = catalog.back_up()?;
         let is_private = changes.iter().any(|(_, entry)| show::holds_values(entry));
         catalog.write(&new, is_private)?;
@@ -95,16 +109,22 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             "servers": rows.iter().map(show::to_json).collect::<Vec<_>>(),
             "unreadable": strange.iter().map(|it| json!({ "path": it.path.display().to_string(), "why": it.why }))
                 .collect::<Vec<_>>(),
-            "variables": variables.keys().collect::<Vec<_>>(),
+            "variables": &variables,
+            "secretsFile": kept.path().filter(|_| !stored.is_empty()).map(|it| it.display().to_string()),
+            "stored": stored.keys().collect::<Vec<_>>(),
             "written": args.write && is_new,
             "backup": backup.map(|it| it.display().to_string()),
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
     screen.print(&show::table(screen, &rows, &strange))?;
+    if let Some(file) = kept.path().filter(|_| !stored.is_empty()) {
+        let names = stored.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let verb = if args.write { "are" } else { "would be" };
+        screen.print(&format!("These secrets {verb} in `{}`: {names}.", shown(file)))?;
+    }
     if !variables.is_empty() {
-        let names: Vec<_> = variables.keys().map(String::as_str).collect();
-        let names = names.join(", ");
+        let names = variables.join(", ");
         screen.print(&format!("Set these variables where the gateway runs: {names}."))?;
     }
     let shown_path = shown(&catalog.path);
@@ -151,28 +171,21 @@ fn find(args: &Args, have: &Have) -> Result<(Vec<Row>, Vec<Strange>), Failure> {
 }
 
 /// Puts variables in place of secrets, and looks anew at what is the same then.
-fn replace_secrets(
-    args: &Args,
-    rows: &mut Vec<Row>,
-    have: &Have,
-    variables: &mut BTreeMap<String, String>,
-) {
+fn replace_secrets(args: &Args, rows: &mut Vec<Row>, have: &Have, secrets: &mut Secrets) {
     let changed = std::mem::take(rows).into_iter().map(|row| {
         let mut found = row.found;
-        if let Ok(entry) = &found.entry {
-            found.entry = Ok(secrets_as_variables(&found.name, entry, variables));
+        // What the catalog has needs no other variables.
+        let is_there = matches!(row.verdict, Verdict::Same(Origin::Catalog));
+        if let Ok(entry) = found.entry.as_ref()
+            && !is_there
+        {
+            found.entry = Ok(secrets.replace(&row.name, entry));
         }
         found
     });
     let changed = changed.collect();
     let listen = have.listen.as_deref().unwrap_or(LISTEN);
     *rows = plan(changed, have, listen, resolve(args));
-    // Those of servers that are not written are nobody's business.
-    let texts: Vec<_> = rows.iter().filter_map(Row::change).collect();
-    variables.retain(|name, _| {
-        let reference = format!("${{{name}}}");
-        texts.iter().any(|(_, it)| it.values().iter().any(|(_, it)| it.contains(&reference)))
-    });
 }
 
 fn resolve(args: &Args) -> Option<Resolve> {

@@ -155,6 +155,75 @@ fn an_import_goes_into_the_catalog_that_is_there() {
     assert!(text.contains("servers:\n  git:\n    command: other\n  git-claude"), "{text}");
 }
 
+/// Servers with secrets wherever secrets can be, and one that asks its user.
+fn secrets(name: &str) -> Home {
+    let home = Home::new(name);
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {
+            "crm": {"url": "https://me:hunter2a@crm.example/mcp?apiKey=hunter2b&team=5",
+                    "headers": {"Authorization": "Bearer hunter2c"}},
+            "db": {"command": "db-mcp", "args": ["--api-key", "hunter2d", "--token=hunter2e", "--port", "80"],
+                   "env": {"API_KEY": "hunter2f", "OTHER": "${env:OTHER_KEY}"}}}}"#,
+    );
+    home
+}
+
+#[test]
+fn an_import_with_variables_leaves_no_secret_and_names_every_variable() {
+    let home = secrets("variables");
+    let args = ["import", "--secrets-as-env", "--write"];
+    let found = home.run(&args);
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    let text = home.read("project/trunkline.yaml");
+    assert!(!text.contains("hunter2"), "{text}");
+    let names =
+        "API_KEY, CRM_APIKEY, CRM_AUTHORIZATION, CRM_PASSWORD, DB_API_KEY, DB_TOKEN, OTHER_KEY";
+    let expected = format!("Set these variables where the gateway runs: {names}.");
+    assert!(found.stdout.contains(&expected), "{}", found.stdout);
+    // Again, in either way: it is what was written.
+    for args in [&args[..], &["import", "--write"]] {
+        let again = home.run(args);
+        assert_eq!(again.code, 0, "{}", again.stderr);
+        assert!(again.stdout.contains("2 the same, 0 in conflict"), "{}", again.stdout);
+        assert_eq!(home.read("project/trunkline.yaml"), text);
+    }
+}
+
+#[test]
+fn an_import_puts_secrets_into_a_file_that_the_catalog_reads() {
+    let home = secrets("secrets-file");
+    home.write("project/trunkline.yaml", "gateway:\n  naming: flat\n");
+    home.write("project/secrets.env", "# mine\nAPI_KEY=of another\n");
+    let args = ["import", "--secrets-file", "secrets.env"];
+    let shown = home.run(&args);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(shown.stdout.contains("would be in `~/project/secrets.env`: "), "{}", shown.stdout);
+    assert!(!home.read("project/secrets.env").contains("hunter2"));
+    let found = home.run(&[&args[..], &["--write"]].concat());
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    let expected = "Set these variables where the gateway runs: OTHER_KEY.";
+    assert!(found.stdout.contains(expected), "{}", found.stdout);
+    assert_eq!(home.mode("project/secrets.env"), 0o600);
+    let file = home.read("project/secrets.env");
+    assert!(file.starts_with("# mine\nAPI_KEY=of another\n"), "{file}");
+    assert!(file.contains("\nCRM_PASSWORD=hunter2a\n"), "{file}");
+    assert_eq!(file.matches("hunter2").count(), 6, "{file}");
+    let text = home.read("project/trunkline.yaml");
+    assert!(text.starts_with("gateway:\n  envFile: secrets.env\n  naming: flat\n"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    // All that is missing is what nobody told us.
+    let checked = home.run(&["check", "--json"]);
+    assert!(checked.stdout.contains("OTHER_KEY"), "{}", checked.stdout);
+    assert!(!checked.stdout.contains("CRM_") && !checked.stdout.contains("DB_"));
+    let again = home.run(&[&args[..], &["--write"]].concat());
+    assert!(again.stdout.contains("There is nothing to add"), "{}", again.stdout);
+    assert_eq!(home.read("project/secrets.env"), file);
+    let other = home.run(&["import", "--secrets-file", "other.env", "--write"]);
+    assert_eq!(other.code, 2, "{}", other.stdout);
+    assert!(other.stderr.contains("Name that file."), "{}", other.stderr);
+}
+
 #[test]
 fn an_import_tells_programs_the_same() {
     let home = three("json");

@@ -40,6 +40,7 @@ pub(super) fn check(document: &Document, base: &Path, env: &dyn Env) -> Checked 
         faults: RefCell::default(),
         warnings: RefCell::default(),
         files: RefCell::default(),
+        variables: RefCell::default(),
         #[cfg(test)]
         asked: RefCell::default(),
     };
@@ -102,6 +103,10 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     let foreign = [keys::FOREIGN_ROOT, &foreign].concat();
     let Some(section) = at.section(keys::ROOT, &foreign) else { return Default::default() };
     let gateway = section.get("gateway").and_then(|it| it.section(keys::GATEWAY, &[]));
+    // First of all: every other value may use what is in it.
+    if let Some(file) = gateway.as_ref().and_then(|it| it.get("envFile")) {
+        file.variables();
+    }
     let gateway = gateway.map_or_else(GatewayPlan::default, |it| gateway::gateway(&it));
     if !section.has("mcpServers") {
         at.hidden(

@@ -13,6 +13,14 @@ pub trait Env {
     ///
     /// If it is not there, cannot be read, is not UTF-8 or is not small.
     fn read(&self, path: &Path) -> io::Result<String>;
+    /// A small file of text that only its owner reads.
+    ///
+    /// # Errors
+    ///
+    /// As [`Env::read`], and if others can read it.
+    fn read_private(&self, path: &Path) -> io::Result<String> {
+        self.read(path)
+    }
     /// Whether there is such a file.
     fn is_file(&self, path: &Path) -> bool;
 }
@@ -28,6 +36,17 @@ impl Env for Process {
 
     fn read(&self, path: &Path) -> io::Result<String> {
         super::watch::read_text(path, SMALL)
+    }
+
+    #[cfg(unix)]
+    fn read_private(&self, path: &Path) -> io::Result<String> {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let why = format!("others can read it (its mode is {mode:04o}; it must be 0600)");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        self.read(path)
     }
 
     fn is_file(&self, path: &Path) -> bool {

@@ -265,6 +265,11 @@ pub(super) static GATEWAY: &[Key] = &[
         "Who may do what: the first that fits decides, and where none fits it is allowed.",
     ),
     key("rates", Objects(RATE), "How often."),
+    key(
+        "envFile",
+        Path,
+        "A file of lines `NAME=value` that `${NAME}` is filled in from, where the environment does not have it. Only its owner may read it.",
+    ),
     key("audit", PathOr(AUDIT), "Where calls are noted, one line of JSON each."),
     key("plugins", Objects(PLUGIN), "Programs that look at calls."),
     key(
@@ -417,7 +422,7 @@ pub(super) static FOREIGN_ROOT: &[&str] =
 
 /// Keys of other programs' files that mean something there, and what to write here.
 pub(super) static ELSEWHERE: &[(&str, &str)] = &[
-    ("envFile", "Put the variables into `env`."),
+    ("envFile", "Put the variables into `env`, or name the file by `gateway.envFile`."),
     ("disabledTools", "Name the tools to show in `exposeTools`."),
     ("excludeTools", "Name the tools to show in `exposeTools`."),
     ("includeTools", "Name the tools to show in `exposeTools`."),

@@ -3,6 +3,7 @@
 mod bad;
 mod good;
 mod odd;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -34,6 +35,8 @@ impl World {
             .into(),
             files: [
                 ("/etc/trunkline/secret", "hunter2\n"),
+                ("/etc/trunkline/variables", "# ours\nFILED=hunter3\nTOKEN=never\n"),
+                ("/etc/trunkline/bad-variables", "A=1\nhunter2\n"),
                 ("/etc/trunkline/c.pem", "certificate"),
                 ("/etc/trunkline/k.pem", "key"),
                 ("/etc/trunkline/ca.pem", "authority"),
@@ -147,6 +150,7 @@ gateway:
     - { principals: [a*], tags: [x], tools: ["git.push*"], effect: ask }
     - { effect: allow }
   rates: [{ principals: [b], tools: [git.*], perMinute: 600, burst: 50 }, { perMinute: 5 }]
+  envFile: variables
   audit: { path: audit.jsonl, onFailure: refuse, syncSeconds: 2 }
   plugins:
     - name: p

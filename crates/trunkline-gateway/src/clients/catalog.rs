@@ -15,6 +15,8 @@ pub struct Have {
     pub servers: Vec<(String, Option<Entry>)>,
     /// Where the gateway listens.
     pub listen: Option<String>,
+    /// The file that its variables are in.
+    pub env_file: Option<String>,
     /// Whether it does so with a certificate.
     pub has_tls: bool,
     /// Whether it lets in only whoever has a token.
@@ -29,7 +31,9 @@ pub fn have(text: &str) -> Result<Have, Unreadable> {
     let gateway = &root["gateway"];
     let has = |it: &Value| !it.is_null();
     let has_auth = has(&gateway["auth"]["tokens"]) || has(&gateway["auth"]["issuers"]);
-    Ok(Have { servers: servers.collect(), listen, has_tls: has(&gateway["tls"]), has_auth })
+    let env_file = gateway["envFile"].as_str().map(str::to_owned);
+    let has_tls = has(&gateway["tls"]);
+    Ok(Have { servers: servers.collect(), listen, env_file, has_tls, has_auth })
 }
 
 /// The catalog with these servers; those of the same name are replaced.
@@ -57,6 +61,46 @@ pub fn merged(text: &str, entries: &[(String, Entry)]) -> Result<String, Unreada
         out = new;
     }
     Ok(out)
+}
+
+/// The catalog with `gateway.envFile`, which it does not have yet.
+pub fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable> {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let line = format!("envFile: {}", scalar(path));
+    let why = format!("`{line}` cannot be written below `gateway` without harm. Add it by hand.");
+    let refuse = || Unreadable::at(text, 0, why.clone());
+    if is_json(text) {
+        return Err(refuse());
+    }
+    let root = yaml::parse(text)?;
+    let section = root.as_ref().and_then(|it| it.get("gateway"));
+    let new = match section {
+        None => {
+            let body = format!("gateway:\n  {line}\n");
+            appended(text, &body, newline, !text.trim().is_empty())
+        }
+        Some((at, node)) => {
+            let indent = match &node.data {
+                Data::One(Value::Null) => 2,
+                Data::Map(all) if node.line > at.0 && !all.is_empty() => all[0].1.1,
+                _ => return Err(refuse()),
+            };
+            let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+            let gap = if lines[at.0].ends_with('\n') { "" } else { newline };
+            let line = format!("{gap}{}{line}{newline}", " ".repeat(indent));
+            lines.insert(at.0 + 1, &line);
+            lines.concat()
+        }
+    };
+    // Everything else must mean what it meant.
+    let (before, mut after) = (value(text)?, value(&new).map_err(|_| refuse())?);
+    let added = after["gateway"].as_object_mut().and_then(|it| it.remove("envFile"));
+    let mut expected = rest(&before);
+    if expected["gateway"].is_null() {
+        expected["gateway"] = json!({});
+    }
+    let is_whole = servers(&before) == servers(&after) && expected == rest(&after);
+    if is_whole && added == Some(path.into()) { Ok(new) } else { Err(refuse()) }
 }
 
 fn value(text: &str) -> Result<Value, Unreadable> {

@@ -51,22 +51,24 @@ pub enum Way {
 impl Entry {
     /// Whether it means the same. Notes do not count, nor does the order of variables.
     pub fn is_same(&self, other: &Self) -> bool {
-        let plain = |it: &Self| {
-            let mut it = Self { notes: Vec::new(), ..it.clone() };
-            match &mut it.way {
-                Way::Stdio { env, inherit, .. } => {
-                    env.sort();
-                    inherit.sort();
-                }
-                Way::Http { headers, .. } => {
-                    headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
-                    headers.sort();
-                }
+        self.sorted() == other.sorted()
+    }
+
+    /// The same without notes, and with what has no order in one.
+    pub(super) fn sorted(&self) -> Self {
+        let mut it = Self { notes: Vec::new(), ..self.clone() };
+        match &mut it.way {
+            Way::Stdio { env, inherit, .. } => {
+                env.sort();
+                inherit.sort();
             }
-            it.expose.sort();
-            it
-        };
-        plain(self) == plain(other)
+            Way::Http { headers, .. } => {
+                headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
+                headers.sort();
+            }
+        }
+        it.expose.sort();
+        it
     }
 
     /// Variables or headers, with names and values.

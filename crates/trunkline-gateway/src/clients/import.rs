@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::catalog::Have;
 use super::entry::Entry;
 use super::read::{Found, is_ours};
+use super::secrets::is_same_but_for_secrets;
 
 /// What becomes of a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +111,10 @@ fn judge(name: &str, entry: &Entry, there: &BTreeMap<String, (Origin, Option<Ent
     match there.get(name) {
         None => Verdict::Add,
         Some((origin, Some(it))) if it.is_same(entry) => Verdict::Same(origin.clone()),
+        // What an import with variables for secrets wrote.
+        Some((origin @ Origin::Catalog, Some(it))) if is_same_but_for_secrets(it, entry) => {
+            Verdict::Same(origin.clone())
+        }
         Some((origin, it)) => Verdict::Conflict(origin.clone(), it.clone().map(Box::new)),
     }
 }

@@ -1,11 +1,9 @@
 //! A server → a few words about it in which no secret is.
 
-use std::collections::BTreeMap;
-
 use trunkline_auth::url::shown;
 
 use super::entry::{Entry, Way};
-use super::variables::{is_variable, references, variable_name};
+use super::variables::{is_variable, references};
 
 /// What a server is, in lines of `key: value`. Whatever may be secret is `***`; whatever is filled in
 /// when it is used is named, so that nobody sends a file or a variable without having seen that.
@@ -108,41 +106,6 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// The server with a variable in place of each secret. `taken` holds the variables of all servers
-/// with what they stand for; it grows.
-pub fn secrets_as_variables(
-    server: &str,
-    entry: &Entry,
-    taken: &mut BTreeMap<String, String>,
-) -> Entry {
-    let mut entry = entry.clone();
-    let is_env = matches!(entry.way, Way::Stdio { .. });
-    let values = match &mut entry.way {
-        Way::Stdio { env, .. } => env,
-        Way::Http { headers, .. } => headers,
-    };
-    for (name, value) in values {
-        // What is no secret to us may still be one; numbers and references are none.
-        if !is_secret(name, value) || !references(value).is_empty() {
-            continue;
-        }
-        let (scheme, secret) = match value.split_once(' ') {
-            Some((scheme @ ("Bearer" | "Basic" | "Token"), secret)) => {
-                (format!("{scheme} "), secret)
-            }
-            _ => (String::new(), &**value),
-        };
-        let long = variable_name(&format!("{server}_{name}"));
-        let mut variable = if is_env { variable_name(name) } else { long.clone() };
-        if taken.get(&variable).is_some_and(|it| it != secret) {
-            variable = long;
-        }
-        taken.insert(variable.clone(), secret.to_owned());
-        *value = format!("{scheme}${{{variable}}}");
-    }
-    entry
-}
-
 /// Whether a value can be shown to whoever looks over a shoulder.
 fn is_harmless(name: &str, value: &str) -> bool {
     let is_small = value.len() <= 5 && value.bytes().all(|it| it.is_ascii_digit());
@@ -153,17 +116,17 @@ fn is_harmless(name: &str, value: &str) -> bool {
         || HARMLESS.iter().any(|it| name.eq_ignore_ascii_case(it))
 }
 
-fn is_secret(name: &str, value: &str) -> bool {
+pub(super) fn is_secret(name: &str, value: &str) -> bool {
     !is_harmless(name, value) && (has_secret_name(name) || has_secret_shape(value))
 }
 
-fn has_secret_name(name: &str) -> bool {
+pub(super) fn has_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET.iter().any(|it| name.contains(it))
 }
 
 /// Whether it looks as keys look.
-fn has_secret_shape(value: &str) -> bool {
+pub(super) fn has_secret_shape(value: &str) -> bool {
     let is_known = PREFIXES.iter().any(|it| value.starts_with(it));
     let is_word = value.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.=+".contains(&it));
     let has = |class: fn(&u8) -> bool| value.as_bytes().iter().any(class);
@@ -183,13 +146,21 @@ fn masked_args(args: &[String]) -> Vec<String> {
             && flag.starts_with('-')
         {
             let hides = has_secret_name(flag) || has_secret_shape(value);
-            return if hides { format!("{flag}=***") } else { arg.clone() };
+            return if hides { format!("{flag}={}", hidden(value)) } else { arg.clone() };
+        }
+        if let Some((name, value)) = assignment(arg)
+            && is_secret(name, value)
+        {
+            return format!("{name}=***");
         }
         is_next_secret = arg.starts_with('-') && has_secret_name(arg);
         let header = arg.split_once(':').filter(|(name, _)| has_secret_name(name));
         match header {
-            _ if was_named && !arg.starts_with('-') => "***".to_owned(),
-            Some((name, _)) if !arg.contains("://") => format!("{name}:***"),
+            _ if was_named && !arg.starts_with('-') => hidden(arg).to_owned(),
+            Some((name, value)) if !arg.contains("://") => match hidden(value.trim_start()) {
+                "***" => format!("{name}:***"),
+                variable => format!("{name}: {variable}"),
+            },
             _ if arg.contains("://") => shown(arg),
             _ if has_secret_shape(arg) && !arg.contains('/') && !arg.contains('@') => {
                 "***".to_owned()
@@ -198,6 +169,19 @@ fn masked_args(args: &[String]) -> Vec<String> {
         }
     };
     args.iter().map(one).collect()
+}
+
+/// What is shown of a secret: the variable that stands for it, or that there is one.
+fn hidden(value: &str) -> &str {
+    let plain = value.strip_prefix("Bearer ").unwrap_or(value);
+    if is_variable(plain) { value } else { "***" }
+}
+
+/// A variable and its value, as `docker run -e` takes them.
+pub(super) fn assignment(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once('=')?;
+    let is_name = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+    (!name.is_empty() && name.bytes().all(is_name)).then_some((name, value))
 }
 
 const SECRET: [&str; 12] = [
@@ -269,6 +253,8 @@ mod tests {
             "https://me:hunter2@a.example/x?key=hunter2",
             "sk-hunter2hunter2hunter2",
             "Authorization: Bearer hunter2",
+            "-e",
+            "PIN_TOKEN=hunter2",
             "/users/a/some-long-folder-name-2026/x",
         ];
         let env = [
@@ -285,7 +271,7 @@ mod tests {
         assert_eq!(
             found,
             "command: npx -y @org/pkg@1.2.3 --api-key *** --token=*** --port 80 https://a.example/x \
-             *** Authorization:*** /users/a/some-long-folder-name-2026/x\n\
+             *** Authorization:*** -e PIN_TOKEN=*** /users/a/some-long-folder-name-2026/x\n\
              env: API_KEY=***, FOO=***, PIN_TOKEN=***, TZ=UTC, A=${A_KEY}, B=***, RETRIES=3, ON=true\n\
              fills in: ${B}"
         );
@@ -324,30 +310,5 @@ mod tests {
         ] {
             assert_eq!(masked_line(line, &known), expected);
         }
-    }
-
-    #[test]
-    fn secrets_become_variables_and_two_secrets_two() {
-        let mut taken = BTreeMap::new();
-        let first = stdio(&[], &[("API_KEY", "one"), ("DATA", "/x"), ("DB", "pg://a:b@h/d")]);
-        let second = stdio(&[], &[("API_KEY", "two")]);
-        let found = secrets_as_variables("a", &first, &mut taken);
-        assert_eq!(found.values()[0].1, "${API_KEY}");
-        assert_eq!(found.values()[1].1, "/x");
-        assert_eq!(found.values()[2].1, "${DB}");
-        assert_eq!(secrets_as_variables("a", &first, &mut taken), found);
-        let found = secrets_as_variables("my-b", &second, &mut taken);
-        assert_eq!(found.values()[0].1, "${MY_B_API_KEY}");
-        let mut http = first;
-        http.way = Way::Http {
-            url: "https://a.example".to_owned(),
-            is_sse: false,
-            headers: vec![("Authorization".to_owned(), "Bearer s3cret".to_owned())],
-        };
-        let found = secrets_as_variables("c", &http, &mut taken);
-        assert_eq!(found.values()[0].1, "Bearer ${C_AUTHORIZATION}");
-        let names: Vec<_> = taken.keys().map(String::as_str).collect();
-        assert_eq!(names, ["API_KEY", "C_AUTHORIZATION", "DB", "MY_B_API_KEY"]);
-        assert_eq!(taken["C_AUTHORIZATION"], "s3cret");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use trunkline_gateway::clients::{Entry, Origin, Row, Verdict, summary};
+use trunkline_gateway::clients::{Entry, Origin, Row, Secrets, Verdict, summary};
 
 use super::Strange;
 use crate::cmd::connect::shown;
@@ -134,7 +134,9 @@ pub(super) fn to_json(row: &Row) -> Value {
     })
 }
 
-/// Whether there are values in an entry that are more than references.
+/// Whether there are values in an entry that are more than references, or secrets in its arguments or URL.
 pub(super) fn holds_values(entry: &Entry) -> bool {
-    entry.values().iter().any(|(_, value)| !(value.contains("${") && value.ends_with('}')))
+    let is_value = |value: &str| !(value.contains("${") && value.ends_with('}'));
+    let has_secret = || Secrets::default().replace("", entry) != *entry;
+    entry.values().iter().any(|(_, value)| is_value(value)) || has_secret()
 }

@@ -1,11 +1,12 @@
 //! A value of the tree → a text, a number, a choice, or a fault that says what was wanted.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::catalog::env_file::read_env_file;
 use crate::catalog::expand::{Env, Problem, Wanted, expand, is_filled_in, is_name};
 use crate::catalog::fault::{Fault, nearest};
 use crate::catalog::file::{Data, Mark, Name, Node, join};
@@ -20,6 +21,8 @@ pub(super) struct Reader<'a> {
     pub(super) warnings: RefCell<Vec<Fault>>,
     /// The files that values came from.
     pub(super) files: RefCell<BTreeSet<PathBuf>>,
+    /// The variables of `gateway.envFile`.
+    pub(super) variables: RefCell<BTreeMap<String, String>>,
     /// The keys that were asked for, to compare with the table.
     #[cfg(test)]
     pub(super) asked: RefCell<BTreeSet<String>>,
@@ -91,7 +94,10 @@ impl Reader<'_> {
 
     fn look(&self, wanted: Wanted<'_>) -> Result<Option<String>, Problem> {
         match wanted {
-            Wanted::Var(name) => Ok(self.env.var(name)),
+            Wanted::Var(name) => {
+                let of_file = || self.variables.borrow().get(name).cloned();
+                Ok(self.env.var(name).or_else(of_file))
+            }
             Wanted::File { path, written } => self.file(path, written),
         }
     }
@@ -109,6 +115,23 @@ impl<'a> At<'a> {
         self.fault(message, suggestion);
         if let Some(last) = self.reader.faults.borrow_mut().last_mut() {
             last.shows = false;
+        }
+    }
+
+    /// Reads the file that it names, for the variables in it.
+    pub(super) fn variables(&self) {
+        let Some(path) = self.path() else { return };
+        self.reader.files.borrow_mut().insert(path.clone());
+        match self.reader.env.read_private(&path).map(|it| read_env_file(&it)) {
+            Ok(Ok(variables)) => *self.reader.variables.borrow_mut() = variables,
+            Ok(Err(line)) => self.fault(
+                format!("Line {line} of the file is no `NAME=value`."),
+                "Write one variable on each line; a value with line breaks stands in `\"…\"`, with `\\n`.",
+            ),
+            Err(error) => self.fault(
+                format!("The file cannot be read: {error}."),
+                "Check its path, which is relative to this file. Nobody but its owner may read it: `chmod 600`.",
+            ),
         }
     }
 

@@ -411,7 +411,7 @@ fn what_means_nothing_is_a_warning() {
         ),
         (
             "mcpServers: { a: { command: b, envFile: c } }",
-            "1:32 mcpServers.a.envFile: `envFile` means nothing here. | Put the variables into `env`.",
+            "1:32 mcpServers.a.envFile: `envFile` means nothing here. | Put the variables into `env`, or name the file by `gateway.envFile`.",
         ),
         (
             "mcpServers: {}\nsubAgent: {}",

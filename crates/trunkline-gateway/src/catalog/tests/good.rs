@@ -25,7 +25,8 @@ fn seconds(of: u64) -> Duration {
 fn every_key_of_a_program_has_its_effect() {
     let loaded = loaded(EVERYTHING).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.warnings, []);
-    assert_eq!(loaded.files, [PathBuf::from("/etc/trunkline/secret")].into());
+    let files = ["/etc/trunkline/secret", "/etc/trunkline/variables"].map(PathBuf::from);
+    assert_eq!(loaded.files, files.into());
     let expected = ServerPlan {
         name: "time".to_owned(),
         reach: Reach::Stdio {

@@ -122,3 +122,25 @@ fn a_catalog_cut_anywhere_is_changed_well_or_not_at_all() {
     }
     assert!(written > text.len(), "most cuts are catalogs: {written}");
 }
+
+#[test]
+fn the_file_of_variables_is_named_where_the_gateway_is() {
+    let line = "envFile: secrets.env";
+    for (text, expected) in [
+        ("", format!("gateway:\n  {line}\n")),
+        ("mcpServers: {}\n", format!("mcpServers: {{}}\n\ngateway:\n  {line}\n")),
+        (
+            "# mine\ngateway:\n    naming: flat # x\nmcpServers: {}\n",
+            format!("# mine\ngateway:\n    {line}\n    naming: flat # x\nmcpServers: {{}}\n"),
+        ),
+        ("gateway:", format!("gateway:\n  {line}\n")),
+    ] {
+        assert_eq!(with_env_file(text, "secrets.env").unwrap(), expected, "{text}");
+    }
+    for text in
+        ["gateway: { naming: flat }\n", "{\"mcpServers\": {}}", "gateway:\n  {naming: flat}\n"]
+    {
+        let error = with_env_file(text, "secrets.env").unwrap_err();
+        assert!(error.message.contains("by hand"), "{text}: {}", error.message);
+    }
+}
