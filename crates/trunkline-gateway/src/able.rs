@@ -5,6 +5,7 @@
 //! connection of its own era: a server that asks in the middle of a call can do so in the old era only.
 
 use trunkline_proto::Peer;
+use trunkline_wire::json::Json;
 use trunkline_wire::model::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability, TASKS_EXTENSION,
 };
@@ -21,12 +22,15 @@ pub(crate) const ROOTS: u8 = 16;
 /// server speaks. Exactly one of them, so that neither serves for the other.
 const OLD: u8 = 32;
 const ANY: u8 = 64;
+/// Its host shows the user interfaces of tools (MCP Apps).
+const INTERFACES: u8 = 128;
 /// All kinds of one question.
 pub(crate) const ELICITATION: u8 = FORM | URL;
 pub(crate) const ANY_SAMPLING: u8 = SAMPLING | SAMPLING_TOOLS;
 
 /// Everything that can be asked through us.
-pub(crate) const ALL: Profile = Profile(FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS);
+pub(crate) const ALL: Profile =
+    Profile(FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS | INTERFACES);
 
 /// What a caller can be asked, and in which era.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,7 @@ fn profile(caller: &ClientCapabilities) -> Profile {
         bits |= if sampling.tools { SAMPLING_TOOLS } else { 0 };
     }
     bits |= if caller.roots.is_some() { ROOTS } else { 0 };
+    bits |= if caller.extensions.contains_key(APPS) { INTERFACES } else { 0 };
     Profile(bits)
 }
 
@@ -93,9 +98,16 @@ pub(crate) fn capabilities(profile: Profile) -> ClientCapabilities {
     };
     caps.sampling = has(SAMPLING).then(|| SamplingCapability::new().tools(has(SAMPLING_TOOLS)));
     caps.roots = has(ROOTS).then(|| RootsCapability::new(true));
-    caps.extensions.insert(TASKS_EXTENSION.to_owned(), trunkline_wire::json::Json::empty_object());
+    caps.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
+    if has(INTERFACES) {
+        let settings = Json::parse(r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#);
+        caps.extensions.insert(APPS.to_owned(), settings.expect("this is JSON"));
+    }
     caps
 }
+
+/// The extension by which hosts say that they show user interfaces of tools.
+const APPS: &str = "io.modelcontextprotocol/ui";
 
 #[cfg(test)]
 mod tests {
@@ -105,7 +117,7 @@ mod tests {
     fn a_profile_says_the_same_there_and_back() {
         for bits in 0..=ALL.0 {
             // Tools for a model that cannot be asked mean nothing.
-            if bits & SAMPLING_TOOLS != 0 && bits & SAMPLING == 0 {
+            if bits & !ALL.0 != 0 || bits & SAMPLING_TOOLS != 0 && bits & SAMPLING == 0 {
                 continue;
             }
             assert_eq!(profile(&capabilities(Profile(bits))), Profile(bits), "{bits:#b}");

@@ -240,8 +240,8 @@ pub(super) static GATEWAY: &[Key] = &[
     key("listen", Text, "Where it listens: `HOST:PORT`. Default `127.0.0.1:7373`."),
     key(
         "naming",
-        Choice(&["prefix", "flat"]),
-        "How names are put together: `server.tool` (the default), or `tool` where only one server has it.",
+        Choice(&["prefix", "underscore", "flat"]),
+        "How names are put together: `server.tool` (the default), `server_tool`, or `tool` where only one server has it.",
     ),
     key(
         "share",

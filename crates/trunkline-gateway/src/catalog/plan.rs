@@ -471,6 +471,8 @@ pub enum Naming {
     /// `server.tool`.
     #[default]
     Prefix,
+    /// `server_tool`.
+    Underscore,
     /// `tool`, or `tool_server` where several have it.
     Flat,
 }

@@ -3,10 +3,11 @@
 //! | naming | shown | where two claim the same |
 //! |---|---|---|
 //! | prefix | `server.tool` | `server.tool_HASH`, within one server only (renames, odd names) |
+//! | underscore | `server_tool`, every `.` being `_` | `server_tool_HASH` for each of them |
 //! | flat | `tool` | `tool_server` for **each** of them, then `tool_server_2`, then a hash |
 //! | one server selected | `tool` | `tool_HASH` |
 //!
-//! Under prefix and flat naming a shown name is at most 128 of the characters that MCP allows in
+//! Under prefix, underscore and flat naming a shown name is at most 128 of the characters that MCP allows in
 //! tool names: others become `_`, what is too long is cut, and a hash of the whole keeps it apart.
 //!
 //! A name that two claim belongs to neither, and whoever moves on to another name keeps its claim on
@@ -27,6 +28,8 @@ use crate::catalog::plan::{Naming, ServerPlan};
 pub enum Scheme {
     /// `server.tool`
     Prefix,
+    /// `server_tool`
+    Underscore,
     /// `tool`
     Flat,
     /// As the one server says.
@@ -39,6 +42,7 @@ impl Scheme {
         match naming {
             _ if raw => Self::Raw,
             Naming::Prefix => Self::Prefix,
+            Naming::Underscore => Self::Underscore,
             Naming::Flat => Self::Flat,
         }
     }
@@ -100,13 +104,20 @@ fn candidate(scheme: Scheme, own: &Own<'_>, step: usize) -> String {
     match (scheme, step) {
         (Scheme::Raw, 0) => (*base).to_owned(),
         (Scheme::Prefix, 0) => legal(&format!("{server}.{base}")),
+        (Scheme::Underscore, 0) => legal(&underscored(server, base)),
         (Scheme::Flat, 0) => legal(base),
         (Scheme::Flat, 1) => legal(&format!("{base}_{server}")),
         (Scheme::Flat, 2) => legal(&format!("{base}_{server}_2")),
         (Scheme::Prefix, _) => hashed(&format!("{server}.{base}"), &identity()),
+        (Scheme::Underscore, _) => hashed(&underscored(server, base), &identity()),
         (Scheme::Raw, _) => hashed(base, &identity()),
         (Scheme::Flat, _) => hashed(&format!("{base}_{server}"), &identity()),
     }
+}
+
+/// Without a dot, which some models' interfaces do not take.
+fn underscored(server: &str, base: &str) -> String {
+    format!("{server}_{base}").replace('.', "_")
 }
 
 fn legal(name: &str) -> String {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tokio::sync::mpsc;
-use trunkline::Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25};
+use trunkline::Revision::{V2024_11_05, V2025_06_18, V2025_11_25};
 use trunkline::client::{CallError, ToolCall};
 use trunkline::model::{
     CallToolResult, CompleteParams, LogLevel, Reference, ResourceData, Root, SubscriptionFilter,

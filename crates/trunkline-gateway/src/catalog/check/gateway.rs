@@ -21,6 +21,7 @@ pub(super) fn gateway(section: &Section<'_>) -> GatewayPlan {
         plaintext: section.flag("plaintext").unwrap_or(false),
         naming: match section.choice("naming") {
             Some("flat") => Naming::Flat,
+            Some("underscore") => Naming::Underscore,
             _ => Naming::Prefix,
         },
         selector_required: section.flag("requireSelector").unwrap_or(false),

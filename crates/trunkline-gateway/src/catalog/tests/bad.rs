@@ -269,7 +269,7 @@ fn what_is_wrong_with_the_gateway_is_told_with_place_and_advice() {
         ("listen: 7373", "listen: This is no address to listen at. | Write `127.0.0.1:7373`."),
         (
             "naming: prefixed",
-            "naming: `prefixed` is none of `prefix`, `flat`. | Did you mean `prefix`?",
+            "naming: `prefixed` is none of `prefix`, `underscore`, `flat`. | Did you mean `prefix`?",
         ),
         (
             "origins: ['*']",

@@ -396,8 +396,11 @@ fn interfaces_of_tools_follow_their_resources() {
     let resource = r#"{"resources":[{"uri":"ui://w","name":"w"}]}"#;
     let pages = [(Kind::Tools, tool), (Kind::Resources, resource)];
     let servers = ["a", "b"].map(|name| server(name, Revision::V2025_11_25, &pages));
-    let page = prefix(&servers).page(Kind::Tools, &look(Revision::V2025_11_25)).unwrap();
-    for uri in ["trunkline:a/ui://w", "trunkline:b/ui://w"] {
+    let index = prefix(&servers);
+    let page = index.page(Kind::Tools, &look(Revision::V2025_11_25)).unwrap();
+    let target = index.resource("ui://trunkline/b/w").unwrap();
+    assert_eq!((&*target.server, &*target.name), ("b", "ui://w"));
+    for uri in ["ui://trunkline/a/w", "ui://trunkline/b/w"] {
         let member = format!(r#""resourceUri":"{uri}""#);
         assert_eq!(page.get().matches(&member).count(), 1, "{page}");
     }

@@ -3,11 +3,13 @@
 //! A URI means what its server says, so it is shown as it is. One that several servers claim, by
 //! listing it or by a template that it matches, belongs to none of them, as with the names of tools:
 //! each is shown as `trunkline:SERVER/URI`, and whoever reads the bare URI is told so. A server that
-//! comes or goes can take a bare URI away, but never makes it mean another server.
+//! comes or goes can take a bare URI away, but never makes it mean another server. Hosts know a user
+//! interface by its scheme, so `ui://REST` is shown as `ui://trunkline/SERVER/REST`.
 //!
 //! The long form is understood for any server and any URI, listed or not; a URI that looks like it
 //! from the start is put into it too, so that there is one way to read it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -32,7 +34,7 @@ impl Index {
             && let Some((server, own)) = unwrap(uri)
         {
             let server = self.servers().find(|it| ***it == *server);
-            return server.map(|it| self.at(it, own)).into_iter().collect();
+            return server.map(|it| self.at(it, &own)).into_iter().collect();
         }
         let resources = self.section(Kind::Resources);
         let listed = self.servers().filter_map(|it| resources.find_own(it, uri));
@@ -76,7 +78,7 @@ impl Index {
             [] => self.only_server().is_some_and(|it| **it == *server) || is_everybodys(own),
             _ => false,
         };
-        if leads_back && !own.starts_with(SCHEME) { own.to_owned() } else { wrap(server, own) }
+        if leads_back && unwrap(own).is_none() { own.to_owned() } else { wrap(server, own) }
     }
 
     /// A URI at a server: listed there, of one of its templates, or neither.
@@ -204,7 +206,8 @@ pub(super) fn scheme(uri: &str) -> Option<&str> {
 }
 
 fn entry(scheme: Scheme, target: Target, is_alone: bool) -> Entry {
-    let is_bare = scheme == Scheme::Raw || is_alone && !target.name.starts_with(SCHEME);
+    let is_long = target.name.starts_with(SCHEME) || target.name.starts_with(INTERFACE_HERE);
+    let is_bare = scheme == Scheme::Raw || is_alone && !is_long;
     let shown =
         if is_bare { target.name.clone() } else { wrap(&target.server, &target.name).into() };
     Entry { shown, target, headers: None }
@@ -212,12 +215,20 @@ fn entry(scheme: Scheme, target: Target, is_alone: bool) -> Entry {
 
 /// The long form of a URI.
 pub(crate) fn wrap(server: &str, uri: &str) -> String {
-    format!("{SCHEME}{server}/{uri}")
+    match uri.strip_prefix(INTERFACE) {
+        Some(rest) => format!("{INTERFACE_HERE}{server}/{rest}"),
+        None => format!("{SCHEME}{server}/{uri}"),
+    }
 }
 
 /// The name of a server has no `/`.
-fn unwrap(uri: &str) -> Option<(&str, &str)> {
-    uri.strip_prefix(SCHEME)?.split_once('/')
+fn unwrap(uri: &str) -> Option<(&str, Cow<'_, str>)> {
+    if let Some(rest) = uri.strip_prefix(INTERFACE_HERE) {
+        let (server, rest) = rest.split_once('/')?;
+        return Some((server, format!("{INTERFACE}{rest}").into()));
+    }
+    let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    Some((server, own.into()))
 }
 
 /// Whether a client can fetch it without any server.
@@ -226,5 +237,8 @@ fn is_everybodys(uri: &str) -> bool {
 }
 
 const SCHEME: &str = "trunkline:";
+/// The scheme of MCP Apps, and how it begins in the long form.
+const INTERFACE: &str = "ui://";
+const INTERFACE_HERE: &str = "ui://trunkline/";
 /// How many templates are looked at while one list is put together.
 const PATIENCE: usize = 1 << 20;

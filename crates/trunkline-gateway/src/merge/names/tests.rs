@@ -41,6 +41,14 @@ fn flat_naming_gives_each_of_several_its_servers_name() {
 }
 
 #[test]
+fn underscores_stand_for_dots_and_none_is_two_things() {
+    check(Scheme::Underscore, &[("git/log", "git_log"), ("git/a.b", "git_a_b")]);
+    let both = [("a_b", "c"), ("a", "b_c")].map(|(server, name)| Own { server, name, base: name });
+    let shown = assign(Scheme::Underscore, &both);
+    assert!(shown[0] != shown[1] && shown.iter().all(|it| it.starts_with("a_b_c_")), "{shown:?}");
+}
+
+#[test]
 fn where_that_is_taken_too_a_number_follows() {
     check(
         Scheme::Flat,
