@@ -14,6 +14,7 @@ mod json;
 mod log;
 mod logins;
 mod output;
+mod ready;
 mod secret;
 mod state;
 mod target;

@@ -189,7 +189,10 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
             tokio::spawn(admin::serve(it, Arc::clone(&operation), until(stopped.clone())))
         });
         // Nobody has to read it: a gateway does not end with the reader of its stderr.
-        let tell = |url: &str| drop(announce(url, file.as_deref(), &place, &elsewhere));
+        let tell = |url: &str| {
+            let _ = announce(url, file.as_deref(), &place, &elsewhere);
+            crate::ready::tell();
+        };
         let served = entrance.serve(&gateway, &operation, stopped, tell).await;
         admin.inspect(|it| it.abort());
         served

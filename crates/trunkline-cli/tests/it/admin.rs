@@ -116,6 +116,19 @@ async fn over_tcp_it_takes_the_token_and_over_tls_a_certificate() {
     assert!(found.stderr.contains("Pass `--token env:NAME`"), "{}", found.stderr);
     gateway.stop().await;
 
+    let own = "a-token-of-the-operators-own";
+    let plan =
+        AdminPlan { listen: listen.clone(), token: Some(own.into()), ..AdminPlan::default() };
+    let gateway = Running::start(plan).await;
+    let given = gateway.state.join("given.token");
+    std::fs::write(&given, own).unwrap();
+    let source = format!("file:{}", given.display());
+    for line in [&["ps"][..], &["reload"], &["ps", "--token", &source]] {
+        let found = gateway.run(line).await;
+        assert_eq!(found.code, 0, "{line:?}: {}", found.stderr);
+    }
+    gateway.stop().await;
+
     let state = folder();
     std::fs::create_dir(&state).unwrap();
     let (certificate, key) = (state.join("c.pem"), state.join("k.pem"));

@@ -34,8 +34,9 @@ pub struct Opened {
 
 /// Listens where the plan says, or else at `admin.sock` in the state folder.
 ///
-/// Over TCP there is always a token: the plan's, or the one kept in `admin.token` of the state
-/// folder, which is made up if need be. Beyond loopback there must be client certificates as well.
+/// Over TCP there is always a token: the one kept in `admin.token` of the state folder, which is made up
+/// if need be and lets in whoever may read it, and the plan's beside it. Beyond loopback there must be
+/// client certificates as well.
 pub async fn open(plan: &AdminPlan, state: &Path) -> io::Result<Opened> {
     let path = match plan.listen.as_deref() {
         None => state.join("admin.sock"),
@@ -55,7 +56,7 @@ pub async fn open_at(path: &Path) -> io::Result<Opened> {
     let place = format!("unix:{}", path.display());
     Ok(Opened {
         listener: listener.into(),
-        entry: Entry { token: None, door: None },
+        entry: Entry { tokens: Vec::new(), door: None },
         certificates: None,
         socket: Some(socket),
         place,
@@ -93,9 +94,15 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        Some(token) => token.clone(),
-        None => kept_token(state)?,
+        own => own.clone(),
     };
+    // Commands on this machine find it, whatever token others are given.
+    let kept = match (kept_token(state), &token) {
+        (Ok(kept), _) => Some(kept),
+        (Err(_), Some(_)) => None,
+        (Err(error), None) => return Err(error),
+    };
+    let tokens: Vec<_> = token.iter().chain(&kept).map(|it| sha256(it.as_bytes())).collect();
     let listener = trunkline_transport::http::bind(&addresses[..]).await.map_err(cannot)?;
     let address = listener.local_addr()?;
     let scheme = if certificates.is_some() { "https" } else { "http" };
@@ -107,14 +114,14 @@ async fn tcp(listen: &str, plan: &AdminPlan, state: &Path) -> io::Result<Opened>
             None => listener.into(),
         },
         entry: Entry {
-            token: Some(sha256(token.as_bytes())),
+            tokens,
             // A page that a browser was tricked with has no certificate of ours.
             door: is_local.then(Door::default),
         },
         certificates,
         socket: None,
         place,
-        token: Some(token),
+        token: token.or(kept),
     })
 }
 
@@ -170,8 +177,8 @@ fn kept_token(state: &Path) -> io::Result<String> {
 /// Who is let in. Whoever reaches a Unix socket has shown enough.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The digest of the token.
-    token: Option<String>,
+    /// The digests of the tokens, of which one is enough.
+    tokens: Vec<String>,
     /// The names it may be called by.
     door: Option<Door>,
 }
@@ -179,8 +186,8 @@ pub(super) struct Entry {
 impl Entry {
     /// As at a local TCP port if there is a token, as at the Unix socket if not.
     pub(super) fn in_memory(token: Option<&str>) -> Self {
-        let digest = token.map(|it| sha256(it.as_bytes()));
-        Self { token: digest, door: token.map(|_| Door::default()) }
+        let tokens = token.iter().map(|it| sha256(it.as_bytes())).collect();
+        Self { tokens, door: token.map(|_| Door::default()) }
     }
 
     /// Whether a page in a browser is kept from asking through a name that resolves to us.
@@ -195,7 +202,9 @@ impl Entry {
 
     /// Whether the token is there.
     pub(super) fn knows(&self, head: &Parts) -> Result<(), Complaint> {
-        let Some(expected) = &self.token else { return Ok(()) };
+        if self.tokens.is_empty() {
+            return Ok(());
+        }
         let mut given = head.headers.get_all(AUTHORIZATION).iter();
         let header = given.next().filter(|_| given.next().is_none());
         let token = header.and_then(|it| it.to_str().ok()).and_then(|it| {
@@ -203,7 +212,7 @@ impl Entry {
             scheme.eq_ignore_ascii_case("Bearer").then_some(token.trim())
         });
         match token {
-            Some(token) if is_same(&sha256(token.as_bytes()), expected) => Ok(()),
+            Some(token) if self.has(&sha256(token.as_bytes())) => Ok(()),
             given => {
                 let message = match given {
                     Some(_) => "That is not the admin token.",
@@ -212,6 +221,12 @@ impl Entry {
                 Err(Complaint::new(StatusCode::UNAUTHORIZED, message).advice(TOKEN))
             }
         }
+    }
+}
+
+impl Entry {
+    fn has(&self, digest: &str) -> bool {
+        self.tokens.iter().fold(false, |found, it| is_same(digest, it) | found)
     }
 }
 
