@@ -134,9 +134,8 @@ class Conversation:
             seen.append((progress, total, message))
 
         equal(text(await self.call("progress", progress=note, steps=5)), "done")
-        message = "step {} of 5" if self.has("2025-03-26") else None
         # Each notification is a task of its own in this client, so the order in which it calls back is its own affair.
-        equal(sorted(seen), [(i, 5, message and message.format(i)) for i in range(1, 6)])
+        equal(sorted(seen), [(i, 5, f"step {i} of 5") for i in range(1, 6)])
 
     async def cancellation(self) -> None:
         seen: list[float] = []

@@ -5,6 +5,7 @@ mod at;
 mod completed;
 mod held;
 mod plugged;
+mod skills;
 mod visible;
 
 use std::sync::Arc;
@@ -206,6 +207,8 @@ impl Walk {
             "prompts/get" => Box::pin(self.prompt(trail)).await,
             "resources/read" => Box::pin(self.resource(trail)).await,
             "completion/complete" => Box::pin(self.completion(trail)).await,
+            "skills/list" => Box::pin(self.skills(trail)).await,
+            "skills/get" | "resources/directory/read" => Box::pin(self.skill(trail)).await,
             method if method.starts_with("tasks/") => Box::pin(self.task(trail)).await,
             method => Err(ErrorObject::method_not_found(method).into()),
         }

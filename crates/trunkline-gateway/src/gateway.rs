@@ -24,8 +24,8 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{
-    Implementation, ListChanged, LogLevel, ResourcesCapability, ServerCapabilities, ServerTasks,
-    TASKS_EXTENSION,
+    Implementation, ListChanged, LogLevel, ResourcesCapability, SKILLS_EXTENSION,
+    ServerCapabilities, ServerTasks, TASKS_EXTENSION,
 };
 
 use crate::cache::Cache;
@@ -548,6 +548,8 @@ fn core(limits: &Limits, plan: &Plan) -> Config {
     caps.logging = true;
     caps.tasks = Some(ServerTasks::ALL);
     caps.extensions.insert(TASKS_EXTENSION.to_owned(), Json::empty_object());
+    let directories = Json::parse(r#"{"directoryRead":true}"#).expect("this is JSON");
+    caps.extensions.insert(SKILLS_EXTENSION.to_owned(), directories);
     config.capabilities = caps;
     // Until a client says what it wants to hear, that is for the servers to decide.
     config.log_level = LogLevel::Debug;

@@ -36,7 +36,7 @@ pub struct Profile {
     pub era: Era,
     /// What to do with an array of messages.
     pub batch: Batch,
-    /// Audio content, tool annotations, progress messages, the `completions` capability.
+    /// Audio content, tool annotations, the `completions` capability.
     pub audio: bool,
     /// Titles, `_meta` on objects, completion context, resource links, structured output,
     /// elicitation.

@@ -20,6 +20,7 @@ mod reload;
 mod restart;
 mod roots;
 mod shared;
+mod skills;
 mod sticky;
 mod stress;
 mod trouble;

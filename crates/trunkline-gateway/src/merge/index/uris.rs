@@ -3,8 +3,8 @@
 //! A URI means what its server says, so it is shown as it is. One that several servers claim, by
 //! listing it or by a template that it matches, belongs to none of them, as with the names of tools:
 //! each is shown as `trunkline:SERVER/URI`, and whoever reads the bare URI is told so. A server that
-//! comes or goes can take a bare URI away, but never makes it mean another server. Hosts know a user
-//! interface by its scheme, so `ui://REST` is shown as `ui://trunkline/SERVER/REST`.
+//! comes or goes can take a bare URI away, but never makes it mean another server. Hosts know user
+//! interfaces and skills by their schemes, so `ui://REST` is shown as `ui://trunkline/SERVER/REST`.
 //!
 //! The long form is understood for any server and any URI, listed or not; a URI that looks like it
 //! from the start is put into it too, so that there is one way to read it.
@@ -206,8 +206,7 @@ pub(super) fn scheme(uri: &str) -> Option<&str> {
 }
 
 fn entry(scheme: Scheme, target: Target, is_alone: bool) -> Entry {
-    let is_long = target.name.starts_with(SCHEME) || target.name.starts_with(INTERFACE_HERE);
-    let is_bare = scheme == Scheme::Raw || is_alone && !is_long;
+    let is_bare = scheme == Scheme::Raw || is_alone && unwrap(&target.name).is_none();
     let shown =
         if is_bare { target.name.clone() } else { wrap(&target.server, &target.name).into() };
     Entry { shown, target, headers: None }
@@ -215,17 +214,20 @@ fn entry(scheme: Scheme, target: Target, is_alone: bool) -> Entry {
 
 /// The long form of a URI.
 pub(crate) fn wrap(server: &str, uri: &str) -> String {
-    match uri.strip_prefix(INTERFACE) {
-        Some(rest) => format!("{INTERFACE_HERE}{server}/{rest}"),
+    let known = KNOWN.iter().find_map(|scheme| Some((scheme, uri.strip_prefix(scheme)?)));
+    match known {
+        Some((scheme, rest)) => format!("{scheme}{HERE}{server}/{rest}"),
         None => format!("{SCHEME}{server}/{uri}"),
     }
 }
 
 /// The name of a server has no `/`.
 fn unwrap(uri: &str) -> Option<(&str, Cow<'_, str>)> {
-    if let Some(rest) = uri.strip_prefix(INTERFACE_HERE) {
-        let (server, rest) = rest.split_once('/')?;
-        return Some((server, format!("{INTERFACE}{rest}").into()));
+    let known = KNOWN.iter().find_map(|scheme| {
+        Some((scheme, uri.strip_prefix(scheme)?.strip_prefix(HERE)?.split_once('/')?))
+    });
+    if let Some((scheme, (server, rest))) = known {
+        return Some((server, format!("{scheme}{rest}").into()));
     }
     let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     Some((server, own.into()))
@@ -237,8 +239,8 @@ fn is_everybodys(uri: &str) -> bool {
 }
 
 const SCHEME: &str = "trunkline:";
-/// The scheme of MCP Apps, and how it begins in the long form.
-const INTERFACE: &str = "ui://";
-const INTERFACE_HERE: &str = "ui://trunkline/";
+/// Schemes that hosts know things by: MCP Apps, and skills; and what follows them in the long form.
+const KNOWN: [&str; 2] = ["ui://", "skill://"];
+const HERE: &str = "trunkline/";
 /// How many templates are looked at while one list is put together.
 const PATIENCE: usize = 1 << 20;

@@ -1,0 +1,164 @@
+//! Skills of servers (SEP-2640): one list of those of all, and each read where it is.
+
+use std::sync::Arc;
+
+use trunkline_wire::era::{stateful, stateless};
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Gate;
+use trunkline_wire::model::{ListSkillsResult, Skill, SkillFiles};
+
+use super::{Came, Walk, Wrong};
+use crate::catalog::plan::Effect;
+use crate::face::Sight;
+use crate::merge::index::uris::wrap;
+use crate::merge::{Index, Item, Missing, Target};
+use crate::server::Server;
+use crate::trail::Trail;
+
+impl Walk {
+    /// The skills of all servers that the caller sees. Those of one that does not answer are missing, and the
+    /// list says so.
+    pub(super) async fn skills(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
+        self.shared.complete(&self.shared.world(), &self.view).await;
+        let (world, index) = (self.shared.world(), self.view.index(&self.shared));
+        let sight = Sight::new(&world, &self.caller);
+        let has_skills = |it: &&Arc<Server>| {
+            it.lists().is_some_and(|lists| lists.capabilities.supports(Gate::Skills))
+        };
+        let servers = world.servers.values().filter(has_skills);
+        let servers = servers.filter(|it| self.view.selector.chooses(&it.plan()));
+        let servers: Vec<_> = servers.filter(|it| sight.sees_server(&it.name)).cloned().collect();
+        let (mut all, mut missing, mut room) = (Vec::new(), Missing::default(), BYTES);
+        for server in servers {
+            match self.skills_of(trail, &server).await {
+                Ok(skills) => {
+                    let shown = skills.into_iter().filter_map(|it| self.shown(&index, &server, it));
+                    for skill in shown {
+                        let size = Json::of(&skill).get().len();
+                        if size > room {
+                            let why = "Its skills are too long to be listed with all others.";
+                            missing.0.push((Arc::clone(&server.name), why.to_owned()));
+                            break;
+                        }
+                        room -= size;
+                        all.push(skill);
+                    }
+                }
+                Err(why) => missing.0.push((Arc::clone(&server.name), why)),
+            }
+        }
+        let list = stateful::encode(
+            ListSkillsResult::new(all),
+            self.call.revision,
+            &stateless::Extras::default(),
+        );
+        Ok(Came::Told(if missing.is_empty() { list } else { missing.within(list) }))
+    }
+
+    /// The skills of one server, or why they are not known.
+    async fn skills_of(
+        &mut self,
+        trail: &mut Trail,
+        server: &Arc<Server>,
+    ) -> Result<Vec<Skill>, String> {
+        let (mut all, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..PAGES {
+            let mut params = Object::default();
+            if let Some(cursor) = cursor.take() {
+                params.set("cursor", Json::string(&cursor));
+            }
+            self.call.params = params;
+            let page = match self.at(trail, server, true).await {
+                Ok(Came::Answer(page, _)) => page,
+                Ok(_) => {
+                    return Err("It asked something instead of saying which it has.".to_owned());
+                }
+                Err(Wrong::Here(failure)) => return Err(failure.message.clone()),
+                Err(Wrong::Server(error, _) | Wrong::Plain(error)) => return Err(error.message),
+            };
+            let page: ListSkillsResult =
+                page.to().map_err(|error| format!("Its list cannot be read: {error}."))?;
+            all.extend(page.skills);
+            match page.next_cursor {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        Ok(all)
+    }
+
+    /// A skill as the caller finds it again, if it may know of it. All its files are in one place.
+    fn shown(&self, index: &Index, server: &Server, mut skill: Skill) -> Option<Skill> {
+        let target = Target {
+            server: Arc::clone(&server.name),
+            name: (*skill.uri).into(),
+            item: Item::Unlisted,
+        };
+        if self.may(&target) == Effect::Deny {
+            return None;
+        }
+        let is_bare = index.shown_uri(&server.name, &skill.uri) == skill.uri
+            && files(&mut skill).all(|it| index.shown_uri(&server.name, it) == *it);
+        if !is_bare {
+            lengthen(&mut skill, &server.name);
+        }
+        Some(skill)
+    }
+
+    /// What `skills/get` or `resources/directory/read` says, in the form that the caller asked in.
+    pub(super) async fn skill(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
+        let asked: String = self.named("uri")?;
+        let came = Box::pin(self.resource(trail)).await?;
+        let (Came::Answer(said, revision), Some(server)) = (&came, &trail.server) else {
+            return Ok(came);
+        };
+        let is_long = trail.name.as_deref() != Some(&*asked);
+        match self.told(said, server, is_long) {
+            Some(told) => Ok(Came::Answer(told, *revision)),
+            None => Ok(came),
+        }
+    }
+
+    /// A skill or a directory as the caller is told of it: with every URI in its long form, if it asked in
+    /// that, and without what it may not read.
+    fn told(&self, said: &Json, server: &Arc<str>, is_long: bool) -> Option<Json> {
+        let mut result = Object::parse(said.get()).ok()?;
+        if let Some(mut skill) = result.get("skill").and_then(|it| it.to::<Skill>().ok()) {
+            if is_long {
+                lengthen(&mut skill, server);
+            }
+            result.set("skill", Json::of(&skill));
+        }
+        if let Some(mut resources) = result.get("resources").and_then(|it| it.to().ok()) {
+            let all: &mut Vec<Object> = &mut resources;
+            all.retain_mut(|it| {
+                let uri = it.get("uri").and_then(|it| it.to::<String>().ok()).unwrap_or_default();
+                if is_long {
+                    it.set("uri", Json::string(&wrap(server, &uri)));
+                }
+                let (server, name) = (Arc::clone(server), uri.into());
+                self.may(&Target { server, name, item: Item::Unlisted }) != Effect::Deny
+            });
+            result.set("resources", Json::of(&resources));
+        }
+        Some(result.to_json())
+    }
+}
+
+fn files(skill: &mut Skill) -> impl Iterator<Item = &mut String> {
+    let files = match &mut skill.resources {
+        SkillFiles::Listed(files) => files.as_mut_slice(),
+        SkillFiles::Dynamic => &mut [],
+    };
+    files.iter_mut().map(|it| &mut it.uri)
+}
+
+fn lengthen(skill: &mut Skill, server: &str) {
+    skill.uri = wrap(server, &skill.uri);
+    files(skill).for_each(|it| *it = wrap(server, it));
+}
+
+/// How many pages of one server are read, and how many bytes of all are told.
+const PAGES: usize = 16;
+const BYTES: usize = 1 << 20;
