@@ -5,11 +5,11 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{LitStr, Path, ReturnType, Type};
 
-use crate::docs;
 use crate::fault::{Faults, place};
 use crate::function::Function;
 use crate::options::{Options, TEXT};
 use crate::params::{Params, shown};
+use crate::{complete, docs};
 use crate::{terms, uri};
 
 /// What a function can be registered as.
@@ -83,6 +83,7 @@ impl Entry {
         private: &Path,
         function: &Function,
         params: &Params,
+        is_in_toolbox: bool,
         faults: &mut Faults,
     ) -> Self {
         check_function(kind, function, faults);
@@ -112,6 +113,8 @@ impl Entry {
             Kind::Prompt => {}
             Kind::Resource => entry.read_resource(options, function, params, faults),
         }
+        let said = complete::read(kind, entry.is_template, is_in_toolbox, params, faults);
+        entry.said.extend(said);
         entry
     }
 

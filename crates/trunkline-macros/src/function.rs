@@ -172,7 +172,9 @@ impl ToTokens for Function {
 
 /// Whether an attribute of a parameter is for the macros, or for the struct they make.
 pub(crate) fn is_ours(attr: &Attribute) -> bool {
-    ["arg", "doc", "extract", "serde", "schemars"].iter().any(|it| attr.path().is_ident(it))
+    ["arg", "complete", "doc", "extract", "serde", "schemars"]
+        .iter()
+        .any(|it| attr.path().is_ident(it))
 }
 
 /// Whether `path` is trunkline's `name`, written alone or in full.

@@ -68,7 +68,7 @@ fn try_expand(
         faults.add(function.name.span(), sentence);
     }
     let params = Params::sort(function, &mut faults);
-    let entry = Entry::read(kind, options, private, function, &params, &mut faults);
+    let entry = Entry::read(kind, options, private, function, &params, false, &mut faults);
     faults.finish()?;
 
     let Function { attrs, name, .. } = function;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod complete;
 mod data;
 mod docs;
 mod entry;
@@ -214,6 +215,24 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// let server = trunkline::Server::builder("travel", "1.0.0").prompt(with_cities).build();
 /// # let _ = server;
 /// ```
+///
+/// `#[complete(cities)]` before a parameter names the async function that completes it; in a toolbox
+/// `#[complete(self.cities)]` names a method:
+///
+/// ```
+/// use trunkline::{prompt, server::Typed};
+///
+/// async fn cities(typed: Typed) -> Vec<String> {
+///     typed.starts(["Bergen", "Oslo"])
+/// }
+///
+/// /// Plans a day.
+/// #[prompt]
+/// async fn plan(#[complete(cities)] city: String) -> String {
+///     format!("Plan a day in {city}.")
+/// }
+/// # let _ = trunkline::Server::builder("travel", "1.0.0").prompt(plan).build();
+/// ```
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Prompt, options.into(), item.into()).into()
@@ -256,6 +275,8 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// let server = trunkline::Server::builder("travel", "1.0.0").resource(with_cities).build();
 /// # let _ = server;
 /// ```
+///
+/// `#[complete(cities)]` before a variable of a template is as for [`macro@prompt`].
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(Kind::Resource, options.into(), item.into()).into()

@@ -66,7 +66,8 @@ impl Params {
 
     fn extract(&mut self, at: usize, param: &Param, faults: &mut Faults) {
         let is_by_name = param.marked("extract").is_none();
-        if let Some(attr) = param.marked("serde").or(param.marked("schemars")) {
+        let marks = ["serde", "schemars", "complete"];
+        if let Some(attr) = marks.iter().find_map(|it| param.marked(it)) {
             let ty = shown(&param.ty);
             let way_out = if is_by_name { ": if it is one, put `#[arg]` before it" } else { "" };
             let sentence =
@@ -112,7 +113,9 @@ impl Params {
             return TokenStream::new();
         }
         let arguments = self.arguments.iter().map(|Argument { name, ty, attrs }| {
-            let attrs = attrs.iter().filter(|it| !it.path().is_ident("arg"));
+            let is_field_attribute =
+                |it: &&Attribute| !["arg", "complete"].iter().any(|our| it.path().is_ident(our));
+            let attrs = attrs.iter().filter(is_field_attribute);
             quote!(#(#attrs)* #name: #ty)
         });
         let used = self.used(generics);
@@ -226,6 +229,11 @@ impl Params {
 }
 
 impl Argument {
+    /// `#[complete(…)]`, if it has that.
+    pub(crate) fn completion(&self) -> Option<&Attribute> {
+        self.attrs.iter().find(|it| it.path().is_ident("complete"))
+    }
+
     /// What the caller knows it by.
     pub(crate) fn given_as(&self) -> String {
         let renamed = self.attrs.iter().filter(|it| it.path().is_ident("serde")).find_map(|attr| {

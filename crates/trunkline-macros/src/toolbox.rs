@@ -182,7 +182,7 @@ impl Method {
         let (options, _) = faults.keep(read_options(*kind, options))?;
         self.check(faults);
         let params = Params::sort(function, faults);
-        let entry = Entry::read(*kind, &options, private, function, &params, faults);
+        let entry = Entry::read(*kind, &options, private, function, &params, true, faults);
 
         let definition = params.definition(private, &block.generics);
         let name = &function.name;

@@ -19,6 +19,7 @@
 mod ask;
 mod builder;
 mod change;
+mod complete;
 mod compose;
 mod context;
 mod cursors;
@@ -65,6 +66,7 @@ use lists::Registry;
 
 pub use ask::{Answer, Ask, AskError, AskForm, AskModel, AskRoots, AskUrl, Declined};
 pub use builder::{BuildError, ServerBuilder, Toolbox};
+pub use complete::{Completes, IntoCompletion, Typed};
 pub use compose::IntoServer;
 pub use context::Context;
 pub use function::{FromCall, Function, Input, Rejection, Signature};

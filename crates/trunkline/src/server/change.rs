@@ -4,9 +4,10 @@
 use trunkline_proto::Change;
 
 use super::builder::{BuildError, check_signature};
+use super::complete::Completions;
 use super::compose::Offered;
 use super::lists::Registry;
-use super::prompt::{Completions, IntoPromptEntry};
+use super::prompt::IntoPromptEntry;
 use super::resource::{IntoResource, ResourceOrTemplate};
 use super::tool::IntoTool;
 use super::{Inner, Server};

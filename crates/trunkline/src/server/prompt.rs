@@ -6,6 +6,7 @@ use std::sync::Arc;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage};
 
+use super::complete::{Completes, Completions, at_once, in_time};
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
@@ -38,11 +39,6 @@ pub struct PromptEntry {
 }
 
 type Run = Arc<dyn Fn(&Input<'_>) -> Result<Work<GetPromptResult>, Rejection> + Send + Sync>;
-
-/// Suggestions for arguments: from what is typed so far and the other arguments.
-pub(crate) type Completions = BTreeMap<String, Complete>;
-pub(crate) type Complete =
-    Arc<dyn Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync>;
 
 /// Makes a prompt of an async function. Its arguments are the members of the function's
 /// [`Args`](crate::Args).
@@ -195,7 +191,32 @@ impl PromptEntry {
         argument: impl Into<String>,
         complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.completions.insert(argument.into(), Arc::new(complete));
+        self.completions.insert(argument.into(), at_once(complete));
+        self
+    }
+
+    /// Suggests values for an argument by an async function: of a database, or of another service. With macros it is
+    /// `#[complete(cities)]` before the parameter.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt, server::Typed};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// async fn cities(typed: Typed) -> Vec<String> {
+    ///     typed.starts(["Bergen", "Oslo"])
+    /// }
+    /// let plan = prompt("plan", async || "Plan my day.".to_owned()).complete_with("city", cities);
+    /// let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
+    /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "o");
+    /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn complete_with<M>(
+        mut self,
+        argument: impl Into<String>,
+        complete: impl Completes<M>,
+    ) -> Self {
+        self.completions.insert(argument.into(), in_time(complete));
         self
     }
 

@@ -144,7 +144,7 @@ impl std::error::Error for ProxyError {
 
 /// Completes an argument elsewhere.
 pub(crate) type Completer = Arc<dyn Fn(CompleteParams) -> Completing + Send + Sync>;
-type Completing = Pin<Box<dyn Future<Output = Result<Completion, ErrorObject>> + Send>>;
+pub(super) type Completing = Pin<Box<dyn Future<Output = Result<Completion, ErrorObject>> + Send>>;
 
 /// A remote server.
 struct Remote {

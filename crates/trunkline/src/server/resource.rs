@@ -11,11 +11,11 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::text::{BadTemplate, UriTemplate};
 
+use super::complete::{Completes, Completions, at_once, in_time};
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
-use super::prompt::Completions;
 use super::proxy::Completer;
 use crate::extract::{Caller, Visible};
 use crate::schema::{self, SchemaProfile};
@@ -394,7 +394,31 @@ impl TemplateEntry {
         variable: impl Into<String>,
         complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.completions.insert(variable.into(), Arc::new(complete));
+        self.completions.insert(variable.into(), at_once(complete));
+        self
+    }
+
+    /// Suggests values for a variable by an async function. With macros it is `#[complete(days)]` before the parameter.
+    ///
+    /// ```
+    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, server::Typed, template};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// async fn days(typed: Typed) -> Vec<String> {
+    ///     typed.starts(["friday", "sunday"])
+    /// }
+    /// let day = template("menu://{day}", "day", async || "Soup.").complete_with("day", days);
+    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
+    /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
+    /// assert_eq!(client.complete(params).await?.values, ["friday"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn complete_with<M>(
+        mut self,
+        variable: impl Into<String>,
+        complete: impl Completes<M>,
+    ) -> Self {
+        self.completions.insert(variable.into(), in_time(complete));
         self
     }
 

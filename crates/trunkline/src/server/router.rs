@@ -22,7 +22,7 @@ use super::context::{Asker, Context};
 use super::function::Signature;
 use super::job::{Job, Target};
 use super::lists::{Entry, List};
-use super::{Inner, TemplateEntry, ToolEntry, rounds, suggest};
+use super::{Inner, TemplateEntry, ToolEntry, Typed, rounds, suggest};
 use crate::extract::{call_by, may_see, principal};
 use crate::observe::{Transport, Watch};
 use trunkline_transport::listeners::Listener;
@@ -331,22 +331,21 @@ impl Inner {
         if let Some(error) = found.and_then(|(it, ..)| it.lacks_scopes(name, call)) {
             return Err(error);
         }
-        let completions = found.map(|(_, completions, completer)| (completions, completer));
-        if let Some((_, Some(completer))) = completions {
-            let (server, completion) = (Arc::clone(self), completer(params));
-            let revision = call.revision;
-            return Ok(Answer::later(async move {
-                Ok(server.encode(CompleteResult::new(completion.await?), revision))
-            }));
-        }
-        let Some((completions, _)) = completions else {
+        let Some((_, completions, completer)) = found else {
             return Err(ErrorObject::invalid_params("There is nothing here to complete."));
         };
-        let complete = completions.get(&params.argument.name);
-        let values =
-            complete.map(|it| it(&params.argument.value, &params.context)).unwrap_or_default();
-        let result = CompleteResult::new(Completion::new(values));
-        Ok(Answer::Now(Ok(self.encode(result, call.revision))))
+        let completing = match (completer, completions.get(&params.argument.name)) {
+            (Some(elsewhere), _) => elsewhere(params),
+            (None, Some(complete)) => complete(Typed::new(params)),
+            (None, None) => {
+                let result = CompleteResult::new(Completion::default());
+                return Ok(Answer::Now(Ok(self.encode(result, call.revision))));
+            }
+        };
+        let (server, revision) = (Arc::clone(self), call.revision);
+        Ok(Answer::later(async move {
+            Ok(server.encode(CompleteResult::new(completing.await?), revision))
+        }))
     }
 
     pub(super) fn page<'a, T: Entry>(

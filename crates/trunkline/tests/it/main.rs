@@ -15,6 +15,7 @@ mod client_stream;
 mod client_task;
 mod client_tools;
 mod client_values;
+mod completions;
 mod compose;
 mod durable;
 mod durable_races;

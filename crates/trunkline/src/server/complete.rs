@@ -1,0 +1,168 @@
+//! Suggestions for an argument, from what is typed of it so far.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::model::{CompleteParams, Completion};
+
+use super::proxy::Completing;
+use crate::ToolError;
+
+/// What somebody has typed of an argument, and what the others are already.
+///
+/// ```
+/// use trunkline::server::Typed;
+///
+/// async fn cities(typed: Typed) -> Vec<String> {
+///     let all: &[&str] = match typed.argument("country") {
+///         Some("Norway") => &["Bergen", "Oslo"],
+///         _ => &["Bergen", "Berlin", "Oslo"],
+///     };
+///     typed.starts(all.iter().copied())
+/// }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt};
+/// # let plan = prompt("plan", async || "Plan.".to_owned()).complete_with("city", cities);
+/// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await.unwrap();
+/// # let mut params = CompleteParams::new(Reference::prompt("plan"), "city", "Ber");
+/// # params.context.insert("country".to_owned(), "Norway".to_owned());
+/// # assert_eq!(client.complete(params).await.unwrap().values, ["Bergen"]);
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Typed {
+    /// What is typed so far.
+    pub text: String,
+    /// The other arguments, as far as they are known.
+    pub others: BTreeMap<String, String>,
+}
+
+impl Typed {
+    pub(crate) fn new(params: CompleteParams) -> Self {
+        Self { text: params.argument.value, others: params.context }
+    }
+
+    /// Another argument, if it is known.
+    ///
+    /// ```
+    /// async fn cities(typed: trunkline::server::Typed) -> Vec<String> {
+    ///     match typed.argument("country") {
+    ///         Some("Norway") => vec!["Oslo".to_owned()],
+    ///         _ => Vec::new(),
+    ///     }
+    /// }
+    /// # let _ = trunkline::prompt("plan", async || String::new()).complete_with("city", cities);
+    /// ```
+    pub fn argument(&self, name: &str) -> Option<&str> {
+        self.others.get(name).map(String::as_str)
+    }
+
+    /// Those that start with what is typed, whatever the case of their letters.
+    ///
+    /// ```
+    /// async fn languages(typed: trunkline::server::Typed) -> Vec<String> {
+    ///     typed.starts(["go", "ruby", "rust"])
+    /// }
+    /// # let _ = trunkline::prompt("review", async || String::new()).complete_with("language", languages);
+    /// ```
+    pub fn starts<T: Into<String>>(&self, all: impl IntoIterator<Item = T>) -> Vec<String> {
+        let text = self.text.to_lowercase();
+        all.into_iter().map(Into::into).filter(|it| it.to_lowercase().starts_with(&text)).collect()
+    }
+}
+
+/// What completes an argument: an async function of [`Typed`].
+///
+/// ```
+/// use trunkline::server::{Completes, Typed};
+///
+/// fn is_one<F: Completes<M>, M>(_: F) {}
+/// is_one(async |typed: Typed| vec![format!("{}!", typed.text)]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot complete an argument",
+    label = "not an async function of what is typed",
+    note = "write `async fn name(typed: Typed) -> Vec<String>`, with `trunkline::server::Typed`; it may return a `Result` of that"
+)]
+pub trait Completes<Marker>: Send + Sync + 'static {
+    /// The suggestions.
+    #[doc(hidden)]
+    fn complete(&self, typed: Typed) -> Completing;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, W> Completes<W> for F
+where
+    F: Fn(Typed) -> W + Send + Sync + 'static,
+    W: Future<Output: IntoCompletion> + Send + 'static,
+{
+    fn complete(&self, typed: Typed) -> Completing {
+        let work = self(typed);
+        Box::pin(async move { work.await.into_completion() })
+    }
+}
+
+/// What a function that completes may return.
+///
+/// ```
+/// use trunkline::{ToolError, server::IntoCompletion};
+///
+/// assert_eq!(vec!["Oslo".to_owned()].into_completion().unwrap().values, ["Oslo"]);
+/// let failed: Result<Vec<String>, ToolError> = Err(ToolError::new("The map is gone."));
+/// assert_eq!(failed.into_completion().unwrap_err().message, "The map is gone.");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of suggestions",
+    note = "return a `Vec<String>`, a `Completion` or a `Result` of one of them"
+)]
+pub trait IntoCompletion {
+    /// Turns it into the protocol's result.
+    ///
+    /// ```
+    /// use trunkline::server::IntoCompletion;
+    ///
+    /// let many: Vec<String> = (0..200).map(|it| it.to_string()).collect();
+    /// assert_eq!(many.into_completion().unwrap().values.len(), 100);
+    /// ```
+    fn into_completion(self) -> Result<Completion, ErrorObject>;
+}
+
+impl IntoCompletion for Vec<String> {
+    fn into_completion(self) -> Result<Completion, ErrorObject> {
+        Ok(Completion::new(self))
+    }
+}
+
+impl IntoCompletion for Completion {
+    fn into_completion(self) -> Result<Completion, ErrorObject> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoCompletion, E: Into<ToolError>> IntoCompletion for Result<T, E> {
+    fn into_completion(self) -> Result<Completion, ErrorObject> {
+        self.map_err(|error| error.into().into_rpc())?.into_completion()
+    }
+}
+
+/// Suggestions for arguments, by their names.
+pub(crate) type Completions = BTreeMap<String, Complete>;
+pub(crate) type Complete = Arc<dyn Fn(Typed) -> Completing + Send + Sync>;
+
+/// One that knows at once.
+pub(crate) fn at_once(
+    complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
+) -> Complete {
+    Arc::new(move |typed| {
+        let values = complete(&typed.text, &typed.others);
+        Box::pin(std::future::ready(values.into_completion()))
+    })
+}
+
+/// One that may take its time.
+pub(crate) fn in_time<M>(complete: impl Completes<M>) -> Complete {
+    Arc::new(move |typed| complete.complete(typed))
+}
