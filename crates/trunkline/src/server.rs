@@ -133,6 +133,9 @@ pub(crate) struct Inner {
     /// Who makes every call, in a test.
     #[cfg(feature = "testing")]
     pub(crate) principal: std::sync::Mutex<Option<trunkline_auth::Principal>>,
+    /// What a test may want to know of its handlers, each once.
+    #[cfg(feature = "testing")]
+    pub(crate) warnings: std::sync::Mutex<Vec<String>>,
 }
 
 impl Server {

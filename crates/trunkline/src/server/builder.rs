@@ -472,6 +472,8 @@ impl ServerBuilder {
             outers: compose::Outers::default(),
             #[cfg(feature = "testing")]
             principal: std::sync::Mutex::default(),
+            #[cfg(feature = "testing")]
+            warnings: std::sync::Mutex::default(),
         };
         let server = Server::new(inner);
         server.inner().fill();

@@ -36,6 +36,8 @@ pub(super) struct Notebook {
     effects: BTreeSet<String>,
     /// Whether a silent run stands before an effect that it must not have.
     held: bool,
+    /// Whether a silent run, which says nothing and has no effects, waited for something all the same.
+    waited: bool,
     /// Whether the rest may run as a task, and whether it shall.
     may_leave: bool,
     left: bool,
@@ -169,6 +171,7 @@ enum Run {
         questions: Questions,
         journal: Journal,
         held: bool,
+        waited: bool,
     },
     /// The rest is to run as a task.
     Left(Journal),
@@ -235,7 +238,10 @@ async fn run(
         match Pin::new(&mut handler).poll(cx) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending if lock(notebook).is_over() => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                lock(notebook).waited = silent;
+                Poll::Pending
+            }
         }
     });
     let outcome = asked.await;
@@ -252,7 +258,10 @@ async fn run(
             let journal = notebook.journal.clone();
             match questions.is_empty() && notebook.left {
                 true => Run::Left(journal),
-                false => Run::Asked { questions, journal, held: notebook.held },
+                false => {
+                    let Notebook { held, waited, .. } = *notebook;
+                    Run::Asked { questions, journal, held, waited }
+                }
             }
         }
     }
@@ -268,7 +277,9 @@ async fn check_again(
     questions: &[(String, InputRequest)],
     journal: Journal,
 ) -> Result<(), ErrorObject> {
-    let (same, again) = match run(server, call, voice, job, journal, true).await {
+    let again = run(server, call, voice, job, journal, true).await;
+    let waited = matches!(again, Run::Asked { waited: true, .. });
+    let (same, again) = match again {
         // An effect that failed is not kept. Without it this run sees only what was asked before.
         Run::Asked { questions: again, held: true, .. } => {
             (again.iter().all(|it| questions.contains(it)), again)
@@ -277,6 +288,9 @@ async fn check_again(
         Run::Done(_) | Run::Left(_) => (false, Vec::new()),
     };
     if same {
+        if waited {
+            warn_of_waiting(server, job.target.name());
+        }
         return Ok(());
     }
     let why = format!(
@@ -287,6 +301,25 @@ async fn check_again(
         in_words(&again),
     );
     Err(ErrorObject::internal("not_deterministic", why))
+}
+
+/// A handler that waits for something outside `Context::once` before it asks does so again in every round. Where that
+/// is an effect, it happens again.
+fn warn_of_waiting(server: &Inner, name: &str) {
+    let why = format!(
+        "`{name}` waits for something before it asks, outside `Context::once`. It runs again with each \
+         answer, and so does that: put it into `once` if it has an effect, or may answer otherwise."
+    );
+    tracing::warn!(target: "trunkline", "{why}");
+    #[cfg(feature = "testing")]
+    {
+        let mut warnings = lock(&server.warnings);
+        if !warnings.contains(&why) {
+            warnings.push(why);
+        }
+    }
+    #[cfg(not(feature = "testing"))]
+    let _ = server;
 }
 
 /// What was asked, as far as it can be told in a sentence.

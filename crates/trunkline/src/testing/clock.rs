@@ -28,7 +28,7 @@ use tokio::time::{Instant, advance, pause, resume};
 /// testing::run(Revision::V2025_11_25, Transport::Memory, server, async |peer| {
 ///     let clock = peer.clock();
 ///     // Half a minute, in no time.
-///     clock.until(peer.call_tool("nap", ()).into_future()).await.unwrap();
+///     clock.until(peer.call_tool("nap", ())).await.unwrap();
 ///     assert!(clock.elapsed() >= Duration::from_secs(30));
 /// });
 /// ```

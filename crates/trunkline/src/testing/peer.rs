@@ -129,6 +129,35 @@ impl Peer {
         self.stage.questions()
     }
 
+    /// What is doubtful about handlers that were called so far, in sentences: one that waits for something outside
+    /// [`Context::once`](crate::Context::once) before it asks, and so does it again with each answer. That shows in debug
+    /// builds and in 2026-07-28, where calls that ask run again.
+    ///
+    /// ```
+    /// # use trunkline::{*, testing::*};
+    /// async fn reserve() -> u32 {
+    ///     tokio::task::yield_now().await; // a request to the hotel
+    ///     7
+    /// }
+    /// async fn book(cx: Context) -> Result<String, ToolError> {
+    ///     let room = reserve().await; // better: `cx.once("room", async || Ok::<_, ToolError>(reserve().await))`
+    ///     cx.ask::<bool>(format!("Shall it be room {room}?")).await?.accepted()?;
+    ///     Ok(format!("Room {room}."))
+    /// }
+    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
+    /// run(Revision::V2026_07_28, Transport::Memory, server, async |peer| {
+    ///     peer.answers([true]);
+    ///     peer.call_tool("book", ()).await.unwrap();
+    ///     # if cfg!(debug_assertions) {
+    ///     assert!(peer.warnings()[0].starts_with("`book` waits for something before it asks"));
+    ///     # }
+    /// });
+    /// ```
+    pub fn warnings(&self) -> Vec<String> {
+        let inner = self.place.server.inner();
+        inner.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The progress of all calls so far, in the order in which it came.
     ///
     /// ```

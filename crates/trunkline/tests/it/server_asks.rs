@@ -250,6 +250,48 @@ async fn a_handler_whose_questions_vary_is_caught() {
     assert_eq!(text(&peer.tool("fickle", json!({})).await), "Ada");
 }
 
+#[cfg(debug_assertions)]
+#[test]
+fn the_kit_warns_of_what_is_waited_for_outside_once() {
+    use trunkline::testing::{Transport, run};
+
+    async fn waits(cx: Context) -> Result<String, ToolError> {
+        tokio::task::yield_now().await;
+        ask_name(&cx, "Name?").await
+    }
+    async fn keeps(cx: Context) -> Result<String, ToolError> {
+        cx.progress(1.0, 2.0).await;
+        let wait = async || {
+            tokio::task::yield_now().await;
+            Ok::<_, ToolError>(())
+        };
+        cx.once("wait", wait).await?;
+        ask_name(&cx, "Name?").await
+    }
+    async fn asks_nothing() -> &'static str {
+        tokio::task::yield_now().await;
+        "done"
+    }
+    let server = || {
+        let builder = builder().tool(tool("waits", waits)).tool(tool("keeps", keeps));
+        builder.tool(tool("asks_nothing", asks_nothing)).build()
+    };
+    run(NEWEST, Transport::Memory, server, async |peer| {
+        let name = || trunkline::testing::Reply::accept(json!({ "name": "Ada" }));
+        peer.answers([name(), name(), name()]);
+        for quiet in ["keeps", "asks_nothing"] {
+            peer.call_tool(quiet, ()).await.unwrap();
+            assert_eq!(peer.warnings(), [""; 0], "{quiet}");
+        }
+        for _ in 0..2 {
+            peer.call_tool("waits", ()).await.unwrap();
+        }
+        let warnings = peer.warnings();
+        assert_eq!(warnings.len(), 1, "each is told once: {warnings:?}");
+        assert!(warnings[0].starts_with("`waits` waits for something before it asks"));
+    });
+}
+
 #[tokio::test]
 async fn an_answer_belongs_to_the_question_it_was_given_to() {
     // The second question is worded by the first answer; whoever changes that answer is asked anew.
