@@ -86,6 +86,7 @@ fn the_rules_are_strict_unless_told_otherwise() {
         algorithms: Algorithm::ALL.to_vec(),
         leeway: Duration::from_secs(60),
         types: Types::Usual,
+        claims: Vec::new(),
     };
     assert_eq!(rules(), expected);
 }
@@ -412,5 +413,25 @@ fn refusals_are_sentences_without_the_token() {
         (TokenError::Bound, "The token is bound to something that cannot be checked here."),
     ] {
         assert_eq!(error.to_string(), sentence);
+    }
+}
+
+#[test]
+fn claims_are_read_by_name_and_by_path() {
+    let all = json!({
+        "email": "ada@acme.example", "groups": ["a", 7, "b"], "count": 3,
+        "realm_access": { "roles": ["eng"] }, "https://acme.example/teams": ["red"],
+    });
+    let Value::Object(all) = all else { panic!("it is an object") };
+    for (claim, expected) in [
+        ("email", &["ada@acme.example"][..]),
+        ("groups", &["a", "b"]),
+        ("realm_access.roles", &["eng"]),
+        ("https://acme.example/teams", &["red"]),
+        ("count", &[]),
+        ("realm_access.none", &[]),
+        ("none", &[]),
+    ] {
+        assert_eq!(values(&all, claim), expected, "{claim}");
     }
 }
