@@ -470,7 +470,7 @@ impl Shared {
 
     pub(crate) fn note(&self, world: &World, trail: &Trail, outcome: metrics::Outcome) {
         let took = trail.began.elapsed();
-        report::call(trail, outcome, took);
+        report::call(&trail.done(outcome, took));
         if let Some(server) = &trail.server {
             self.metrics.call_finished(server, trail.method, outcome, took);
         }

@@ -4,13 +4,13 @@
 //! `trunkline::door`, `trunkline::catalog`, `trunkline::audit`, `trunkline::plugin`.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::metrics::Outcome;
 use crate::policy::audit::FLOOD;
 use crate::pool::Event;
-use crate::trail::Trail;
 
 /// An instance came or went.
 pub(crate) fn pool(server: &str, event: &Event) {
@@ -42,20 +42,33 @@ pub(crate) fn pool(server: &str, event: &Event) {
     }
 }
 
+/// A call that is over.
+pub(crate) struct Done<'a, T> {
+    pub(crate) server: Option<&'a str>,
+    pub(crate) instance: Option<u64>,
+    pub(crate) principal: Option<&'a str>,
+    pub(crate) trace: T,
+    pub(crate) method: &'a str,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: Option<&'a str>,
+    pub(crate) took: Duration,
+}
+
 /// A call is over. Those that a server is to blame for are seen without asking for all.
-pub(crate) fn call(trail: &Trail, outcome: Outcome, took: Duration) {
-    let (server, instance) = (trail.server.as_deref(), trail.instance);
-    let (principal, trace) = (trail.caller.name.as_deref(), trail.id);
-    let (method, name, ms) = (trail.method, trail.name.as_deref(), ms(took));
-    let (outcome, reason) = (outcome.word(), trail.reason());
-    match trail.is_failure_of_server() {
+pub(crate) fn call<T: Display>(done: &Done<'_, T>) {
+    let Done { server, instance, principal, trace, method, name, outcome, reason, took } = done;
+    let (ms, word) = (ms(*took), outcome.word());
+    let is_to_blame =
+        matches!(outcome, Outcome::Unavailable | Outcome::Unknown | Outcome::TimedOut);
+    match is_to_blame && server.is_some() {
         true => tracing::warn!(
-            target: "trunkline::call", server, instance, principal, %trace, method, name, outcome, reason, ms,
-            "failed"
+            target: "trunkline::call",
+            server, instance, principal, %trace, method, name, outcome = word, reason, ms, "failed"
         ),
         false => tracing::debug!(
-            target: "trunkline::call", server, instance, principal, %trace, method, name, outcome, reason, ms,
-            "done"
+            target: "trunkline::call",
+            server, instance, principal, %trace, method, name, outcome = word, reason, ms, "done"
         ),
     }
 }

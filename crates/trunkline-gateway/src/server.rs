@@ -155,8 +155,9 @@ impl Server {
 
     /// Whether it is time to ask it once more, while nobody waits. Says so once in a while.
     pub(crate) fn is_due(&self) -> bool {
+        let is_wanted = self.lists().is_none() || self.stale.load(Ordering::Acquire);
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = self.lists().is_none() && failed.is_some_and(|it| it.elapsed() >= PATIENCE);
+        let is_due = is_wanted && failed.is_some_and(|it| it.elapsed() >= PATIENCE);
         if is_due {
             *failed = Some(Instant::now());
         }

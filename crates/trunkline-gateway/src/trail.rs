@@ -21,6 +21,7 @@ use crate::otel::Open;
 use crate::policy::audit::{Called, Decision, Entry};
 use crate::policy::canonical;
 use crate::pool::Lease;
+use crate::report::Done;
 use crate::upstream::Upstream;
 
 /// A call while it walks.
@@ -114,15 +115,19 @@ impl Trail {
         self.failed = Some(failure.into());
     }
 
-    /// The word for a failure of our own.
-    pub(crate) fn reason(&self) -> Option<&'static str> {
-        self.reason
-    }
-
-    /// Whether its server did not start, went away or took too long.
-    pub(crate) fn is_failure_of_server(&self) -> bool {
-        use metrics::Outcome::{TimedOut, Unavailable, Unknown};
-        self.server.is_some() && matches!(self.failed, Some(Unavailable | Unknown | TimedOut))
+    /// As the log tells it.
+    pub(crate) fn done(&self, outcome: metrics::Outcome, took: Duration) -> Done<'_, Trace> {
+        Done {
+            server: self.server.as_deref(),
+            instance: self.instance,
+            principal: self.caller.name.as_deref(),
+            trace: self.id,
+            method: self.method,
+            name: self.name.as_deref(),
+            outcome,
+            reason: self.reason,
+            took,
+        }
     }
 
     /// It is over.

@@ -248,7 +248,8 @@ impl Instance {
         request: Request,
     ) -> Result<trunkline_wire::json::Json, CallError> {
         if let Some(has_roots) = &self.has_roots {
-            has_roots.get_or_init(|| self.settle()).await;
+            // A caller that was asked for them and does not come back holds up nobody else for long.
+            let _ = timeout(SETTLED, has_roots.get_or_init(|| self.settle())).await;
         }
         self.connection.call(request).await
     }
@@ -412,6 +413,8 @@ pub(crate) fn timing(plan: &ServerPlan) -> Timing {
 const IDLE_CONNECTION: Duration = Duration::from_secs(4);
 /// How long a server may take to show that it has read what it was sent.
 const ROUND_TRIP: Duration = Duration::from_millis(500);
+/// How long a call waits for the roots that another was asked for.
+const SETTLED: Duration = Duration::from_secs(5);
 /// How long a server has to make use of the roots that it was told.
 const DIGESTION: Duration = Duration::from_millis(20);
 /// How long the last words of a process are waited for.

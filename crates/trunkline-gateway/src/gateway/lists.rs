@@ -35,6 +35,9 @@ impl Shared {
     /// Asks servers that did not say in time what they offer once more, while nobody waits.
     pub(crate) fn try_again(&self, world: &World) {
         for server in world.servers.values().filter(|it| it.gave_up() && it.is_due()) {
+            if server.lists().is_some() && !server.news().start(now()) {
+                continue;
+            }
             let (Some(this), server) = (self.this.upgrade(), Arc::clone(server)) else { return };
             tokio::spawn(async move { this.refresh(&server, true).await });
         }

@@ -4,20 +4,7 @@ use serde_json::json;
 use trunkline::model::SubscriptionFilter;
 use trunkline::{Change, Client, Revision};
 
-use super::place::{Gateway, Place, SOON, until};
-
-/// A client of a revision that answers every question.
-async fn person(gateway: &Gateway, revision: Revision) -> Client {
-    let builder = Client::builder("person", "1").protocol(revision);
-    let builder =
-        builder.on_ask(|question| async move { question.accept(json!({ "answer": "blue" })) });
-    builder.connect_http(format!("http://{}/mcp", gateway.address)).await.unwrap()
-}
-
-async fn text(client: &Client, tool: &str, arguments: serde_json::Value) -> String {
-    let said = client.call_tool(tool, arguments).await.unwrap();
-    said.content[0].as_text().expect("it says a text").to_owned()
-}
+use super::place::{Place, SOON, person, text, until};
 
 /// The revisions that a server was asked to shake hands in.
 fn handshakes(place: &Place) -> usize {

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
-use trunkline::Revision;
+use trunkline::{Client, Revision};
 use trunkline_testkit::fake::{self, Log};
 use trunkline_testkit::http::{Answer, Guest, Line, request};
 
@@ -410,6 +410,20 @@ pub(super) fn until(
         }
         began.elapsed()
     }
+}
+
+/// A client of a revision that answers every question.
+pub(super) async fn person(gateway: &Gateway, revision: Revision) -> Client {
+    let builder = Client::builder("person", "1").protocol(revision);
+    let builder =
+        builder.on_ask(|question| async move { question.accept(json!({ "answer": "blue" })) });
+    builder.connect_http(format!("http://{}/mcp", gateway.address)).await.unwrap()
+}
+
+/// What a tool says.
+pub(super) async fn text(client: &Client, tool: &str, arguments: Value) -> String {
+    let said = client.call_tool(tool, arguments).await.unwrap();
+    said.content[0].as_text().expect("it says a text").to_owned()
 }
 
 /// Sends a signal.

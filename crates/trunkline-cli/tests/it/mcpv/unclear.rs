@@ -1,23 +1,11 @@
 //! Questions that do not say whose call they are about, while calls of several are open.
 
 use serde_json::json;
-use trunkline::{Client, Revision};
+use trunkline::Revision;
 
-use super::place::{Gateway, Place, SOON, until};
+use super::place::{Place, SOON, person, text, until};
 
 const BLUE: &str = r#"{"action":"accept","content":{"answer":"blue"}}"#;
-
-async fn person(gateway: &Gateway, revision: Revision) -> Client {
-    let builder = Client::builder("person", "1").protocol(revision);
-    let builder =
-        builder.on_ask(|question| async move { question.accept(json!({ "answer": "blue" })) });
-    builder.connect_http(format!("http://{}/mcp", gateway.address)).await.unwrap()
-}
-
-async fn text(client: &Client, tool: &str, arguments: serde_json::Value) -> String {
-    let said = client.call_tool(tool, arguments).await.unwrap();
-    said.content[0].as_text().expect("it says a text").to_owned()
-}
 
 #[tokio::test]
 async fn a_question_waits_until_it_is_clear_whom_it_is_for_and_then_none_has_to() {
