@@ -107,6 +107,7 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     if let Some(file) = gateway.as_ref().and_then(|it| it.get("envFile")) {
         file.variables();
     }
+    let inherited = gateway.as_ref().map(server::inherited).unwrap_or_default();
     let gateway = gateway.map_or_else(GatewayPlan::default, |it| gateway::gateway(&it));
     if !section.has("mcpServers") {
         at.hidden(
@@ -115,8 +116,11 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
         );
     }
     let is_shared = gateway.auth.tokens.len() > 1 || !gateway.auth.issuers.is_empty();
-    let Servers { plans: servers, out, left_out, .. } =
+    let Servers { plans: mut servers, out, left_out, .. } =
         servers(&at, is_shared && gateway.rules.is_empty());
+    for plan in servers.values_mut().filter(|_| !inherited.is_empty()) {
+        Arc::make_mut(plan).inherits(&inherited);
+    }
     (Plan { servers, out, gateway }, left_out)
 }
 

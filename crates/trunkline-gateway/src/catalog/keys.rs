@@ -266,6 +266,11 @@ pub(super) static GATEWAY: &[Key] = &[
     ),
     key("rates", Objects(RATE), "How often."),
     key(
+        "inherit",
+        Texts,
+        "Variables of the gateway that all programs get as they are, unless their own `env` says otherwise: `HTTPS_PROXY`.",
+    ),
+    key(
         "envFile",
         Path,
         "A file of lines `NAME=value` that `${NAME}` is filled in from, where the environment does not have it. Only its owner may read it.",

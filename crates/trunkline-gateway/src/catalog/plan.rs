@@ -92,6 +92,16 @@ impl ServerPlan {
         Self::new(name.into(), Reach::Http { url: url.into(), headers, roots, auth })
     }
 
+    /// A program gets these variables of the gateway too, where nothing else is said of them.
+    pub(crate) fn inherits(&mut self, names: &[String]) {
+        if let Reach::Stdio { env, inherit, .. } = &mut self.reach {
+            let is_said = |name: &String| env.iter().any(|(it, _)| it == name);
+            let more = names.iter().filter(|it| !is_said(it) && !inherit.contains(it));
+            let more: Vec<_> = more.cloned().collect();
+            inherit.extend(more);
+        }
+    }
+
     /// What decides which process it is: how it is reached and what is spoken with it. 64
     /// hexadecimal digits.
     pub fn fingerprint(&self) -> String {

@@ -134,6 +134,7 @@ gateway:
   share: true
   hosts: [mcp.example]
   origins: ["https://app.example"]
+  inherit: [HTTPS_PROXY, TZ]
   auth:
     tokens: [{ name: alice, token: "${TOKEN}", tags: [A] }]
     issuers: [https://id.example]

@@ -103,14 +103,21 @@ fn program(section: &Section<'_>, name: &str) -> ServerPlan {
     if let Reach::Stdio { args, env, inherit, cwd, .. } = &mut plan.reach {
         args.extend(words);
         *env = variables(section);
-        for at in section.list("inherit") {
-            let Some(name) = at.word() else { continue };
-            check_variable(&at, &name);
-            inherit.push(name);
-        }
+        *inherit = inherited(section);
         *cwd = section.get("cwd").and_then(|it| it.path());
     }
     plan
+}
+
+/// The variables of the gateway that a program gets.
+pub(super) fn inherited(section: &Section<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for at in section.list("inherit") {
+        let Some(name) = at.word() else { continue };
+        check_variable(&at, &name);
+        names.push(name);
+    }
+    names
 }
 
 /// A program and its arguments. The program is found on the path, or relative to the file.

@@ -38,7 +38,7 @@ fn every_key_of_a_program_has_its_effect() {
                 ("OTHER", "hunter2-hunter2-hunter2"),
                 ("PORT", "80"),
             ]),
-            inherit: texts(&["LANG"]),
+            inherit: texts(&["LANG", "HTTPS_PROXY"]),
             cwd: Some("/etc/trunkline/work".into()),
         },
         tags: texts(&["agent", "clock"]),
