@@ -3,6 +3,7 @@
 mod bad;
 mod good;
 mod odd;
+mod once;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};

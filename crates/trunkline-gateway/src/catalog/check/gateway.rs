@@ -94,7 +94,10 @@ pub(super) fn may_listen(
 fn listen(section: &Section<'_>, plan: &GatewayPlan, names: &[String]) -> Option<String> {
     let at = section.get("listen")?;
     let listen = at.word()?;
-    if let Err((message, suggestion)) = may_listen(&listen, plan, Some((&at, names))) {
+    // What is wrong with `tls` is told there, and stops the start.
+    let has_tls = section.has("tls");
+    let judged = GatewayPlan { plaintext: plan.plaintext || has_tls, ..plan.clone() };
+    if let Err((message, suggestion)) = may_listen(&listen, &judged, Some((&at, names))) {
         at.fault(message, suggestion);
     }
     Some(listen)

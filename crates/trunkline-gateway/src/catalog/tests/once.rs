@@ -1,0 +1,14 @@
+//! A fault is told where it is, and not again where it shows.
+
+use super::*;
+
+#[test]
+fn a_certificate_that_is_missing_is_not_told_as_a_missing_tls() {
+    let text = "mcpServers: {}\ngateway:\n  listen: 0.0.0.0:1\n  \
+                auth: { tokens: [{ name: a, token: hunter2-hunter2-hunter2 }] }\n  \
+                tls: { certificate: none.pem, key: k.pem }\n";
+    let faults = loaded(text).unwrap_err();
+    let paths: Vec<_> = faults.faults.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(paths, ["gateway.tls.certificate"], "{faults}");
+    assert!(faults.rest.is_none(), "it stops the start");
+}
