@@ -1,7 +1,6 @@
 //! Questions to the client: a request of ours, or an answer that asks and a second call.
 
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
@@ -26,7 +25,7 @@ pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, 
     if !can || (kind == "ask" && server.revision() < "2025-06-18") {
         return Ok(failed(&format!("This client has no {capability}.")));
     }
-    let answer = put(server, method, question);
+    let (_, answer) = put(server, method, question);
     let answer = answer.recv().map_err(|_| error(-32603, "Nobody answers any more"))?;
     Ok(match answer.get("error") {
         Some(error) => failed(&error.to_string()),
@@ -34,8 +33,8 @@ pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, 
     })
 }
 
-/// Puts a question; where its answer comes.
-pub(crate) fn put(server: &Server, method: &str, question: Value) -> mpsc::Receiver<Value> {
+/// Puts a question; its id, and where its answer comes.
+pub(crate) fn put(server: &Server, method: &str, question: Value) -> (u64, mpsc::Receiver<Value>) {
     let (sender, answer) = mpsc::channel();
     let id = {
         let mut state = server.state();
@@ -46,20 +45,16 @@ pub(crate) fn put(server: &Server, method: &str, question: Value) -> mpsc::Recei
     };
     server.journal.write("asked", json!({ "id": id, "method": method }));
     out::send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": question }));
-    answer
+    (id, answer)
 }
 
 /// Asks a client that has roots for them, and keeps what it says.
-pub(crate) fn keep_roots(server: &Arc<Server>) {
+pub(crate) fn keep_roots(server: &Server) {
     if server.is_stateless() || !server.state().capabilities["roots"].is_object() {
         return;
     }
-    let (server, answer) = (Arc::clone(server), put(server, "roots/list", json!({})));
-    thread::spawn(move || {
-        if let Ok(answer) = answer.recv() {
-            server.state().roots = Some(answer["result"]["roots"].clone());
-        }
-    });
+    let (id, _) = put(server, "roots/list", json!({}));
+    server.state().keeps = Some(id);
 }
 
 /// One round of 2026-07-28: the question, or what its answer was.

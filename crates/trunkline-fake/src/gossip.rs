@@ -119,7 +119,7 @@ fn say(server: &Server, word: &str, own: &str, token: &Value) -> Option<String> 
 }
 
 fn ask(server: &Server, method: &str, params: Value) -> String {
-    let answer = ask::put(server, method, params).recv().unwrap_or_default();
+    let answer = ask::put(server, method, params).1.recv().unwrap_or_default();
     let part = if answer["error"].is_object() { &answer["error"] } else { &answer["result"] };
     part.to_string()
 }

@@ -41,8 +41,9 @@ pub(crate) struct State {
     pub(crate) next_ask: u64,
     /// What calls of `gossip` have left to be said with the next call.
     pub(crate) left: Vec<Left>,
-    /// The roots that were last told, where it asked for them by itself.
+    /// The roots that were last told, where it asked for them by itself; and the question for others.
     pub(crate) roots: Option<Value>,
+    pub(crate) keeps: Option<u64>,
 }
 
 impl Server {
@@ -146,6 +147,11 @@ impl Server {
     fn answered(&self, id: &Value, message: Value) {
         let waiting = id.as_u64().and_then(|id| self.state().asked.remove(&id));
         self.journal.write("answered", json!({ "id": id, "expected": waiting.is_some() }));
+        let mut state = self.state();
+        if state.keeps.is_some() && state.keeps == id.as_u64() {
+            state.roots = Some(message["result"]["roots"].clone());
+        }
+        drop(state);
         if let Some(waiting) = waiting {
             // Whoever asked may have been given up meanwhile.
             let _ = waiting.send(message);

@@ -412,7 +412,7 @@ pub(crate) fn timing(plan: &ServerPlan) -> Timing {
 /// that is written just then may have been read or not.
 const IDLE_CONNECTION: Duration = Duration::from_secs(4);
 /// How long a server may take to show that it has read what it was sent.
-const ROUND_TRIP: Duration = Duration::from_millis(500);
+const ROUND_TRIP: Duration = Duration::from_secs(2);
 /// How long a call waits for the roots that another was asked for.
 const SETTLED: Duration = Duration::from_secs(5);
 /// How long a server has to make use of the roots that it was told.

@@ -13,7 +13,7 @@ async fn a_question_waits_until_it_is_clear_whom_it_is_for_and_then_none_has_to(
         let place = Place::new(&format!("unclear-{revision}"));
         let gateway = place.serve(json!({ "a": place.fake("a", &[], json!({})) })).await;
         let (ada, grace) = (person(&gateway, revision).await, person(&gateway, revision).await);
-        let slow = text(&ada, "a.slow", json!({ "ms": 500 }));
+        let slow = text(&ada, "a.slow", json!({ "ms": 3000 }));
         let asking = async {
             let is_begun = async || place.log().all().iter().any(|it| it["tool"] == "slow");
             until("the other call is open", SOON, is_begun).await;

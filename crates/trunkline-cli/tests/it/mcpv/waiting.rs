@@ -20,7 +20,7 @@ const INSTALLING: &str =
 async fn a_call_waits_for_a_slow_start_and_hears_what_for() {
     for revision in [Revision::V2025_06_18, Revision::LATEST] {
         let place = Place::new(&format!("waiting-{revision}"));
-        let options = ["--start-delay", "2500", "--stderr", INSTALLING];
+        let options = ["--start-delay", "6000", "--stderr", INSTALLING];
         let gateway = place.serve(json!({ "slow": place.fake("slow", &options, json!({})) })).await;
         let client = client(&gateway, revision).await;
         let heard = Arc::new(Mutex::new(Vec::new()));
