@@ -27,7 +27,7 @@ pub use mask::{masked_line, summary};
 pub use place::{Place, Surroundings, places};
 pub use read::{Found, is_ours, read};
 pub use secrets::{Secrets, needed_variables};
-pub use write::{NAME, Ours, connect, disconnect, is_connected};
+pub use write::{NAME, Ours, connect, disconnect, is_connected, others, without};
 
 /// A program that uses MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

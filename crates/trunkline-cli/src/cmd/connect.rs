@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use trunkline_gateway::clients::{
     Client, Ours, Place, Surroundings, Unreadable, connect, disconnect, have, is_connected,
-    masked_line, places,
+    masked_line, others, places, without,
 };
 
 use self::file::Seen;
@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Let it reach the gateway at its URL, which has to run then, instead of starting it.
     #[arg(long)]
     http: bool,
+    /// Take the servers out of the file that the catalog has too: the gateway has them.
+    #[arg(long, conflicts_with = "undo")]
+    replace: bool,
     /// Change the settings of the project in this folder instead of the user's.
     #[arg(long)]
     project: bool,
@@ -49,14 +52,31 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let text = seen.text.clone().unwrap_or_default();
     let told = |error: Unreadable| unreadable(&seen.path, args.client, &error);
     let ours = if args.undo { None } else { Some(ours(&args)?) };
+    let mut doubled: Vec<String> = Vec::new();
     let new = match &ours {
         None => undone(&args, &seen, &text).map_err(told)?,
-        Some((ours, _)) => Some(connect(args.client, &text, ours).map_err(told)?),
+        Some((ours, _)) => {
+            let twice = twice(&args, &text)?;
+            let rest = match args.replace {
+                true => without(args.client, &text, &twice).map_err(told)?,
+                false => text.clone(),
+            };
+            doubled = twice.into_iter().filter(|_| !args.replace).collect();
+            Some(connect(args.client, &rest, ours).map_err(told)?)
+        }
     };
-    let (known, notes) = ours.map_or_else(Default::default, |(ours, notes)| (words(ours), notes));
+    let title = args.client.title();
+    let (known, mut notes) =
+        ours.map_or_else(Default::default, |(ours, notes)| (words(ours), notes));
+    if !doubled.is_empty() {
+        let names: Vec<_> = doubled.iter().map(|it| format!("`{}`", one_line(it))).collect();
+        notes.push(format!(
+            "The catalog has {} too, so {title} would have them twice. `--replace` takes them out here.",
+            names.join(", ")
+        ));
+    }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let path = shown(&seen.path);
-    let title = args.client.title();
     let Some(new) = new.filter(|it| *it != text) else {
         screen.print(&match args.undo {
             true => format!("`{path}` has no entry of the gateway; there is nothing to undo."),
@@ -111,6 +131,17 @@ fn undone(args: &Args, seen: &Seen, text: &str) -> Result<Option<String>, Unread
         }
     }
     disconnect(args.client, text, None)
+}
+
+/// The servers of the file that the catalog has under the same names.
+fn twice(args: &Args, text: &str) -> Result<Vec<String>, Failure> {
+    let Some(path) = config(args.config.as_deref())? else { return Ok(Vec::new()) };
+    let catalog = Seen::read(&path)?.text.unwrap_or_default();
+    let have = have(&catalog)
+        .map_err(|error| Failure::usage(format!("The catalog cannot be read: {error}")))?;
+    let mut names = others(args.client, text).unwrap_or_default();
+    names.retain(|name| have.servers.iter().any(|(it, _)| it == name));
+    Ok(names)
 }
 
 /// What to write, and what to say about it.

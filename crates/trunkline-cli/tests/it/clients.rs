@@ -286,6 +286,26 @@ fn a_client_is_connected_once_and_disconnected_to_the_byte() {
 }
 
 #[test]
+fn originals_that_the_catalog_has_are_offered_to_be_taken_out() {
+    let home = Home::new("connect-replace");
+    let text = "{\n  \"mcpServers\": {\n    \"time\": { \"command\": \"uvx\" }, // mine\n    \"own\": { \"command\": \"x\" }\n  }\n}\n";
+    home.write(".cursor/mcp.json", text);
+    home.write("project/trunkline.yaml", "mcpServers: { time: { command: uvx } }\n");
+    let offered = home.run(&["connect", "cursor"]);
+    assert!(offered.stdout.contains("The catalog has `time` too"), "{}", offered.stdout);
+    let done = home.run(&["connect", "cursor", "--replace", "--write"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(!done.stdout.contains("--replace"), "{}", done.stdout);
+    let now = home.read(".cursor/mcp.json");
+    assert!(
+        !now.contains("\"time\"") && now.contains("\"own\"") && now.contains("trunkline"),
+        "{now}"
+    );
+    assert_eq!(home.run(&["connect", "cursor", "--undo", "--write"]).code, 0);
+    assert_eq!(home.read(".cursor/mcp.json"), text, "and come back");
+}
+
+#[test]
 fn a_link_is_followed_and_a_file_that_was_not_there_goes_again() {
     let home = Home::new("links");
     home.write("dotfiles/cursor.json", "{}\n");

@@ -50,8 +50,27 @@ pub fn connect(client: Client, text: &str, ours: &Ours) -> Result<String, Unread
     }
 }
 
+/// The servers in the file, without our entry.
+pub fn others(client: Client, text: &str) -> Result<Vec<String>, Unreadable> {
+    let value = value(client, text)?;
+    let all = value.get(client.container()).and_then(Value::as_object);
+    let all = all.into_iter().flat_map(|it| it.keys()).filter(|it| *it != NAME);
+    Ok(all.cloned().collect())
+}
+
+/// The file without these servers.
+pub fn without(client: Client, text: &str, names: &[String]) -> Result<String, Unreadable> {
+    let mut new = text.to_owned();
+    for name in names {
+        if let Some(less) = taken(client, &new, name)? {
+            new = less;
+        }
+    }
+    Ok(new)
+}
+
 /// The file without our entry; `None` if it has none. If the file is what `before` has become by
-/// [`connect`], it is `before` again, to the byte.
+/// [`connect`], with or without some servers less, it is `before` again, to the byte.
 pub fn disconnect(
     client: Client,
     text: &str,
@@ -61,18 +80,27 @@ pub fn disconnect(
     if let Some(before) = before
         && entry(client, before).is_ok_and(|it| it.is_none())
         && let Some(ours) = ours(&found)
-        && connect(client, before, &ours).is_ok_and(|it| it == text)
     {
-        return Ok(Some(before.to_owned()));
+        let (had, has) = (others(client, before)?, others(client, text)?);
+        let gone: Vec<_> = had.into_iter().filter(|it| !has.contains(it)).collect();
+        let rest = without(client, before, &gone)?;
+        if connect(client, &rest, &ours).is_ok_and(|it| it == text) {
+            return Ok(Some(before.to_owned()));
+        }
     }
+    taken(client, text, NAME)
+}
+
+/// The file without one entry; `None` if it has none of that name.
+fn taken(client: Client, text: &str, name: &str) -> Result<Option<String>, Unreadable> {
     let new = match client {
-        Client::Codex => tables::take(text, client.container(), NAME)?,
-        _ => edit::take(text, &[client.container()], NAME)?,
+        Client::Codex => tables::take(text, client.container(), name)?,
+        _ => edit::take(text, &[client.container()], name)?,
     };
     let Some(new) = new else { return Ok(None) };
     let mut expected = value(client, text)?;
     if let Some(servers) = expected[client.container()].as_object_mut() {
-        servers.remove(NAME);
+        servers.remove(name);
     }
     let mut found = value(client, &new)?;
     // In TOML, a table that nothing is in may be gone.

@@ -37,6 +37,17 @@ fn every_file_goes_there_and_back_to_the_byte() {
 }
 
 #[test]
+fn originals_are_taken_out_and_come_back_to_the_byte() {
+    for (client, text) in fixtures::ALL {
+        let names = others(client, text).unwrap();
+        let less = without(client, text, &names).unwrap();
+        assert_eq!(others(client, &less).unwrap(), [""; 0], "{client:?}");
+        let with = connect(client, &less, &stdio()).unwrap();
+        assert_eq!(disconnect(client, &with, Some(text)).unwrap().unwrap(), text, "{client:?}");
+    }
+}
+
+#[test]
 fn one_kind_of_entry_takes_the_place_of_the_other() {
     for (client, text) in fixtures::ALL {
         let first = connect(client, text, &stdio()).unwrap();
