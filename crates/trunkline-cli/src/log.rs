@@ -1,6 +1,6 @@
 //! What a gateway has to say of itself → lines on stderr, for people or for programs.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -51,8 +51,8 @@ pub(crate) fn begin(args: &LogArgs, unless_said: &str) -> Result<Guard> {
     let guard = Guard(lines.clone());
     let layer = fmt::layer().with_writer(lines);
     let layer = match args.log_format {
-        Format::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
-        Format::Json => layer.json().flatten_event(true).with_ansi(false).boxed(),
+        Format::Text => layer.boxed(),
+        Format::Json => layer.json().flatten_event(true).boxed(),
     };
     // In tests of this program, whoever came first has the log.
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();

@@ -62,6 +62,8 @@ pub const AT_BUILD: &[&str] = &[
     "time-macros",
     "tokio-macros",
     "unicode-general-category",
+    // Of tracing-core, under a flag that nobody sets: it asks which atomics the target has.
+    "valuable",
     "wasm-bindgen",
     "wasm-bindgen-macro",
     "wasm-bindgen-shared",
