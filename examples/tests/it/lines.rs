@@ -47,10 +47,11 @@ fn code(path: &str) -> Vec<String> {
 fn the_readme_shows_both_as_they_are() {
     let readme = file("../README.md");
     for path in ["travel/server.rs", "travel/client.rs"] {
-        let text = file(path);
+        let (text, place) = (file(path), path.replace('/', "-"));
         let code = text.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
         let code: Vec<_> = code.collect();
-        let block = format!("```rust,no_run\n{}\n```\n", code.join("\n"));
+        let code = code.join("\n");
+        let block = format!("```rust,no_run\n// src/bin/{place}\n{code}\n```\n");
         assert!(readme.contains(&block), "README.md does not have {path} as it is now");
     }
 }
