@@ -201,8 +201,11 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
         format!("{variable}='{}'", path.display())
     };
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // The compiler beside this very cargo: another one that is on the path would choose a toolchain of its
+    // own, and fetch it.
+    let rust = Path::new(&program).parent().map(|it| it.display().to_string()).unwrap_or_default();
     let cargo = format!(
-        "{} {} exec '{}' \"$@\"",
+        "PATH='{rust}':\"$PATH\" {} {} exec '{}' \"$@\"",
         kept("CARGO_HOME", ".cargo"),
         kept("RUSTUP_HOME", ".rustup"),
         program.to_string_lossy()
