@@ -200,15 +200,13 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
         let path = std::env::var_os(variable).map_or(real.join(folder), PathBuf::from);
         format!("{variable}='{}'", path.display())
     };
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // The compiler beside this very cargo: another one that is on the path would choose a toolchain of its
-    // own, and fetch it.
-    let rust = Path::new(&program).parent().map(|it| it.display().to_string()).unwrap_or_default();
+    // The very toolchain that runs this: a `cargo` or `rustc` on the path may be a program that chooses
+    // one by itself, and fetches what it has not got.
+    let rust = toolchain()?;
     let cargo = format!(
-        "PATH='{rust}':\"$PATH\" {} {} exec '{}' \"$@\"",
+        "{} {} RUSTUP_AUTO_INSTALL=0 RUSTC='{rust}/rustc' RUSTDOC='{rust}/rustdoc' exec '{rust}/cargo' \"$@\"",
         kept("CARGO_HOME", ".cargo"),
         kept("RUSTUP_HOME", ".rustup"),
-        program.to_string_lossy()
     );
     let npm = peers::folder().join("node_modules/.bin");
     let python = peers::venv().join("bin");
@@ -237,6 +235,16 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
     }
     Ok(())
+}
+
+/// Where the compiler is that this was built with, without whatever stands before it on the path.
+fn toolchain() -> std::io::Result<String> {
+    let found = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let sysroot = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    match found.status.success() && !sysroot.is_empty() {
+        true => Ok(format!("{sysroot}/bin")),
+        false => Err(std::io::Error::other("`rustc --print sysroot` does not say where Rust is")),
+    }
 }
 
 /// Has cargo build into our own target folder, in our versions, and fetch nothing.
