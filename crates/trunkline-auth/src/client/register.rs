@@ -13,12 +13,10 @@ use super::grant::{ClientAuth, Proof};
 use super::login::Step;
 use super::oauth::OAuth;
 use super::store::{Store, seconds};
-use super::token::TokenAsk;
 use crate::fetch::{Answer, Ask};
 use crate::jose::SigningKey;
 use crate::metadata::AuthorizationServer;
 use crate::scope::Scopes;
-use crate::tag::random_name;
 use crate::url::{Origin, path, shown};
 
 /// A client, as an authorization server knows it.
@@ -203,10 +201,7 @@ impl OAuth {
             && let Ok(visit) = self.prepared(&client.redirect_uris).await
             && client.redirect_uris.iter().any(|it| it == visit.redirect_uri())
         {
-            if !self.is_forgotten(place, &client).await {
-                return Ok((client, visit));
-            }
-            store.forget_client(&place.issuer).await?;
+            return Ok((client, visit));
         }
         let visit = self.prepared(&self.redirect_uris).await?;
         let uri = visit.redirect_uri().to_owned();
@@ -215,25 +210,6 @@ impl OAuth {
         let client = self.register(place, endpoint, &uri, scopes).await?;
         store.put_client(&place.issuer, &client).await?;
         Ok((client, visit))
-    }
-
-    /// Whether the authorization server does not know a registration any more. Its page could tell nobody but the
-    /// person (RFC 6749 §4.1.2.1), who would wait for us; so it is asked for a token with a code that nobody gave out,
-    /// which it refuses with `invalid_client` before it looks at the code (§5.2). Any other answer says nothing.
-    async fn is_forgotten(&self, place: &Place, client: &Client) -> bool {
-        let endpoint = place.server.token_endpoint.as_ref();
-        let Ok(endpoint) = place.endpoint(endpoint, "token endpoint") else { return false };
-        let (code, verifier) = (random_name(), random_name() + &random_name());
-        let uri = client.redirect_uris.first().map_or("", String::as_str);
-        let fields = vec![
-            ("grant_type", "authorization_code"),
-            ("code", &*code),
-            ("redirect_uri", uri),
-            ("code_verifier", &verifier),
-        ];
-        let ask = TokenAsk { endpoint, issuer: &place.issuer, client, fields, key: None };
-        let answer = self.token_answer(&ask).await;
-        answer.is_err_and(|it| it.is("invalid_client") || it.is("unauthorized_client"))
     }
 
     async fn register(

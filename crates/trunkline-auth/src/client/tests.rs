@@ -10,8 +10,6 @@
 //! wait 60                 time passes
 //! > GET URL               what is asked of the world, in this order; `*` stands for anything
 //! > POST URL a=b c=d [header]
-//! > KNOWN a=b             whether a registration is known, asked with a code that nobody gave out; it is, where the
-//!                         script does not say
 //! > MCP Bearer token      a request to the server, with what lets it in (`-`: nothing)
 //! > BROWSER URL a=b       a page that a person is shown
 //! < 200 body              what the world answers; a challenge for MCP; a query for BROWSER
@@ -220,16 +218,6 @@ impl World {
         assert!(fits(&next, line), "\nexpected: {next}\n happened: {line}\n");
     }
 
-    fn is_next(&self, start: &str) -> bool {
-        self.0.lock().unwrap().script.front().is_some_and(|it| it.starts_with(start))
-    }
-
-    /// Whether a page was shown for this secret half of PKCE.
-    fn is_ours(&self, verifier: &str) -> bool {
-        let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
-        challenge == self.0.lock().unwrap().challenge
-    }
-
     fn answer(&self) -> String {
         let next = self.take().unwrap_or_else(|| "the end".to_owned());
         next.strip_prefix("< ").unwrap_or_else(|| panic!("no answer: {next}")).to_owned()
@@ -273,14 +261,11 @@ impl Fetch for World {
             if header("content-type") == Some("application/json") {
                 line = format!("{line} {body}");
             } else {
-                let fields = url::fields(&body);
-                if fields.iter().any(|(name, it)| name == "code_verifier" && !self.is_ours(it)) {
-                    if !self.is_next("> KNOWN") {
-                        return Ok(Answer::new(400, r#"{"error":"invalid_grant"}"#));
+                for (name, value) in url::fields(&body) {
+                    if name == "code_verifier" {
+                        let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, value.as_bytes()));
+                        assert_eq!(challenge, self.0.lock().unwrap().challenge);
                     }
-                    line = "> KNOWN".to_owned();
-                }
-                for (name, value) in fields {
                     line = format!("{line} {name}={value}");
                 }
             }

@@ -105,46 +105,6 @@ async fn who_is_logged_in_is_told_to_people_and_to_programs() {
 }
 
 #[tokio::test]
-async fn a_registration_that_the_authorization_server_forgot_is_made_anew() {
-    let place = Place::open("forgotten", Settings::new().approve_as("alice")).await;
-    let url = &*place.url;
-    let login = ["login", "--no-browser", url];
-    assert_eq!(place.login(&login).await.code, 0);
-    // As if it had been started anew: its page could tell nobody but the person.
-    place.change("client ", |client| client["id"] = "nobody".into());
-    let found = place.login(&login).await;
-    assert_eq!(found.code, 0, "{}", found.stderr);
-    assert!(found.stderr.contains("register: "), "{}", found.stderr);
-    assert!(place.texts().iter().all(|it| !it.contains("nobody")));
-    assert_eq!(place.login(&login).await.code, 0, "and it is known from then on");
-    assert_eq!(place.authority.stats().authorizations, 3);
-}
-
-#[tokio::test]
-async fn a_logout_of_all_says_which_registrations_it_forgot() {
-    let place = Place::open("registrations", Settings::new().approve_as("alice")).await;
-    let (url, issuer) = (&*place.url, place.authority.issuer().to_owned());
-    let registration = format!("Forgot the registration of this client at {issuer}.\n");
-    let login = ["login", "--no-browser", url];
-    assert_eq!(place.login(&login).await.code, 0);
-    let found = place.run(&["logout", "--all"]).await;
-    let expected = format!("Logged out of {url}.\n{registration}");
-    assert_eq!((found.code, found.stdout), (0, expected), "{}", found.stderr);
-    // A login that came to nothing leaves a registration, and that alone.
-    assert_eq!(place.login(&login).await.code, 0);
-    for file in place.files() {
-        if !std::fs::read_to_string(&file).unwrap().starts_with("client ") {
-            std::fs::remove_file(file).unwrap();
-        }
-    }
-    let found = place.run(&["logout", "--all"]).await;
-    assert_eq!((found.code, found.stdout), (0, registration), "{}", found.stderr);
-    assert!(place.texts().is_empty(), "nothing is left");
-    let found = place.run(&["logout", "--all"]).await;
-    assert_eq!((found.code, &*found.stdout), (0, "Nobody was logged in anywhere.\n"));
-}
-
-#[tokio::test]
 async fn a_login_that_is_due_is_renewed_once_for_two_calls() {
     let place = Place::open("due", Settings::new().approve_as("alice")).await;
     let url = &*place.url;

@@ -232,24 +232,6 @@ fn a_registration_that_was_forgotten_there_is_made_again_once() {
 }
 
 #[test]
-fn a_registration_that_was_forgotten_there_is_made_again_before_a_page_is_shown() {
-    let again = |answer: &str| {
-        let known = format!("> KNOWN grant_type=authorization_code *client_id=c-1\n< {answer}\n");
-        [&first_login(), "login\n", &*resource(""), &issuer(""), &known].concat()
-    };
-    let end = [EXCHANGE, "= login https://id.example"].concat();
-    let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
-    for answer in [r#"401 {"error":"invalid_client"}"#, r#"400 {"error":"unauthorized_client"}"#] {
-        let world = check(|it| it, &[&again(answer), &*anew, &end].concat());
-        assert_eq!(world.kept("client https://id.example")["id"], "c-2");
-    }
-    // Whatever else it says, it says nothing against the registration.
-    for answer in [r#"400 {"error":"invalid_request"}"#, "500 oops", "failed It is not there."] {
-        check(|it| it, &[&again(answer), VISIT, &end].concat());
-    }
-}
-
-#[test]
 fn a_server_that_moves_to_another_issuer_takes_no_credentials_along() {
     let to = |text: &str| text.replace("https://id", "https://two").replace("c-1", "c-2");
     let world = check(

@@ -86,19 +86,14 @@ impl Place {
 
     /// Changes the kept tokens behind the binary's back.
     pub(crate) fn change_token(&self, change: impl FnOnce(&mut Value)) {
-        self.change("token ", change);
-    }
-
-    /// Changes what is kept under a name that begins like this.
-    pub(crate) fn change(&self, start: &str, change: impl FnOnce(&mut Value)) {
         let all = self.files();
-        let file = all.iter().find(|it| fs::read_to_string(it).unwrap().starts_with(start));
-        let file = file.expect("it is kept");
+        let file = all.iter().find(|it| fs::read_to_string(it).unwrap().starts_with("token "));
+        let file = file.expect("there is a token");
         let text = fs::read_to_string(file).unwrap();
-        let (name, it) = text.split_once('\n').unwrap();
-        let mut it = serde_json::from_str(it).unwrap();
-        change(&mut it);
-        fs::write(file, format!("{name}\n{it}")).unwrap();
+        let (name, token) = text.split_once('\n').unwrap();
+        let mut token = serde_json::from_str(token).unwrap();
+        change(&mut token);
+        fs::write(file, format!("{name}\n{token}")).unwrap();
     }
 }
 
