@@ -38,6 +38,7 @@ const EXPLAINED = {
 /** The same of what differs only if clients of two revisions happen to share a process. */
 const SHARED = {
     'fast logs unasked 2025-03-26': 'the client before had the level of that process set; whoever says nothing hears everything then',
+    'ts1 tasks 2026-07-28': 'directly the server answers without a task; a cancelled one may take its process with it through the gateway',
 };
 const WHY = { ...EXPLAINED, ...SHARED };
 
