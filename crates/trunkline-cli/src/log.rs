@@ -7,15 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use anyhow::Result;
 use clap::ValueEnum;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
-
-use crate::failure::Failure;
 
 /// What is logged, and how.
 #[derive(Default, clap::Args)]
@@ -39,13 +36,12 @@ enum Format {
     Json,
 }
 
-/// Begins to log. What is said before the end is written while this lives.
-pub(crate) fn begin(args: &LogArgs, unless_said: &str) -> Result<Guard> {
+/// Begins to log. What is said before the end is written while the guard lives. The error is a sentence.
+pub(crate) fn begin(args: &LogArgs, unless_said: &str) -> Result<Guard, String> {
     let wanted = args.log.as_deref().map(str::trim).filter(|it| !it.is_empty());
     let filter = Targets::from_str(wanted.unwrap_or(unless_said)).map_err(|error| {
         let text = wanted.unwrap_or_default();
-        Failure::usage(format!("`--log {text}` cannot be understood: {error}."))
-            .advice("Write a level (`info`), or a level and more of some parts: `warn,trunkline::call=debug`.")
+        format!("`--log {text}` cannot be understood: {error}.")
     })?;
     let lines = Lines::begin();
     let guard = Guard(lines.clone());

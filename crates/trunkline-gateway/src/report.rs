@@ -8,7 +8,6 @@ use std::fmt::Display;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::metrics::Outcome;
 use crate::policy::audit::FLOOD;
 use crate::pool::Event;
 
@@ -50,25 +49,25 @@ pub(crate) struct Done<'a, T> {
     pub(crate) trace: T,
     pub(crate) method: &'a str,
     pub(crate) name: Option<&'a str>,
-    pub(crate) outcome: Outcome,
+    /// The word for what it came to, and whether its server is to blame for that.
+    pub(crate) outcome: &'a str,
+    pub(crate) is_to_blame: bool,
     pub(crate) reason: Option<&'a str>,
     pub(crate) took: Duration,
 }
 
 /// A call is over. Those that a server is to blame for are seen without asking for all.
 pub(crate) fn call<T: Display>(done: &Done<'_, T>) {
-    let Done { server, instance, principal, trace, method, name, outcome, reason, took } = done;
-    let (ms, word) = (ms(*took), outcome.word());
-    let is_to_blame =
-        matches!(outcome, Outcome::Unavailable | Outcome::Unknown | Outcome::TimedOut);
-    match is_to_blame && server.is_some() {
+    let Done { server, instance, principal, trace, method, name, outcome, reason, took, .. } = done;
+    let ms = ms(*took);
+    match done.is_to_blame && server.is_some() {
         true => tracing::warn!(
             target: "trunkline::call",
-            server, instance, principal, %trace, method, name, outcome = word, reason, ms, "failed"
+            server, instance, principal, %trace, method, name, outcome, reason, ms, "failed"
         ),
         false => tracing::debug!(
             target: "trunkline::call",
-            server, instance, principal, %trace, method, name, outcome = word, reason, ms, "done"
+            server, instance, principal, %trace, method, name, outcome, reason, ms, "done"
         ),
     }
 }

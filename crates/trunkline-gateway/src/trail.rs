@@ -117,6 +117,7 @@ impl Trail {
 
     /// As the log tells it.
     pub(crate) fn done(&self, outcome: metrics::Outcome, took: Duration) -> Done<'_, Trace> {
+        use metrics::Outcome::{TimedOut, Unavailable, Unknown};
         Done {
             server: self.server.as_deref(),
             instance: self.instance,
@@ -124,7 +125,8 @@ impl Trail {
             trace: self.id,
             method: self.method,
             name: self.name.as_deref(),
-            outcome,
+            outcome: outcome.word(),
+            is_to_blame: matches!(outcome, Unavailable | Unknown | TimedOut),
             reason: self.reason,
             took,
         }

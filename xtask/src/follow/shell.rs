@@ -221,13 +221,15 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
         ),
         false => ("exec trunkline demo".to_owned(), "exec trunkline demo".to_owned()),
     };
-    let person = std::env::current_exe()?;
+    // A whole run builds this program anew while it runs, and Linux then says so in the name.
+    let person = std::env::current_exe()?.display().to_string();
+    let person = person.trim_end_matches(" (deleted)");
     let programs = [
         ("cargo", cargo),
         ("npx", npx),
         ("uvx", uvx),
         ("mcp-server-time", format!("exec {}/mcp-server-time \"$@\"", python.display())),
-        ("xdg-open", format!("exec {} follow --person \"$1\"", person.display())),
+        ("xdg-open", format!("exec {person} follow --person \"$1\"")),
     ];
     for (name, text) in programs {
         let path = bin.join(name);

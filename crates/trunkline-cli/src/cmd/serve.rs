@@ -71,7 +71,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<()> {
     // What hosts show of stderr, people take for trouble.
     let unless_said = if args.stdio || args.attached { "warn" } else { "info" };
-    let _log = crate::log::begin(&args.log, unless_said)?;
+    let _log = crate::log::begin(&args.log, unless_said).map_err(|why| {
+        let advice = "Write a level (`info`), or a level and more of some parts: `warn,trunkline::call=debug`.";
+        Failure::usage(why).advice(advice)
+    })?;
     // On one core, threads would only hand work to each other.
     let is_alone = std::thread::available_parallelism().is_ok_and(|it| it.get() == 1);
     let mut builder = match is_alone {
