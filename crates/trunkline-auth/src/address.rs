@@ -25,24 +25,10 @@ use crate::fetch::FetchError;
 pub use class::{Class, class};
 
 /// Where requests may go.
-///
-/// ```
-/// use trunkline_auth::address::{Guard, Reach};
-///
-/// let guard = Guard::new(Reach::Private);
-/// assert!(guard.check_host("192.168.0.7").is_ok());
-/// assert!(guard.check_host("127.0.0.1").is_err());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guard(Reach);
 
 /// How far requests may go. Each lets through what the one before it does.
-///
-/// ```
-/// use trunkline_auth::address::Reach;
-///
-/// assert!(Reach::Public < Reach::Private && Reach::Local < Reach::Anywhere);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// The public internet alone.
@@ -57,12 +43,6 @@ pub enum Reach {
 
 impl Guard {
     /// Lets requests go this far.
-    ///
-    /// ```
-    /// use trunkline_auth::address::{Guard, Reach};
-    ///
-    /// assert!(Guard::new(Reach::Local).check_host("localhost").is_ok());
-    /// ```
     pub fn new(reach: Reach) -> Self {
         Self(reach)
     }
@@ -70,14 +50,6 @@ impl Guard {
     /// Lets a server that the user named send us where it is itself, and to the public internet:
     /// one on this machine to this machine, one with an address or a name of a private network to
     /// private networks. Where a name leads does not count, for whoever owns the name decides that.
-    ///
-    /// ```
-    /// use trunkline_auth::address::{Guard, Reach};
-    ///
-    /// assert_eq!(Guard::for_server("http://localhost:3000/mcp"), Guard::new(Reach::Local));
-    /// assert_eq!(Guard::for_server("http://10.0.0.7/mcp"), Guard::new(Reach::Private));
-    /// assert_eq!(Guard::for_server("https://mcp.example/mcp"), Guard::new(Reach::Public));
-    /// ```
     pub fn for_server(url: &str) -> Self {
         let place = host_of(url).and_then(|host| Host::parse(host).ok());
         Self(match place {
@@ -93,13 +65,6 @@ impl Guard {
     }
 
     /// Lets requests go at least this far.
-    ///
-    /// ```
-    /// use trunkline_auth::address::{Guard, Reach};
-    ///
-    /// let guard = Guard::for_server("https://mcp.corp.example/mcp").allow(Reach::Private);
-    /// assert!(guard.check("id.corp.example", "10.0.0.1".parse().unwrap()).is_ok());
-    /// ```
     #[must_use]
     pub fn allow(self, reach: Reach) -> Self {
         Self(self.0.max(reach))
@@ -107,15 +72,6 @@ impl Guard {
 
     /// Reads the host of a URL. An address is checked at once; where a name leads must be checked
     /// when it is known.
-    ///
-    /// ```
-    /// use trunkline_auth::address::{Guard, Host, Reach};
-    ///
-    /// let guard = Guard::new(Reach::Public);
-    /// assert_eq!(guard.check_host("id.example"), Ok(Host::Name("id.example".to_owned())));
-    /// let why = guard.check_host("0x7f.1").unwrap_err();
-    /// assert!(why.to_string().starts_with("`0x7f.1` is an address of this machine"));
-    /// ```
     pub fn check_host(&self, host: &str) -> Result<Host, FetchError> {
         let read = Host::parse(host)?;
         match &read {
@@ -127,15 +83,6 @@ impl Guard {
     }
 
     /// Checks one of the addresses that `host` leads to. All of them must pass.
-    ///
-    /// ```
-    /// use trunkline_auth::address::{Guard, Reach};
-    ///
-    /// let guard = Guard::new(Reach::Public);
-    /// assert!(guard.check("id.example", "1.1.1.1".parse().unwrap()).is_ok());
-    /// let why = guard.check("id.example", "::ffff:127.0.0.1".parse().unwrap()).unwrap_err();
-    /// assert!(why.to_string().starts_with("`id.example` leads to `::ffff:127.0.0.1`"));
-    /// ```
     pub fn check(&self, host: &str, address: IpAddr) -> Result<(), FetchError> {
         self.admit(host, class(address), Some(address))
     }
@@ -162,15 +109,6 @@ impl Guard {
 }
 
 /// The host of a URL.
-///
-/// ```
-/// use trunkline_auth::address::Host;
-///
-/// let spellings = ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.01", "127.1."];
-/// for spelling in spellings {
-///     assert_eq!(Host::parse(spelling), Ok(Host::Address([127, 0, 0, 1].into())));
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// An address.
@@ -183,15 +121,6 @@ impl Host {
     /// Reads a host as the resolvers of operating systems do: an IPv4 address may have one to four
     /// parts, each decimal, octal or hexadecimal; an IPv6 address may be in brackets. What they do
     /// not agree upon is refused.
-    ///
-    /// ```
-    /// use trunkline_auth::address::Host;
-    ///
-    /// assert_eq!(Host::parse("[::1]"), Ok(Host::Address("::1".parse().unwrap())));
-    /// assert_eq!(Host::parse("ID.example."), Ok(Host::Name("id.example".to_owned())));
-    /// assert!(Host::parse("１２７.0.0.1").is_err());
-    /// assert!(Host::parse("127.0.0.256").is_err());
-    /// ```
     pub fn parse(text: &str) -> Result<Self, FetchError> {
         read(text).ok_or_else(|| {
             let host = shown(text);

@@ -17,80 +17,26 @@ use std::time::SystemTime;
 use crate::url;
 
 /// Something that will be there later.
-///
-/// ```
-/// # use trunkline_auth::fetch::Pending;
-/// let later: Pending<'_, u8> = Box::pin(async { 7 });
-/// assert_eq!(size_of_val(&later), 2 * size_of::<usize>());
-/// ```
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Makes requests. What it may reach is its own business.
-///
-/// ```
-/// use std::time::SystemTime;
-/// use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-///
-/// /// A world in which there is one document.
-/// struct Paper;
-///
-/// impl Fetch for Paper {
-///     fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>> {
-///         let is_it = ask.url == "https://id.example/jwks";
-///         let answer = if is_it { Answer::new(200, r#"{"keys":[]}"#) } else { Answer::new(404, "") };
-///         Box::pin(async { Ok(answer) })
-///     }
-///     fn now(&self) -> SystemTime {
-///         SystemTime::UNIX_EPOCH
-///     }
-/// }
-/// assert_eq!(Paper.now(), SystemTime::UNIX_EPOCH);
-/// ```
 pub trait Fetch: Send + Sync + 'static {
     /// Makes one request and reads the whole answer, within bounds of its own. Redirects are
     /// followed for GET alone, and each hop is checked like the first.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError};
-    /// async fn document(world: &dyn Fetch) -> Result<Answer, FetchError> {
-    ///     world.fetch(Ask::get("https://id.example/.well-known/openid-configuration")).await
-    /// }
-    /// ```
     fn fetch(&self, ask: Ask) -> Pending<'_, Result<Answer, FetchError>>;
 
     /// The time of day.
-    ///
-    /// ```
-    /// # use std::time::SystemTime; use trunkline_auth::fetch::Fetch;
-    /// fn has_ended(world: &dyn Fetch, expires: SystemTime) -> bool {
-    ///     expires <= world.now()
-    /// }
-    /// ```
     fn now(&self) -> SystemTime;
 
     /// Begins `work`, which goes on to its end even if what comes back is dropped: a token that
     /// was asked for is kept, though nobody waits for it any more. What comes back ends when the
     /// work has. Whoever cannot do this leaves it as it is: then the work ends with its caller.
-    ///
-    /// ```
-    /// # use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
-    /// # use trunkline_auth::fetch::Fetch;
-    /// async fn tick(fetch: &dyn Fetch, is_kept: Arc<AtomicBool>) {
-    ///     fetch.detach(Box::pin(async move { is_kept.store(true, Ordering::Release) })).await;
-    /// }
-    /// ```
     fn detach(&self, work: Pending<'static, ()>) -> Pending<'static, ()> {
         work
     }
 }
 
 /// A request to be made.
-///
-/// ```
-/// # use trunkline_auth::fetch::Ask;
-/// let ask = Ask::form("https://id.example/token?a=b", &[("code", "secret")]);
-/// assert_eq!(format!("{ask:?}"), "POST https://id.example/token");
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ask {
     /// `GET` or `POST`.
@@ -105,45 +51,22 @@ pub struct Ask {
 
 impl Ask {
     /// Asks for a JSON document.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Ask;
-    /// assert_eq!(Ask::get("https://id.example/jwks").method, "GET");
-    /// ```
     pub fn get(url: impl Into<String>) -> Self {
         let headers = vec![("accept", "application/json".to_owned())];
         Self { method: "GET", url: url.into(), headers, body: Vec::new() }
     }
 
     /// Sends a form.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Ask;
-    /// let ask = Ask::form("https://id.example/token", &[("scope", "a b")]);
-    /// assert_eq!(ask.body, b"scope=a%20b");
-    /// ```
     pub fn form(url: impl Into<String>, fields: &[(&str, &str)]) -> Self {
         Self::post(url, "application/x-www-form-urlencoded", url::form(fields))
     }
 
     /// Sends a JSON text.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Ask;
-    /// let ask = Ask::json("https://id.example/register", r#"{"client_name":"travel"}"#);
-    /// assert!(ask.headers.contains(&("content-type", "application/json".to_owned())));
-    /// ```
     pub fn json(url: impl Into<String>, text: impl Into<String>) -> Self {
         Self::post(url, "application/json", text.into())
     }
 
     /// Adds a header.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Ask;
-    /// let ask = Ask::get("https://id.example").header("dpop", "proof");
-    /// assert_eq!(ask.headers.last(), Some(&("dpop", "proof".to_owned())));
-    /// ```
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
@@ -165,12 +88,6 @@ impl fmt::Debug for Ask {
 }
 
 /// What came back.
-///
-/// ```
-/// # use trunkline_auth::fetch::Answer;
-/// let answer = Answer::new(200, r#"{"access_token":"secret"}"#);
-/// assert_eq!(format!("{answer:?}"), "200 with 25 bytes");
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status.
@@ -183,21 +100,11 @@ pub struct Answer {
 
 impl Answer {
     /// An answer without headers.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Answer;
-    /// assert_eq!(Answer::new(404, "").headers, []);
-    /// ```
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: Vec::new(), body: body.into() }
     }
 
     /// Adds a header.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Answer;
-    /// assert_eq!(Answer::new(200, "").header("ETag", "1").headers[0].0, "etag");
-    /// ```
     #[must_use]
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_ascii_lowercase(), value.into()));
@@ -205,22 +112,11 @@ impl Answer {
     }
 
     /// The first header of this name, which is in lower case.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Answer;
-    /// let answer = Answer::new(200, "").header("A", "1").header("a", "2");
-    /// assert_eq!((answer.first("a"), answer.first("b")), (Some("1"), None));
-    /// ```
     pub fn first(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| &**value)
     }
 
     /// Whether the status is one of success.
-    ///
-    /// ```
-    /// # use trunkline_auth::fetch::Answer;
-    /// assert!(Answer::new(201, "").is_ok() && !Answer::new(304, "").is_ok());
-    /// ```
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -234,12 +130,6 @@ impl fmt::Debug for Answer {
 }
 
 /// Why there is no answer.
-///
-/// ```
-/// # use trunkline_auth::fetch::FetchError;
-/// let error = FetchError::Forbidden("`10.0.0.1` is a private address.".to_owned());
-/// assert_eq!(error.to_string(), "`10.0.0.1` is a private address.");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchError {
     /// The address may not be reached: refused before anybody was called. In words.

@@ -12,14 +12,6 @@ use crate::redirect;
 /// A client that is known without registering: see [`crate::Settings::client`].
 ///
 /// Without a secret or keys it is public: a program on somebody's machine, which can keep none.
-///
-/// ```
-/// use trunkline_authority::Client;
-///
-/// let desktop = Client::new("desktop").redirect("http://127.0.0.1/callback");
-/// let nightly = Client::new("nightly").secret("s3cret").scope("files:read");
-/// assert_ne!(format!("{desktop:?}"), format!("{nightly:?}"));
-/// ```
 #[derive(Clone)]
 pub struct Client {
     pub(crate) id: String,
@@ -81,11 +73,6 @@ impl Grant {
 
 impl Client {
     /// A public client that may use every grant.
-    ///
-    /// ```
-    /// # use trunkline_authority::Client;
-    /// assert!(format!("{:?}", Client::new("desktop")).contains("desktop"));
-    /// ```
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -99,11 +86,6 @@ impl Client {
     }
 
     /// What people know it by.
-    ///
-    /// ```
-    /// # use trunkline_authority::Client;
-    /// assert!(format!("{:?}", Client::new("d").name("The desktop app")).contains("The desktop"));
-    /// ```
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -111,11 +93,6 @@ impl Client {
     }
 
     /// It shows who it is by a secret, sent in the header or in the body.
-    ///
-    /// ```
-    /// # use trunkline_authority::Client;
-    /// assert!(!format!("{:?}", Client::new("nightly").secret("s3cret")).contains("s3cret"));
-    /// ```
     #[must_use]
     pub fn secret(mut self, secret: &str) -> Self {
         self.proof = Proof::Secret { digest: sha256(secret.as_bytes()), method: None };
@@ -123,13 +100,6 @@ impl Client {
     }
 
     /// It shows who it is by signing with one of these keys (`private_key_jwt`).
-    ///
-    /// ```
-    /// # use trunkline_auth::jose::{Jwks, SigningKey}; use trunkline_authority::Client;
-    /// let key = SigningKey::generate();
-    /// let client = Client::new("nightly").keys(Jwks::new([key.public().clone()]));
-    /// assert!(format!("{client:?}").contains("private_key_jwt"));
-    /// ```
     #[must_use]
     pub fn keys(mut self, keys: Jwks) -> Self {
         self.proof = Proof::Keys(Arc::new(keys));
@@ -137,12 +107,6 @@ impl Client {
     }
 
     /// Where its users may be sent back to. On the user's own machine the port is free.
-    ///
-    /// ```
-    /// # use trunkline_authority::Client;
-    /// let client = Client::new("desktop").redirect("http://127.0.0.1/callback");
-    /// assert!(format!("{client:?}").contains("/callback"));
-    /// ```
     #[must_use]
     pub fn redirect(mut self, uri: impl Into<String>) -> Self {
         self.redirects.push(uri.into());
@@ -150,12 +114,6 @@ impl Client {
     }
 
     /// What it may ask for, words between spaces; everything, unless said.
-    ///
-    /// ```
-    /// # use trunkline_authority::Client;
-    /// let client = Client::new("nightly").scope("files:read files:write");
-    /// assert!(format!("{client:?}").contains("files:write"));
-    /// ```
     #[must_use]
     pub fn scope(mut self, scopes: &str) -> Self {
         self.scopes = Some(words(scopes));
@@ -163,12 +121,6 @@ impl Client {
     }
 
     /// It is a resource server: it may ask what tokens are worth.
-    ///
-    /// ```
-    /// # use trunkline_authority::Client;
-    /// let client = Client::new("mcp-server").secret("s3cret").introspects();
-    /// assert!(format!("{client:?}").contains("introspects: true"));
-    /// ```
     #[must_use]
     pub fn introspects(mut self) -> Self {
         self.introspects = true;

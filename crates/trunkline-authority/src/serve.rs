@@ -23,16 +23,6 @@ use crate::page;
 use crate::settings::Settings;
 
 /// An authorization server that answers over HTTP until this is dropped.
-///
-/// ```
-/// # use trunkline_authority::{Authority, Settings};
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-/// let authority = Authority::serve(listener, Settings::new().approve_as("alice"))?;
-/// assert_eq!(authority.issuer(), format!("http://{}", authority.address()));
-/// assert_eq!(authority.stats().requests, 0);
-/// # Ok::<(), std::io::Error>(()) })?; Ok::<(), std::io::Error>(())
-/// ```
 #[must_use = "it is over when this is dropped"]
 pub struct Serving {
     authority: Arc<Authority>,
@@ -42,15 +32,6 @@ pub struct Serving {
 
 impl Authority {
     /// Serves at a listener. The issuer is `http://` and the listener's address.
-    ///
-    /// ```
-    /// # use trunkline_authority::{Authority, Settings};
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    /// let authority = Authority::serve(listener, Settings::new())?;
-    /// assert!(authority.issuer().starts_with("http://127.0.0.1:"));
-    /// # Ok::<(), std::io::Error>(()) })?; Ok::<(), std::io::Error>(())
-    /// ```
     pub fn serve(listener: TcpListener, settings: Settings) -> io::Result<Serving> {
         let issuer = format!("http://{}", listener.local_addr()?);
         Serving::start(Self::new(issuer, settings), listener, None)
@@ -60,17 +41,6 @@ impl Authority {
 impl Serving {
     /// Serves an authorization server at a listener. What it [wants](Authority::wants) is fetched
     /// by `fetch`, and not found without one.
-    ///
-    /// ```
-    /// # use trunkline_authority::{Authority, Serving, Settings};
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    /// let issuer = format!("http://localhost:{}", listener.local_addr()?.port());
-    /// let authority = Authority::new(issuer, Settings::new());
-    /// let serving = Serving::start(authority, listener, None)?;
-    /// assert!(serving.issuer().starts_with("http://localhost:"));
-    /// # Ok::<(), std::io::Error>(()) })?; Ok::<(), std::io::Error>(())
-    /// ```
     pub fn start(
         authority: Authority,
         listener: TcpListener,
@@ -86,15 +56,6 @@ impl Serving {
     }
 
     /// Where it listens.
-    ///
-    /// ```
-    /// # use trunkline_authority::{Authority, Settings};
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    /// let authority = Authority::serve(listener, Settings::new())?;
-    /// assert!(authority.address().ip().is_loopback());
-    /// # Ok::<(), std::io::Error>(()) })?; Ok::<(), std::io::Error>(())
-    /// ```
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,14 +1,6 @@
 //! What has happened so far, counted.
 
 /// What has happened so far: for tests, which ask how often a client did something.
-///
-/// ```
-/// # use std::time::SystemTime; use trunkline_authority::{Authority, Request, Settings};
-/// let authority = Authority::new("http://localhost:9000", Settings::new());
-/// assert_eq!(authority.stats().requests, 0);
-/// authority.answer(Request::get("/jwks", SystemTime::now()));
-/// assert_eq!(authority.stats().requests, 1);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

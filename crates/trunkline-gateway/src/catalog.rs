@@ -42,17 +42,6 @@ pub struct Loaded {
 /// Reads a catalog. `origin` is the file that the text is from: messages name it, and paths are
 /// relative to its folder.
 ///
-/// ```
-/// use trunkline_gateway::catalog::{Process, load};
-///
-/// let text = "mcpServers: { time: { command: uvx, args: [mcp-server-time] } }";
-/// let loaded = load(text, "trunkline.yaml".as_ref(), &Process).unwrap();
-/// assert!(loaded.plan.servers.contains_key("time"));
-///
-/// let faults = load("mcpServers: { time: {} }", "trunkline.yaml".as_ref(), &Process).unwrap_err();
-/// assert!(faults.to_string().starts_with("trunkline.yaml:1:21: mcpServers.time: There is neither"));
-/// ```
-///
 /// # Errors
 ///
 /// All that is wrong, at once.

@@ -7,19 +7,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What is held, by whom. The unit is the owner's: bytes, calls, sessions.
-///
-/// ```
-/// use std::sync::Arc;
-/// use trunkline_proto::budget::{Ledger, Over};
-///
-/// let mut ledger = Ledger::new(100, 60);
-/// let (alice, bob) = (Arc::from("alice"), Arc::from("bob"));
-/// assert_eq!(ledger.take(&alice, 60), Ok(()));
-/// assert_eq!(ledger.take(&alice, 1), Err(Over::Share));
-/// assert_eq!(ledger.take(&bob, 41), Err(Over::Total));
-/// ledger.give(&alice, 60);
-/// assert_eq!(ledger.take(&bob, 41), Ok(()));
-/// ```
 #[derive(Debug)]
 pub struct Ledger {
     total: usize,
@@ -30,12 +17,6 @@ pub struct Ledger {
 }
 
 /// Which bound a piece would exceed.
-///
-/// ```
-/// # use trunkline_proto::budget::{Ledger, Over};
-/// let ledger = Ledger::new(10, 6);
-/// assert_eq!(ledger.fits("alice", 7), Err(Over::Share));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// What one principal may hold: its own doing.
@@ -46,23 +27,11 @@ pub enum Over {
 
 impl Ledger {
     /// An empty ledger: at most `total` in all, at most `share` of it for each principal.
-    ///
-    /// ```
-    /// # use trunkline_proto::budget::Ledger;
-    /// assert_eq!(Ledger::new(100, 60).used(), 0);
-    /// ```
     pub fn new(total: usize, share: usize) -> Self {
         Self { total, share: share.min(total), used: 0, held: HashMap::new() }
     }
 
     /// Takes a piece, or nothing of it.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_proto::budget::{Ledger, Over};
-    /// let mut ledger = Ledger::new(10, 10);
-    /// assert_eq!(ledger.take(&Arc::from("alice"), 11), Err(Over::Share));
-    /// assert_eq!(ledger.used(), 0);
-    /// ```
     pub fn take(&mut self, who: &Arc<str>, amount: usize) -> Result<(), Over> {
         if amount == 0 {
             return Ok(());
@@ -73,13 +42,6 @@ impl Ledger {
     }
 
     /// Takes a piece whether it fits or not: it is there, and the next one will not fit.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_proto::budget::{Ledger, Over};
-    /// let (mut ledger, alice) = (Ledger::new(10, 10), Arc::from("alice"));
-    /// ledger.owe(&alice, 11);
-    /// assert_eq!((ledger.used(), ledger.take(&alice, 1)), (11, Err(Over::Share)));
-    /// ```
     pub fn owe(&mut self, who: &Arc<str>, amount: usize) {
         if amount == 0 {
             return;
@@ -92,12 +54,6 @@ impl Ledger {
     }
 
     /// Whether a piece could be taken now. Nothing is.
-    ///
-    /// ```
-    /// # use trunkline_proto::budget::{Ledger, Over};
-    /// let ledger = Ledger::new(10, 6);
-    /// assert_eq!((ledger.fits("alice", 6), ledger.fits("alice", 7)), (Ok(()), Err(Over::Share)));
-    /// ```
     pub fn fits(&self, who: &str, amount: usize) -> Result<(), Over> {
         if self.held_by(who).saturating_add(amount) > self.share {
             return Err(Over::Share);
@@ -109,14 +65,6 @@ impl Ledger {
     }
 
     /// Gives back what was taken.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_proto::budget::Ledger;
-    /// let (mut ledger, alice) = (Ledger::new(10, 10), Arc::from("alice"));
-    /// ledger.take(&alice, 7).unwrap();
-    /// ledger.give(&alice, 3);
-    /// assert_eq!(ledger.held_by("alice"), 4);
-    /// ```
     pub fn give(&mut self, who: &str, amount: usize) {
         let Some(held) = self.held.get_mut(who) else { return };
         let amount = amount.min(*held);
@@ -131,21 +79,11 @@ impl Ledger {
     }
 
     /// What all hold together.
-    ///
-    /// ```
-    /// # use trunkline_proto::budget::Ledger;
-    /// assert_eq!(Ledger::new(10, 10).used(), 0);
-    /// ```
     pub fn used(&self) -> usize {
         self.used
     }
 
     /// What one principal holds.
-    ///
-    /// ```
-    /// # use trunkline_proto::budget::Ledger;
-    /// assert_eq!(Ledger::new(10, 10).held_by("alice"), 0);
-    /// ```
     pub fn held_by(&self, who: &str) -> usize {
         self.held.get(who).copied().unwrap_or_default()
     }

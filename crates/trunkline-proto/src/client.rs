@@ -41,14 +41,6 @@ pub use error::{HttpError, OpenError};
 use error::{unable, unknown_method};
 
 /// The client end of one conversation.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
-/// # use trunkline_wire::{jsonrpc::Incoming, model::*};
-/// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-/// let mut client = Client::new(config, Instant::now());
-/// client.handle(Input::received(Incoming::parse(b"Server v1 says hello")), Instant::now());
-/// assert!(client.opened().is_none() && client.noise() == 1);
-/// ```
 #[derive(Debug)]
 pub struct Client {
     config: Arc<Config>,
@@ -117,15 +109,6 @@ enum Origin {
 
 impl Client {
     /// A client that begins the handshake at once: drain [`Conversation::poll`].
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{jsonrpc::Incoming, model::*};
-    /// # let (now, config) = (Instant::now(), Arc::new(Config::new(Implementation::new("host", "1"))));
-    /// let mut client = Client::new(config, now);
-    /// assert!(matches!(client.poll(), Some(Output::Send(..))), "`server/discover` is out");
-    /// ```
     pub fn new(config: Arc<Config>, now: Instant) -> Self {
         Self::begin(config, false, Start::Probe, now)
     }
@@ -133,15 +116,6 @@ impl Client {
     /// The same over HTTP, where silence is an outage and what becomes of each request is told:
     /// its answer with [`Input::Received`], its failure with [`Client::undelivered`] or
     /// [`Client::unrecognised`].
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{jsonrpc::Incoming, model::*};
-    /// # let (now, config) = (Instant::now(), Arc::new(Config::new(Implementation::new("host", "1"))));
-    /// let first = Client::over_http(config, Start::Initialize, now).poll();
-    /// assert!(format!("{first:?}").contains(r#"method: "initialize""#));
-    /// ```
     pub fn over_http(config: Arc<Config>, start: Start, now: Instant) -> Self {
         Self::begin(config, true, start, now)
     }
@@ -172,19 +146,6 @@ impl Client {
     }
 
     /// What the handshake found, once it is done.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{jsonrpc::Incoming, model::*};
-    /// # let (now, config) = (Instant::now(), Arc::new(Config::new(Implementation::new("host", "1"))));
-    /// let mut client = Client::new(config, now);
-    /// assert_eq!(client.opened(), None);
-    /// let found = r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#;
-    /// let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{found}}}"#);
-    /// client.handle(Input::received(Incoming::parse(answer.as_bytes())), now);
-    /// assert_eq!(client.opened().unwrap().revision.as_str(), "2026-07-28");
-    /// ```
     pub fn opened(&self) -> Option<&Arc<Opened>> {
         match &self.phase {
             Phase::Open { facts, .. } => Some(facts),
@@ -193,16 +154,6 @@ impl Client {
     }
 
     /// How many texts from the server made no sense.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{jsonrpc::Incoming, model::*};
-    /// # let (now, config) = (Instant::now(), Arc::new(Config::new(Implementation::new("host", "1"))));
-    /// let mut client = Client::new(config, now);
-    /// client.handle(Input::received(Incoming::parse(b"Server v1 says hello")), now);
-    /// assert_eq!(client.noise(), 1);
-    /// ```
     pub fn noise(&self) -> u64 {
         self.noise
     }

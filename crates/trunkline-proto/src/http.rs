@@ -12,14 +12,6 @@ use trunkline_wire::code;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Message};
 
 /// A request that is not served: its status, and an error that says why.
-///
-/// ```
-/// # use http::StatusCode; use trunkline_proto::http::Refusal;
-/// # use trunkline_wire::{code, jsonrpc::{ErrorObject, Id}};
-/// let refusal = Refusal::new(StatusCode::FORBIDDEN, "Not from there.");
-/// assert_eq!(refusal.error.code, code::INVALID_REQUEST);
-/// assert!(refusal.message().to_text().contains("Not from there."));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The HTTP status.
@@ -36,52 +28,23 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal of something that is no JSON-RPC request, or whose id nobody has read.
-    ///
-    /// ```
-    /// # use http::StatusCode; use trunkline_proto::http::Refusal;
-    /// # use trunkline_wire::{code, jsonrpc::{ErrorObject, Id}};
-    /// let refusal = Refusal::new(StatusCode::FORBIDDEN, "Not from there.");
-    /// assert_eq!((refusal.status.as_u16(), refusal.id), (403, None));
-    /// ```
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let error = ErrorObject::new(code::INVALID_REQUEST, message);
         Self { status, error, id: None, allow: None, challenge: None }
     }
 
     /// A 400 that answers a request.
-    ///
-    /// ```
-    /// # use http::StatusCode; use trunkline_proto::http::Refusal;
-    /// # use trunkline_wire::{code, jsonrpc::{ErrorObject, Id}};
-    /// let error = ErrorObject::invalid_params("There is no tool `ad`.");
-    /// let refusal = Refusal::bad_request(error, Some(Id::Number(1)));
-    /// assert_eq!(refusal.status, StatusCode::BAD_REQUEST);
-    /// ```
     pub fn bad_request(error: ErrorObject, id: Option<Id>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, error, id, allow: None, challenge: None }
     }
 
     /// A method that is not served; these are.
-    ///
-    /// ```
-    /// # use http::StatusCode; use trunkline_proto::http::Refusal;
-    /// # use trunkline_wire::{code, jsonrpc::{ErrorObject, Id}};
-    /// let refusal = Refusal::method("GET, POST");
-    /// assert_eq!((refusal.status.as_u16(), refusal.allow), (405, Some("GET, POST")));
-    /// ```
     pub fn method(allow: &'static str) -> Self {
         let refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "This method is not served here.");
         Self { allow: Some(allow), ..refusal }
     }
 
     /// The body.
-    ///
-    /// ```
-    /// # use http::StatusCode; use trunkline_proto::http::Refusal;
-    /// # use trunkline_wire::{code, jsonrpc::{ErrorObject, Id}};
-    /// let text = Refusal::new(StatusCode::FORBIDDEN, "Not here.").message().to_text();
-    /// assert_eq!(text, r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Not here."}}"#);
-    /// ```
     pub fn message(self) -> Message {
         Message::Response { id: self.id, outcome: Err(self.error) }
     }

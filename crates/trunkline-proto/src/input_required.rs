@@ -12,17 +12,6 @@ use trunkline_wire::model::{ClientCapabilities, ElicitParams, InputRequest, Inpu
 use trunkline_wire::revision::Revision;
 
 /// Questions that a call came back with, while they are being answered.
-///
-/// ```
-/// # use trunkline_proto::input_required::*;
-/// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-/// let required = InputRequired::new(vec![("where".to_owned(), InputRequest::Roots)]);
-/// let (mut round, questions) = Round::open(required);
-/// assert_eq!(questions.len(), 1);
-/// assert!(round.answer("where", Json::parse(r#"{"roots":[]}"#).unwrap()));
-/// let retry = round.into_params(Object::default()).to_json();
-/// assert_eq!(retry.get(), r#"{"inputResponses":{"where":{"roots":[]}}}"#);
-/// ```
 #[derive(Debug)]
 pub struct Round {
     state: Option<String>,
@@ -32,13 +21,6 @@ pub struct Round {
 
 impl Round {
     /// A round, and the questions to answer.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let (_, questions) = Round::open(InputRequired::new(Vec::new()));
-    /// assert!(questions.is_empty(), "the server only wants to be asked again");
-    /// ```
     pub fn open(required: InputRequired) -> (Self, Vec<(String, InputRequest)>) {
         let questions: Vec<_> = required.requests.into_iter().collect();
         let missing = questions.iter().map(|(name, _)| name.clone()).collect();
@@ -46,15 +28,6 @@ impl Round {
     }
 
     /// Notes an answer. Returns whether it was the last one missing.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let ask = |name: &str| (name.to_owned(), InputRequest::Roots);
-    /// let (mut round, _) = Round::open(InputRequired::new(vec![ask("a"), ask("b")]));
-    /// assert!(!round.answer("a", Json::null()));
-    /// assert!(round.answer("b", Json::null()), "that was the last one");
-    /// ```
     #[must_use]
     pub fn answer(&mut self, name: &str, answer: Json) -> bool {
         let before = self.missing.len();
@@ -66,16 +39,6 @@ impl Round {
     }
 
     /// The parameters of the retry: the original ones, the answers, and the state byte for byte.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let mut required = InputRequired::new(Vec::new());
-    /// required.state = Some("sealed".to_owned());
-    /// let params = Object::parse(r#"{"name":"book"}"#).unwrap();
-    /// let retry = Round::open(required).0.into_params(params).to_json();
-    /// assert_eq!(retry.get(), r#"{"name":"book","requestState":"sealed"}"#);
-    /// ```
     pub fn into_params(self, mut params: Object) -> Object {
         if !self.answers.is_empty() {
             params.set("inputResponses", self.answers.to_json());
@@ -89,17 +52,6 @@ impl Round {
 
 /// What a handler has done and learnt so far in one logical call. It travels with the client,
 /// sealed, between the rounds.
-///
-/// ```
-/// # use trunkline_proto::input_required::*;
-/// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-/// let mut journal = Journal::default();
-/// journal.ask("sure", Json::string("Really?"));
-/// journal.take_answers(Object::parse(r#"{"sure":true}"#).unwrap());
-/// // An answer counts for the question it was given to, and for no other.
-/// assert_eq!(journal.answer("sure", &Json::string("Really?")).unwrap().get(), "true");
-/// assert_eq!(journal.answer("sure", &Json::string("And now?")), None);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     /// Questions that are out, by key: the rendered question.
@@ -122,14 +74,6 @@ pub struct Journal {
 impl Journal {
     /// Takes in what the client sent along with its retry. Answers to questions that were not
     /// asked are ignored, as the specification wants.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let mut journal = Journal::default();
-    /// journal.take_answers(Object::parse(r#"{"unasked":true}"#).unwrap());
-    /// assert_eq!(journal, Journal::default());
-    /// ```
     pub fn take_answers(&mut self, responses: Object) {
         for (key, answer) in responses.iter() {
             if let Some(question) = self.asked.remove(key) {
@@ -140,15 +84,6 @@ impl Journal {
 
     /// Takes in answers of a client that sent no state along: it says that it knows what will be
     /// asked. Nothing was promised to it, so there is no question to hold them against.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let mut journal = Journal::default();
-    /// journal.offer(Object::parse(r#"{"city":"Rome"}"#).unwrap());
-    /// // It is no answer before a handler asks under that key.
-    /// assert_eq!(journal.answer("city", &Json::string("Where to?")), None);
-    /// ```
     pub fn offer(&mut self, responses: Object) {
         let offers = responses.iter().map(|(key, answer)| (key.to_owned(), answer.clone()));
         self.offered.extend(offers);
@@ -156,15 +91,6 @@ impl Journal {
 
     /// Lets an answer that was offered count as one to `question`. Only for a key that a client
     /// can know: one that the handler's author chose.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let (mut journal, question) = (Journal::default(), Json::string("Where to?"));
-    /// journal.offer(Object::parse(r#"{"city":"Rome"}"#).unwrap());
-    /// journal.take_offer("city", &question);
-    /// assert_eq!(journal.answer("city", &question), Some(&Json::string("Rome")));
-    /// ```
     pub fn take_offer(&mut self, key: &str, question: &Json) {
         if let Some(offered) = self.offered.remove(key) {
             self.answers.insert(key.to_owned(), (question.clone(), offered));
@@ -172,65 +98,27 @@ impl Journal {
     }
 
     /// The answer to `question`, if it was given to exactly that question.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let (mut journal, question) = (Journal::default(), Json::string("Where to?"));
-    /// journal.ask("city", question.clone());
-    /// assert_eq!(journal.answer("city", &question), None, "nobody has answered yet");
-    /// ```
     pub fn answer(&self, key: &str, question: &Json) -> Option<&Json> {
         self.answers.get(key).filter(|(asked, _)| asked == question).map(|(_, answer)| answer)
     }
 
     /// Notes that a question goes out.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let (mut journal, question) = (Journal::default(), Json::string("Where to?"));
-    /// journal.ask("city", question.clone());
-    /// journal.take_answers(Object::parse(r#"{"city":"Rome"}"#).unwrap());
-    /// journal.ask("city", question.clone());
-    /// assert_eq!(journal.answer("city", &question), None, "it is asked again");
-    /// ```
     pub fn ask(&mut self, key: &str, question: Json) {
         self.answers.remove(key);
         self.asked.insert(key.to_owned(), question);
     }
 
     /// The result of an effect that already happened.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::Journal;
-    /// assert_eq!(Journal::default().done("charge the card"), None);
-    /// ```
     pub fn done(&self, key: &str) -> Option<&Json> {
         self.once.get(key)
     }
 
     /// Notes the result of an effect.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let mut journal = Journal::default();
-    /// journal.note("charge the card", Json::of(&120));
-    /// assert_eq!(journal.done("charge the card").unwrap().get(), "120");
-    /// ```
     pub fn note(&mut self, key: &str, result: Json) {
         self.once.insert(key.to_owned(), result);
     }
 
     /// Whether `progress` has not been reported in an earlier round. Notes it.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::Journal;
-    /// let mut journal = Journal::default();
-    /// assert!(journal.is_new_progress(0.5));
-    /// assert!(!journal.is_new_progress(0.5), "the second run says it again");
-    /// ```
     #[must_use]
     pub fn is_new_progress(&mut self, progress: f64) -> bool {
         let new = self.progress.is_none_or(|reached| progress > reached);
@@ -241,34 +129,16 @@ impl Journal {
     }
 
     /// How many log messages earlier rounds have sent.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::Journal;
-    /// assert_eq!(Journal::default().logs(), 0);
-    /// ```
     pub fn logs(&self) -> u64 {
         self.logs
     }
 
     /// Notes how many log messages have been sent in all.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::Journal;
-    /// let mut journal = Journal::default();
-    /// journal.set_logs(3);
-    /// assert_eq!(journal.logs(), 3);
-    /// ```
     pub fn set_logs(&mut self, logs: u64) {
         self.logs = logs;
     }
 
     /// Counts one more round. Returns how many there have been.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::Journal;
-    /// let mut journal = Journal::default();
-    /// assert_eq!((journal.next_round(), journal.next_round()), (1, 2));
-    /// ```
     pub fn next_round(&mut self) -> u32 {
         self.rounds += 1;
         self.rounds
@@ -276,13 +146,6 @@ impl Journal {
 }
 
 /// A kind of question, as far as clients say whether they can be asked it.
-///
-/// ```
-/// # use trunkline_proto::input_required::*;
-/// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-/// let kind = QuestionKind::of(&InputRequest::Roots);
-/// assert_eq!((kind, kind.name()), (QuestionKind::Roots, "roots"));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum QuestionKind {
@@ -300,13 +163,6 @@ pub enum QuestionKind {
 
 impl QuestionKind {
     /// What kind of question this is.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let visit = ElicitParams::url("Please pay.", "https://example.com/pay");
-    /// assert_eq!(QuestionKind::of(&InputRequest::Elicit(visit)), QuestionKind::Url);
-    /// ```
     pub fn of(request: &InputRequest) -> Self {
         match request {
             InputRequest::Elicit(ElicitParams::Form(_)) => Self::Form,
@@ -320,11 +176,6 @@ impl QuestionKind {
     }
 
     /// What a client lacks that cannot be asked it, in words.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::QuestionKind;
-    /// assert_eq!(QuestionKind::Form.name(), "form elicitation");
-    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Form => "form elicitation",
@@ -336,16 +187,6 @@ impl QuestionKind {
     }
 
     /// Whether a client that speaks `revision` and says this of itself can be asked it.
-    ///
-    /// ```
-    /// # use trunkline_proto::input_required::*;
-    /// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-    /// let mut client = ClientCapabilities::new();
-    /// assert!(!QuestionKind::Sampling.suits(&client, Revision::LATEST));
-    /// client.sampling = Some(SamplingCapability::new());
-    /// assert!(QuestionKind::Sampling.suits(&client, Revision::LATEST));
-    /// assert!(!QuestionKind::SamplingWithTools.suits(&client, Revision::LATEST));
-    /// ```
     pub fn suits(self, client: &ClientCapabilities, revision: Revision) -> bool {
         let profile = revision.profile();
         self.is_declared(client)
@@ -389,17 +230,6 @@ impl QuestionKind {
 }
 
 /// What the newest revision answers when a client cannot be asked `request`; `None` if it can.
-///
-/// ```
-/// # use trunkline_proto::input_required::*;
-/// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-/// # use trunkline_wire::code;
-/// let mut client = ClientCapabilities::new();
-/// let error = missing_capability(&InputRequest::Roots, &client).unwrap();
-/// assert_eq!(error.code, code::MISSING_CLIENT_CAPABILITY);
-/// client.roots = Some(RootsCapability::new(false));
-/// assert_eq!(missing_capability(&InputRequest::Roots, &client), None);
-/// ```
 pub fn missing_capability(
     request: &InputRequest,
     client: &ClientCapabilities,
@@ -409,14 +239,6 @@ pub fn missing_capability(
 }
 
 /// What the newest revision answers when a client cannot be asked any of `kinds`.
-///
-/// ```
-/// # use trunkline_proto::input_required::*;
-/// # use trunkline_wire::{json::Json, jsonrpc::Object, model::*, revision::Revision};
-/// let error = missing_capabilities(&[QuestionKind::Form, QuestionKind::Roots]);
-/// let data = r#"{"requiredCapabilities":{"elicitation":{"form":{}},"roots":{}}}"#;
-/// assert_eq!(error.data.unwrap().get(), data);
-/// ```
 pub fn missing_capabilities(kinds: &[QuestionKind]) -> ErrorObject {
     let mut methods: Vec<_> = kinds.iter().map(|it| format!("`{}`", it.method())).collect();
     methods.dedup();

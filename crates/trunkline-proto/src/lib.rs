@@ -41,117 +41,38 @@ use trunkline_wire::model::{
 use trunkline_wire::revision::Revision;
 
 /// One end of a conversation, whichever role it plays.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-/// let mut side: Box<dyn Conversation> = Box::new(Client::new(config, Instant::now()));
-/// assert!(side.poll().is_some(), "the client speaks first");
-/// ```
 pub trait Conversation {
     /// Takes in what happened. Drain [`Self::poll`] afterwards.
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// let mut client = Client::new(config, Instant::now());
-    /// client.handle(Input::Close, Instant::now());
-    /// let last = std::iter::from_fn(|| client.poll()).last();
-    /// assert!(matches!(last, Some(Output::Failed(OpenError::Closed { probing: true }))));
-    /// ```
     fn handle(&mut self, input: Input, now: Instant);
 
     /// The next thing to do outside, if any.
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// let mut client = Client::new(config, Instant::now());
-    /// assert!(matches!(client.poll(), Some(Output::Send(..))));
-    /// assert!(client.poll().is_none());
-    /// ```
     fn poll(&mut self) -> Option<Output>;
 
     /// When to call [`Self::handle`] with [`Input::Tick`].
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let (config, now) = (Config::new(Implementation::new("host", "1.0")), Instant::now());
-    /// let probe = config.bounds.probe;
-    /// let client = Client::new(Arc::new(config), now);
-    /// assert_eq!(client.next_timeout(), Some(now + probe));
-    /// ```
     fn next_timeout(&self) -> Option<Instant>;
 
     /// How many calls of the peer are being answered.
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// # let (now, mut config) = (Instant::now(), Config::new(Implementation::new("travel", "1")));
-    /// # config.capabilities.tools = Some(ListChanged::new(false));
-    /// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
-    /// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    /// server.handle(Input::received(list), now);
-    /// assert_eq!(server.open_calls(), 1);
-    /// ```
     fn open_calls(&self) -> usize;
 
     /// Whether an answer of the peer is awaited, so that its messages must be read come what may.
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// let mut client = Client::new(config, Instant::now());
-    /// assert!(client.is_waiting(), "the handshake is not done");
-    /// ```
     fn is_waiting(&self) -> bool;
 }
 
 /// A call of the peer that we answer.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// let mut server = Server::new(Arc::new(Config::new(Implementation::new("travel", "1.0"))));
-/// let answer = Input::Finished { call: CallKey(7), outcome: Ok(Json::empty_object()) };
-/// server.handle(answer, Instant::now());
-/// assert!(server.poll().is_none(), "nobody has asked");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(pub u64);
 
 /// The way a message came, and the way its answer goes: over HTTP each POST is one; a pipe is one
 /// as a whole. Where a client hears something on the stream of a POST of its own, the number is the
 /// id of the request that it posted.
-/// ```
-/// # use trunkline_proto::{Input, Via}; use trunkline_wire::jsonrpc::Incoming;
-/// let text = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-/// assert!(matches!(Input::received(Incoming::parse(text)), Input::Received(_, Via(0))));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Via(pub u64);
 
 /// A call of ours that the peer answers; whoever makes the call picks the number.
-/// ```
-/// # use std::collections::HashMap; use trunkline_proto::Ticket;
-/// let mut waiting = HashMap::from([(Ticket(7), "tools/list")]);
-/// assert_eq!(waiting.remove(&Ticket(7)), Some("tools/list"));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
 /// What happened outside.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// # let (now, mut config) = (Instant::now(), Config::new(Implementation::new("travel", "1")));
-/// # config.capabilities.tools = Some(ListChanged::new(false));
-/// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
-/// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-/// server.handle(Input::received(list), now);
-/// let Some(Output::Call(call)) = server.poll() else { panic!("a handler has to answer") };
-/// server.handle(Input::Finished { call: call.key, outcome: Ok(Json::empty_object()) }, now);
-/// assert!(matches!(server.poll(), Some(Output::Send(Outgoing::One(_), Some(Via(0))))));
-/// ```
 #[derive(Debug)]
 pub enum Input {
     /// The peer sent a text.
@@ -191,27 +112,12 @@ pub enum Input {
 
 impl Input {
     /// The peer sent a text the only way there is.
-    /// ```
-    /// # use trunkline_proto::{Input, Via}; use trunkline_wire::jsonrpc::Incoming;
-    /// let input = Input::received(Incoming::parse(b"{"));
-    /// assert!(matches!(input, Input::Received(Incoming::Bad(_), via) if via == Via::default()));
-    /// ```
     pub fn received(incoming: Incoming) -> Self {
         Self::Received(incoming, Via::default())
     }
 }
 
 /// What to do outside.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// # let (now, mut config) = (Instant::now(), Config::new(Implementation::new("travel", "1")));
-/// # config.capabilities.tools = Some(ListChanged::new(false));
-/// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
-/// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-/// server.handle(Input::received(list), now);
-/// assert!(matches!(server.poll(), Some(Output::Call(_))), "a handler has to answer");
-/// ```
 #[derive(Debug)]
 pub enum Output {
     /// Send this: the way the request came that it is about, or any way if it is about none.
@@ -245,11 +151,6 @@ pub enum Output {
 }
 
 /// What goes out as one text.
-/// ```
-/// # use trunkline_proto::Outgoing; use trunkline_wire::{json::Json, jsonrpc::{Id, Message}};
-/// let one = Message::result(Id::Number(1), Json::empty_object());
-/// assert_ne!(Outgoing::One(one.clone()), Outgoing::Batch(vec![one]));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outgoing {
     /// A message.
@@ -260,12 +161,6 @@ pub enum Outgoing {
 
 impl Outgoing {
     /// Appends the JSON text.
-    /// ```
-    /// # use trunkline_proto::Outgoing; use trunkline_wire::{json::Json, jsonrpc::{Id, Message}};
-    /// let (one, mut text) = (Message::result(Id::Number(1), Json::empty_object()), Vec::new());
-    /// Outgoing::Batch(vec![one]).write(&mut text);
-    /// assert_eq!(text, br#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#);
-    /// ```
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::One(message) => message.write(out),
@@ -281,17 +176,6 @@ impl Outgoing {
 }
 
 /// A call of the peer, checked and ready to be answered.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// # let (now, mut config) = (Instant::now(), Config::new(Implementation::new("travel", "1")));
-/// # config.capabilities.tools = Some(ListChanged::new(false));
-/// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
-/// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-/// server.handle(Input::received(list), now);
-/// let Some(Output::Call(call)) = server.poll() else { panic!("a handler has to answer") };
-/// assert_eq!((call.method.name, call.revision), ("tools/list", Revision::LATEST_STATEFUL));
-/// ```
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Names the call in [`Input::Finished`].
@@ -317,32 +201,16 @@ pub struct Call {
 
 /// What a transport knows of a request besides its text, such as who was let in with it. Cheap to
 /// clone, carried past everything that decides.
-/// ```
-/// # use trunkline_proto::Attached;
-/// let attached = Attached::new("alice".to_owned());
-/// assert_eq!(attached.clone().get::<String>().unwrap(), "alice");
-/// assert_eq!(format!("{attached:?}"), "Attached", "what it is may be a secret");
-/// ```
 #[derive(Clone, Default)]
 pub struct Attached(Option<Arc<dyn Any + Send + Sync>>);
 
 impl Attached {
     /// Attaches `it`.
-    /// ```
-    /// # use trunkline_proto::Attached;
-    /// struct User(u32);
-    /// assert_eq!(Attached::new(User(7)).get::<User>().unwrap().0, 7);
-    /// ```
     pub fn new(it: impl Any + Send + Sync) -> Self {
         Self(Some(Arc::new(it)))
     }
 
     /// What was attached, if it is a `T`.
-    /// ```
-    /// # use trunkline_proto::Attached;
-    /// assert_eq!(Attached::new(7_u32).get::<String>(), None);
-    /// assert_eq!(Attached::default().get::<u32>(), None);
-    /// ```
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()
     }
@@ -355,11 +223,6 @@ impl fmt::Debug for Attached {
 }
 
 /// What we know of the other side.
-/// ```
-/// # use trunkline_proto::Peer;
-/// let peer = Peer::default();
-/// assert_eq!((peer.info, peer.client.roots), (None, None));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Peer {
     /// How it names itself. Self-reported: never decide on it.
@@ -371,19 +234,6 @@ pub struct Peer {
 }
 
 /// What a handler can say while it works.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// # let (now, mut config) = (Instant::now(), Config::new(Implementation::new("travel", "1")));
-/// # config.capabilities.tools = Some(ListChanged::new(false));
-/// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
-/// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-/// server.handle(Input::received(list), now);
-/// let Some(Output::Call(call)) = server.poll() else { panic!("a handler has to answer") };
-/// let what = Utterance::Progress(Progress::new(0.5));
-/// server.handle(Input::Said { call: call.key, what }, now);
-/// assert!(server.poll().is_none(), "the caller did not ask to hear of progress");
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Utterance {
@@ -394,19 +244,6 @@ pub enum Utterance {
 }
 
 /// A call of ours, to be made.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{client::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-/// let mut client = Client::new(config, Instant::now());
-/// let (ticket, method, params) = (Ticket(7), "tools/list".into(), Object::default());
-/// let (during, timing, attached) = (None, None, Attached::default());
-/// let (wants_progress, relays) = (false, false);
-/// let ask = Ask { ticket, during, method, params, wants_progress, timing, attached, relays };
-/// client.handle(Input::Ask(ask), Instant::now());
-/// let last = std::iter::from_fn(|| client.poll()).last();
-/// assert!(matches!(last, Some(Output::Settled { ticket: Ticket(7), .. })), "it is too early");
-/// ```
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// Our name for it.
@@ -429,11 +266,6 @@ pub struct Ask {
 }
 
 /// How long an answer may take.
-/// ```
-/// # use trunkline_proto::Timing;
-/// let timing = Timing::default();
-/// assert_eq!((timing.idle.as_secs(), timing.hard.as_secs()), (60, 600));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Without a sign of life.
@@ -449,11 +281,6 @@ impl Default for Timing {
 }
 
 /// The numbers that bound a conversation.
-/// ```
-/// # use trunkline_proto::Bounds;
-/// let bounds = Bounds { in_flight: 8, ..Bounds::default() };
-/// assert_eq!((bounds.in_flight, bounds.rounds), (8, 10));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// How long a call may take.
@@ -490,13 +317,6 @@ impl Default for Bounds {
 }
 
 /// Something that peers may listen to.
-/// ```
-/// # use trunkline_proto::{subscribe::wants, Change}; use trunkline_wire::model::*;
-/// let mut filter = SubscriptionFilter::new();
-/// filter.resource_subscriptions = vec!["file:///a".to_owned()];
-/// assert!(wants(&filter, &Change::Resource("file:///a/b".to_owned())));
-/// assert!(!wants(&filter, &Change::Tools));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The list of tools.
@@ -514,16 +334,6 @@ pub enum Change {
 }
 
 /// A notification from the peer.
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// let config = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// let mut server = Server::midway(config, Revision::LATEST_STATEFUL);
-/// let text = br#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
-/// server.handle(Input::received(Incoming::parse(text)), Instant::now());
-/// let Some(Output::Heard(heard)) = server.poll() else { panic!("it is heard") };
-/// assert_eq!((heard.method, heard.ticket), ("notifications/roots/list_changed", None));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
     /// The call of ours it belongs to, if it says so.
@@ -537,10 +347,6 @@ pub struct Heard {
 }
 
 /// Why a call of ours has no result.
-/// ```
-/// # use trunkline_proto::CallError;
-/// assert_eq!(CallError::TimedOut.to_string(), "The peer did not answer in time.");
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallError {

@@ -37,15 +37,6 @@ pub use instruct::Instruct;
 pub use memo::{Known, Memo};
 
 /// What a server is, as far as the conversation needs to know.
-///
-/// ```
-/// # use trunkline_proto::server::Config;
-/// # use trunkline_wire::{model::Implementation, revision::{Revision, Revisions}};
-/// let mut config = Config::new(Implementation::new("travel", "1.0"));
-/// config.revisions = Revisions::only(Revision::V2026_07_28);
-/// config.instructions = Some("Ask before you book.".to_owned());
-/// assert_eq!(config.revisions.newest(), Some(Revision::V2026_07_28));
-/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The revisions it speaks.
@@ -70,14 +61,6 @@ pub struct Config {
 
 impl Config {
     /// A server that speaks every revision and offers nothing yet.
-    ///
-    /// ```
-    /// # use trunkline_proto::server::Config;
-    /// # use trunkline_wire::{model::{Implementation, LogLevel}, revision::Revisions};
-    /// let config = Config::new(Implementation::new("travel", "1.0"));
-    /// assert_eq!((config.revisions, config.log_level), (Revisions::ALL, LogLevel::Info));
-    /// assert!(config.dialect && config.capabilities.tools.is_none());
-    /// ```
     pub fn new(info: Implementation) -> Self {
         Self {
             revisions: Revisions::ALL,
@@ -94,17 +77,6 @@ impl Config {
 }
 
 /// The server end of one conversation.
-///
-/// ```
-/// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-/// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-/// let config = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// let mut server = Server::new(config);
-/// let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-/// server.handle(Input::received(list), Instant::now());
-/// let Some(Output::Send(Outgoing::One(answer), _)) = server.poll() else { panic!("it answers") };
-/// assert!(answer.to_text().contains("Send `initialize` first."));
-/// ```
 #[derive(Debug)]
 pub struct Server {
     /// What `initialize` opened, if it came.
@@ -114,27 +86,12 @@ pub struct Server {
 
 impl Server {
     /// A server at the start of a conversation.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let mut server = Server::new(Arc::new(Config::new(Implementation::new("travel", "1.0"))));
-    /// assert!(server.poll().is_none(), "it waits until it is spoken to");
-    /// ```
     pub fn new(config: Arc<Config>) -> Self {
         let shared = Shared::new(config);
         Self { session: None, shared }
     }
 
     /// The same, with what an earlier conversation with perhaps the same client remembers.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let config = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let memo = Server::new(Arc::clone(&config)).take_memo();
-    /// assert_eq!(Server::with_memo(config, memo).open_calls(), 0);
-    /// ```
     pub fn with_memo(config: Arc<Config>, memo: Memo) -> Self {
         let mut server = Self::new(config);
         server.shared.memo = memo;
@@ -142,35 +99,12 @@ impl Server {
     }
 
     /// What this conversation remembers, for another with perhaps the same client.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// # use trunkline_wire::era::stateless::Envelope;
-    /// let config = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let mut server = Server::new(config);
-    /// let meta = Envelope::new(Revision::LATEST, ClientCapabilities::new()).to_json();
-    /// let params = Params::of(&serde_json::json!({ "_meta": meta }));
-    /// let ask = Message::Request { id: Id::Number(1), method: "server/discover".into(), params };
-    /// server.handle(Input::received(Incoming::One(ask)), Instant::now());
-    /// // What was read of that client is there, once.
-    /// assert!(format!("{:?}", server.take_memo()).contains("2026-07-28"));
-    /// assert!(!format!("{:?}", server.take_memo()).contains("2026-07-28"));
-    /// ```
     pub fn take_memo(&mut self) -> Memo {
         std::mem::take(&mut self.shared.memo)
     }
 
     /// A server for one message of a client that shook hands elsewhere: its revision is known, and
     /// nothing else.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let config = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let server = Server::midway(config, Revision::V2025_06_18);
-    /// assert_eq!(server.session_revision(), Some(Revision::V2025_06_18));
-    /// ```
     pub fn midway(config: Arc<Config>, revision: Revision) -> Self {
         let session = stateful::Session::midway(revision);
         let mut server = Self::new(config);
@@ -179,16 +113,6 @@ impl Server {
     }
 
     /// Says who is at the other end, for what is not the same for everybody.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_proto::{server::*, Attached};
-    /// # use trunkline_wire::model::Implementation;
-    /// let mut config = Config::new(Implementation::new("travel", "1.0"));
-    /// config.instruct = Some(Instruct::new(|it| it.get::<&str>().map(|it| format!("Hello {it}."))));
-    /// let mut server = Server::new(Arc::new(config));
-    /// server.is_for(&Attached::new("Ann"));
-    /// assert_eq!(trunkline_proto::Conversation::open_calls(&server), 0);
-    /// ```
     pub fn is_for(&mut self, caller: &Attached) {
         // Nearly every server has nothing to work out, and need not count a reference.
         if self.shared.config.instruct.is_some() {
@@ -197,19 +121,6 @@ impl Server {
     }
 
     /// The revision that `initialize` agreed on, if it came.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant}; use trunkline_proto::{server::*, *};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*, revision::*};
-    /// let mut server = Server::new(Arc::new(Config::new(Implementation::new("travel", "1.0"))));
-    /// assert_eq!(server.session_revision(), None);
-    /// let info = Implementation::new("host", "1.0");
-    /// let params = InitializeParams::new("2025-06-18", ClientCapabilities::new(), info);
-    /// let (id, params) = (Id::Number(1), Params::of(&params));
-    /// let hello = Message::Request { id, method: "initialize".into(), params };
-    /// server.handle(Input::received(Incoming::One(hello)), Instant::now());
-    /// assert_eq!(server.session_revision(), Some(Revision::V2025_06_18));
-    /// ```
     pub fn session_revision(&self) -> Option<Revision> {
         self.session.as_ref().map(|it| it.revision)
     }

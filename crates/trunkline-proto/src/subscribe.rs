@@ -11,10 +11,6 @@ use crate::Change;
 pub(crate) const MAX_URI: usize = trunkline_wire::text::MAX_URI;
 
 /// What the URIs that one session has subscribed to may have in all, in bytes.
-///
-/// ```
-/// assert_eq!(trunkline_proto::subscribe::SUBSCRIBED, 1 << 20);
-/// ```
 pub const SUBSCRIBED: usize = 1 << 20;
 
 /// The open subscriptions of one connection.
@@ -54,17 +50,6 @@ pub(crate) fn size(filter: &SubscriptionFilter) -> usize {
 }
 
 /// What of a filter the server's capabilities allow.
-///
-/// ```
-/// # use trunkline_proto::subscribe::honoured;
-/// # use trunkline_wire::model::{ListChanged, ServerCapabilities, SubscriptionFilter};
-/// let mut wanted = SubscriptionFilter::new();
-/// (wanted.tools_list_changed, wanted.prompts_list_changed) = (true, true);
-/// let mut server = ServerCapabilities::new();
-/// server.tools = Some(ListChanged::new(true));
-/// let honoured = honoured(wanted, &server);
-/// assert!(honoured.tools_list_changed && !honoured.prompts_list_changed);
-/// ```
 pub fn honoured(mut filter: SubscriptionFilter, caps: &ServerCapabilities) -> SubscriptionFilter {
     filter.tools_list_changed &= caps.tools.as_ref().is_some_and(|it| it.list_changed);
     filter.prompts_list_changed &= caps.prompts.as_ref().is_some_and(|it| it.list_changed);
@@ -114,14 +99,6 @@ pub fn covers(subscribed: &str, uri: &str) -> bool {
 }
 
 /// Whether a filter asks to hear of a change.
-///
-/// ```
-/// # use trunkline_proto::{subscribe::wants, Change};
-/// # use trunkline_wire::model::SubscriptionFilter;
-/// let mut filter = SubscriptionFilter::new();
-/// filter.tools_list_changed = true;
-/// assert!(wants(&filter, &Change::Tools) && !wants(&filter, &Change::Prompts));
-/// ```
 pub fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
     match change {
         Change::Tools => filter.tools_list_changed,

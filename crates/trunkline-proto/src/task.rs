@@ -15,10 +15,6 @@ use trunkline_wire::model::{
 };
 
 /// How many tasks there may be and how long they are kept.
-/// ```
-/// let bounds = trunkline_proto::task::TaskBounds { tasks: 10, ..Default::default() };
-/// assert!(bounds.ttl < bounds.max_ttl);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskBounds {
     /// Tasks kept at once.
@@ -47,13 +43,6 @@ impl Default for TaskBounds {
 }
 
 /// The tasks of a server.
-/// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-/// let done = tasks.finish("t", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
-/// assert_eq!(done.task().status, TaskStatus::Completed);
-/// ```
 #[derive(Debug, Default)]
 pub struct Tasks {
     bounds: TaskBounds,
@@ -62,11 +51,6 @@ pub struct Tasks {
 }
 
 /// One task.
-/// ```
-/// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-/// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-/// assert!(!tasks.get("t", now).unwrap().is_over());
-/// ```
 #[derive(Debug)]
 pub struct Record {
     task: Task,
@@ -90,14 +74,6 @@ pub struct Record {
 }
 
 /// What a call is answered with that may become a task.
-/// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-/// tasks.draft("t");
-/// tasks.finish("t", Ok(CallToolResult::text("booked")), noon(), now).unwrap();
-/// assert!(matches!(tasks.tell("t", now), Ok(Told::Done(Ok(_)))), "it is over already");
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     /// What it came to; there is no task any more.
@@ -110,13 +86,6 @@ pub enum Told {
 pub type TaskOutcome = Result<CallToolResult, ErrorObject>;
 
 /// A task as it is kept where it outlives the process.
-/// ```
-/// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-/// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-/// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-/// let saved = tasks.get("t", now).unwrap().save();
-/// assert_eq!(Json::of(&saved).to::<SavedTask>().unwrap(), saved);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedTask {
     /// The task.
@@ -132,12 +101,6 @@ pub struct SavedTask {
 }
 
 /// Why a task cannot be changed.
-/// ```
-/// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-/// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-/// tasks.cancel("t", "12:00".into(), now).unwrap();
-/// assert_eq!(tasks.cancel("t", "12:01".into(), now).err(), Some(TaskError::Terminal));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskError {
     /// There is no such task, or it has been forgotten.
@@ -150,23 +113,11 @@ pub enum TaskError {
 
 impl Tasks {
     /// An empty register.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*;
-    /// let mut tasks = Tasks::new(TaskBounds { tasks: 0, ..TaskBounds::default() });
-    /// let full = tasks.create("t".into(), None, None, "12:00".into(), Instant::now());
-    /// assert_eq!(full, Err(TaskError::Full));
-    /// ```
     pub fn new(bounds: TaskBounds) -> Self {
         Self { bounds, ..Self::default() }
     }
 
     /// Begins a task under an id that nobody can guess. `stamp` is the wall clock's time.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// let task = tasks.create("other".into(), None, Some(5_000), "12:00".into(), now).unwrap();
-    /// assert_eq!(task.ttl_ms, Some(5_000));
-    /// ```
     pub fn create(
         &mut self,
         id: String,
@@ -203,13 +154,6 @@ impl Tasks {
 
     /// Takes in a task that was kept elsewhere, in the place of what is known of it. It is
     /// forgotten at `expires`.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// let (saved, later) = (tasks.get("t", now).unwrap().save(), now + Duration::from_secs(9));
-    /// tasks.restore(saved, true, later, now).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().expires(), later);
-    /// ```
     pub fn restore(
         &mut self,
         saved: SavedTask,
@@ -245,11 +189,6 @@ impl Tasks {
     }
 
     /// One task.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert!(tasks.get("t", now).is_ok() && tasks.get("other", now).is_err());
-    /// ```
     pub fn get(&mut self, id: &str, now: Instant) -> Result<&Record, TaskError> {
         self.expire(now);
         self.tasks.get(id).ok_or(TaskError::Unknown)
@@ -257,13 +196,6 @@ impl Tasks {
 
     /// The tasks of `owner` in order of creation, from `after` on: at most `page` of them, and
     /// where to go on.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// tasks.create("mine".into(), Some("alice".into()), None, "12:00".into(), now).unwrap();
-    /// let (found, next) = tasks.list(Some("alice"), 0, 10, now);
-    /// assert_eq!((found.len(), found[0].task().task_id.as_str(), next), (1, "mine", None));
-    /// ```
     pub fn list(
         &mut self,
         owner: Option<&str>,
@@ -283,12 +215,6 @@ impl Tasks {
     }
 
     /// The handler is done.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// let done = Ok(trunkline_wire::model::CallToolResult::text("booked"));
-    /// assert!(tasks.finish("t", done, "12:00".into(), now).unwrap().is_over());
-    /// ```
     pub fn finish(
         &mut self,
         id: &str,
@@ -307,11 +233,6 @@ impl Tasks {
     }
 
     /// The requestor does not want it any more.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// assert!(tasks.cancel("t", "12:00".into(), now).unwrap().is_over());
-    /// ```
     pub fn cancel(&mut self, id: &str, stamp: String, now: Instant) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
         record.expires = record.expires_if_over(now);
@@ -324,12 +245,6 @@ impl Tasks {
 
     /// The handler has a question for the requestor, under a key that the call has not used yet.
     /// Returns the answer if there is one already: to the same question before a fall.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// let roots = trunkline_wire::model::InputRequest::Roots;
-    /// assert_eq!(tasks.ask("t", "where", roots, "12:00".into()), Ok(None));
-    /// ```
     pub fn ask(
         &mut self,
         id: &str,
@@ -348,13 +263,6 @@ impl Tasks {
     }
 
     /// The handler says how it gets on.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// let step = trunkline_wire::model::Progress::new(1.0).total(2.0);
-    /// let task = tasks.say("t", step, "12:00".into()).unwrap().task();
-    /// assert_eq!(task.status_message.as_deref(), Some("1 of 2"));
-    /// ```
     pub fn say(&mut self, id: &str, step: Progress, stamp: String) -> Result<&Record, TaskError> {
         let record = self.running(id)?;
         record.task.status_message = Some(match (&step.message, step.total) {
@@ -368,14 +276,6 @@ impl Tasks {
     }
 
     /// The requestor answers; returns the answers to questions that are open.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
-    /// let given = trunkline_wire::jsonrpc::Object::parse(r#"{"where":{},"unasked":1}"#).unwrap();
-    /// assert_eq!(tasks.answer("t", &given, noon()).unwrap().len(), 1);
-    /// ```
     pub fn answer(
         &mut self,
         id: &str,
@@ -396,14 +296,6 @@ impl Tasks {
     }
 
     /// A question was not answered, and is no longer asked.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; use trunkline_wire::{json::*, model::*};
-    /// # let (mut tasks, now, noon) = (Tasks::default(), Instant::now(), || "12:00".to_owned());
-    /// # tasks.create("t".into(), None, None, noon(), now).unwrap();
-    /// tasks.ask("t", "where", InputRequest::Roots, noon()).unwrap();
-    /// tasks.withdraw("t", "where", noon()).unwrap();
-    /// assert_eq!(tasks.get("t", now).unwrap().task().status, TaskStatus::Working);
-    /// ```
     pub fn withdraw(&mut self, id: &str, key: &str, stamp: String) -> Result<(), TaskError> {
         let record = self.running(id)?;
         record.questions.remove(key);
@@ -417,12 +309,6 @@ impl Tasks {
     }
 
     /// Somebody else works on a task from now on.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// tasks.lend("t");
-    /// assert!(tasks.get("t", now).unwrap().is_elsewhere());
-    /// ```
     pub fn lend(&mut self, id: &str) {
         if let Some(record) = self.tasks.get_mut(id) {
             record.is_elsewhere = !record.is_over();
@@ -430,12 +316,6 @@ impl Tasks {
     }
 
     /// Keeps a task from everybody until it is [told](Self::tell).
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// tasks.draft("t");
-    /// assert!(tasks.list(None, 0, 10, now).0.is_empty());
-    /// ```
     pub fn draft(&mut self, id: &str) {
         if let Some(record) = self.tasks.get_mut(id) {
             record.is_draft = true;
@@ -444,13 +324,6 @@ impl Tasks {
 
     /// Ends the time in which nobody has heard of a task: its call is answered with what it came
     /// to, or else with the task.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// tasks.draft("t");
-    /// assert!(matches!(tasks.tell("t", now), Ok(Told::Task(_))), "it is still at work");
-    /// assert_eq!(tasks.list(None, 0, 10, now).0.len(), 1);
-    /// ```
     pub fn tell(&mut self, id: &str, now: Instant) -> Result<Told, TaskError> {
         self.expire(now);
         let record = self.tasks.get_mut(id).ok_or(TaskError::Unknown)?;
@@ -463,12 +336,6 @@ impl Tasks {
     }
 
     /// Forgets a task before its time.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::task::*; let mut tasks = Tasks::default();
-    /// # let now = Instant::now(); tasks.create("t".into(), None, None, "".into(), now).unwrap();
-    /// tasks.forget("t");
-    /// assert_eq!(tasks.get("t", now).err(), Some(TaskError::Unknown));
-    /// ```
     pub fn forget(&mut self, id: &str) {
         self.tasks.remove(id);
     }

@@ -7,17 +7,6 @@ use crate::StoreError;
 macro_rules! bounds {
     ($($(#[$doc:meta])* $name:ident: $default:expr;)*) => {
         /// What a store may cost. What would go beyond it is refused.
-        ///
-        /// ```
-        /// # use trunkline_store::{Bounds, Memory, Monotonic, Store, StoreError};
-        /// # #[tokio::main(flavor = "current_thread")]
-        /// # async fn main() -> Result<(), StoreError> {
-        /// let store = Memory::new(Bounds::default().entries(1), Monotonic::default());
-        /// store.put("a", b"", None).await?;
-        /// let full = StoreError::Full { what: "entries", most: 1 };
-        /// assert_eq!(store.put("b", b"", None).await, Err(full));
-        /// # Ok(()) }
-        /// ```
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Bounds {
@@ -33,13 +22,6 @@ macro_rules! bounds {
         impl Bounds {
             $(
                 #[doc = concat!("The same bounds with another `", stringify!($name), "`.")]
-                ///
-                /// ```
-                /// # use trunkline_store::Bounds;
-                #[doc = concat!(
-                    "assert_eq!(Bounds::default().", stringify!($name), "(7).", stringify!($name), ", 7);"
-                )]
-                /// ```
                 #[must_use]
                 pub fn $name(mut self, value: usize) -> Self {
                     self.$name = value;

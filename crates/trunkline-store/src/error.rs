@@ -3,16 +3,6 @@
 use std::fmt;
 
 /// Why a store did not do what it was asked to.
-///
-/// ```
-/// # use trunkline_store::{Memory, Store, StoreError};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let error = Memory::default().get("").await.unwrap_err();
-/// assert!(matches!(error, StoreError::BadKey { .. }));
-/// assert_eq!(error.to_string(), "A key has 1 to 1024 bytes, this one 0; shorten it or name something.");
-/// # }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -53,22 +53,6 @@ use disk::Disk;
 /// File operations block, a sync for milliseconds and a lock for as long as another process writes.
 /// They are therefore done by tokio's threads for blocking work, at most 32 at once, and need a tokio
 /// runtime. Each page of a scan reads the names of all entries.
-///
-/// ```
-/// use trunkline_store::{Folder, Store};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_store::StoreError> {
-/// # let path = std::env::temp_dir().join(format!("trunkline-doc-a-{}", std::process::id()));
-///
-/// let store = Folder::open(&path).await?;
-/// store.put("color", b"red", None).await?;
-/// drop(store);
-///
-/// let store = Folder::open(&path).await?;
-/// assert_eq!(&*store.get("color").await?.unwrap().value, b"red");
-/// # std::fs::remove_dir_all(&path).unwrap();
-/// # Ok(()) }
-/// ```
 pub struct Folder {
     disk: Arc<Disk>,
     channels: Channels,
@@ -76,13 +60,6 @@ pub struct Folder {
 }
 
 /// A file that could not be read as what it should be.
-///
-/// ```
-/// # use trunkline_store::Damage;
-/// fn log(damage: &Damage) -> String {
-///     format!("{}: {}", damage.path.display(), damage.reason)
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
@@ -94,17 +71,6 @@ pub struct Damage {
 
 impl Folder {
     /// Opens the store in the folder at `path`; makes it if there is none.
-    ///
-    /// ```
-    /// # use trunkline_store::{Folder, StoreError};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let path = std::env::temp_dir().join(format!("trunkline-doc-b-{}", std::process::id()));
-    /// std::fs::write(&path, "no folder").unwrap();
-    /// assert!(matches!(Folder::open(&path).await, Err(StoreError::Unavailable(_))));
-    /// # std::fs::remove_file(&path).unwrap();
-    /// # }
-    /// ```
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, Bounds::default(), Wall).await
     }
@@ -113,17 +79,6 @@ impl Folder {
     /// folder, at once or later, must have the same idea of time.
     ///
     /// [`Bounds::bytes`] counts the lengths of the files.
-    ///
-    /// ```
-    /// # use trunkline_store::{Bounds, Folder, Wall};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let path = std::env::temp_dir().join(format!("trunkline-doc-c-{}", std::process::id()));
-    /// let store = Folder::open_with(&path, Bounds::default().bytes(1 << 30), Wall).await?;
-    /// # drop(store);
-    /// # std::fs::remove_dir_all(&path).unwrap();
-    /// # Ok(()) }
-    /// ```
     pub async fn open_with(
         path: impl AsRef<Path>,
         bounds: Bounds,
@@ -136,36 +91,11 @@ impl Folder {
     }
 
     /// Where the folder is.
-    ///
-    /// ```
-    /// # use trunkline_store::Folder;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let path = std::env::temp_dir().join(format!("trunkline-doc-d-{}", std::process::id()));
-    /// assert_eq!(Folder::open(&path).await?.path(), path);
-    /// # std::fs::remove_dir_all(&path).unwrap();
-    /// # Ok(()) }
-    /// ```
     pub fn path(&self) -> &Path {
         self.disk.root()
     }
 
     /// The damaged files that were met since the folder was opened, and when it was; the first 64.
-    ///
-    /// ```
-    /// # use trunkline_store::{Folder, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let path = std::env::temp_dir().join(format!("trunkline-doc-e-{}", std::process::id()));
-    /// Folder::open(&path).await?.put("color", b"red", None).await?;
-    /// std::fs::write(path.join("entries/k-color"), "scribble").unwrap();
-    ///
-    /// let store = Folder::open(&path).await?;
-    /// assert_eq!(store.damaged().len(), 1);
-    /// assert_eq!(store.get("color").await?, None);
-    /// # std::fs::remove_dir_all(&path).unwrap();
-    /// # Ok(()) }
-    /// ```
     pub fn damaged(&self) -> Vec<Damage> {
         self.disk.damaged()
     }

@@ -63,18 +63,6 @@ pub use listen::{Feed, Heard, Listener};
 pub use memory::Memory;
 
 /// What a store is doing: a future that must be awaited to happen.
-///
-/// ```
-/// use trunkline_store::{Memory, Pending, Store};
-///
-/// fn forget<'a>(store: &'a dyn Store, user: &'a str) -> Pending<'a, bool> {
-///     Box::pin(async move { store.delete(user).await })
-/// }
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_store::StoreError> {
-/// assert!(!forget(&Memory::default(), "ann").await?);
-/// # Ok(()) }
-/// ```
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Keys and bytes.
@@ -84,48 +72,11 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 /// three worlds: a lease `a` has nothing to do with an entry `a`.
 ///
 /// A `ttl` is how long something lives, `None` is for ever. Zero is refused.
-///
-/// ```
-/// use std::sync::Arc;
-/// use trunkline_store::{Memory, Store, StoreError};
-///
-/// async fn greet(store: &dyn Store) -> Result<i64, StoreError> {
-///     store.put("greeting", b"hello", None).await?;
-///     store.count("greetings", 1, None).await
-/// }
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_store::StoreError> {
-/// let store: Arc<dyn Store> = Arc::new(Memory::default());
-/// assert_eq!(greet(&*store).await?, 1);
-/// # Ok(()) }
-/// ```
 pub trait Store: Send + Sync + 'static {
     /// What lies under `key`, unless it has expired.
-    ///
-    /// ```
-    /// # use trunkline_store::{Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// assert_eq!(store.get("color").await?, None);
-    /// store.put("color", b"red", None).await?;
-    /// assert_eq!(&*store.get("color").await?.unwrap().value, b"red");
-    /// # Ok(()) }
-    /// ```
     fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>>;
 
     /// Puts `value` under `key`, whatever was there, and says which version it became.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline_store::{Memory, Store}};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// let first = store.put("color", b"red", Some(Duration::from_secs(60))).await?;
-    /// let second = store.put("color", b"red", None).await?;
-    /// assert_ne!(first, second);
-    /// # Ok(()) }
-    /// ```
     fn put<'a>(
         &'a self,
         key: &'a str,
@@ -135,28 +86,6 @@ pub trait Store: Send + Sync + 'static {
 
     /// Puts `value` under `key` if what is there is what was expected. Of many who expect the same,
     /// one wins; the others get what lies there now. The time to live is the one given here.
-    ///
-    /// ```
-    /// # use trunkline_store::{Expect, Memory, Store, Swap};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// // Only the first may create it.
-    /// assert!(matches!(store.swap("n", Expect::Absent, b"1", None).await?, Swap::Done(_)));
-    /// let Swap::Conflict(now) = store.swap("n", Expect::Absent, b"7", None).await? else { panic!() };
-    ///
-    /// // Read, change, write; again whenever somebody was faster.
-    /// let mut now = now.expect("it is there");
-    /// loop {
-    ///     let next = [&*now.value, b"+1"].concat();
-    ///     match store.swap("n", Expect::Version(now.version), &next, None).await? {
-    ///         Swap::Done(_) => break,
-    ///         Swap::Conflict(other) => now = other.expect("nobody deletes it"),
-    ///     }
-    /// }
-    /// assert_eq!(&*store.get("n").await?.unwrap().value, b"1+1");
-    /// # Ok(()) }
-    /// ```
     fn swap<'a>(
         &'a self,
         key: &'a str,
@@ -167,83 +96,24 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deletes what lies under `key`. Of many who delete the same entry exactly one gets `true`, so
     /// this is also how to use something once.
-    ///
-    /// ```
-    /// # use trunkline_store::{Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// store.put("ticket/7", b"", None).await?;
-    /// assert!(store.delete("ticket/7").await?);
-    /// assert!(!store.delete("ticket/7").await?);
-    /// # Ok(()) }
-    /// ```
     fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool>;
 
     /// Adds `by` to the number under `key` and returns the sum. What is not there counts as 0 and gets
     /// `ttl`; what is there keeps the time it has, so that a window of time ends when it should.
     ///
     /// The number is an entry like any other, written in decimal.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline_store::{Memory, Store}};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// let minute = Some(Duration::from_secs(60));
-    /// assert_eq!(store.count("calls/ann", 1, minute).await?, 1);
-    /// assert_eq!(store.count("calls/ann", 2, minute).await?, 3);
-    /// assert_eq!(&*store.get("calls/ann").await?.unwrap().value, b"3");
-    /// # Ok(()) }
-    /// ```
     fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64>;
 
     /// Takes the lease `name` for `ttl`, or gets `None` because somebody else has it.
     ///
     /// A lease ends by [`release`](Self::release) or by itself. Whoever takes it later has a greater
     /// [`Lease::fence`], so work that was done under an older lease can be told and refused.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline_store::{Memory, Store}};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// let ttl = Duration::from_secs(30);
-    /// let lease = store.lease("sweeper", ttl).await?.expect("nobody has it");
-    /// assert!(store.lease("sweeper", ttl).await?.is_none());
-    /// assert!(store.renew(&lease, ttl).await?);
-    /// assert!(store.release(&lease).await?);
-    /// # Ok(()) }
-    /// ```
     fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>>;
 
     /// Lets `lease` live for `ttl` from now. `false`: it ended, and whoever held it must stop.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline_store::{Memory, Store}};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// # let ttl = Duration::from_secs(30);
-    /// let lease = store.lease("sweeper", ttl).await?.expect("nobody has it");
-    /// store.release(&lease).await?;
-    /// assert!(!store.renew(&lease, ttl).await?);
-    /// # Ok(()) }
-    /// ```
     fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool>;
 
     /// Ends `lease`. `false`: it had ended before; somebody else's lease of that name stays.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline_store::{Memory, Store}};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// let lease = store.lease("sweeper", Duration::from_secs(30)).await?.expect("nobody has it");
-    /// assert!(store.release(&lease).await?);
-    /// assert!(!store.release(&lease).await?);
-    /// # Ok(()) }
-    /// ```
     fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool>;
 
     /// The entries whose keys begin with `prefix` and come after `after`, in the order of their bytes:
@@ -251,27 +121,6 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// [`Page::next`] is where to go on; only `None` means that there is no more. What is there from
     /// the first page to the last is returned exactly once, whatever happens to others meanwhile.
-    ///
-    /// ```
-    /// # use trunkline_store::{Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// for key in ["a/2", "b/1", "a/1", "a/3"] {
-    ///     store.put(key, b"", None).await?;
-    /// }
-    /// let (mut keys, mut after) = (Vec::new(), None);
-    /// loop {
-    ///     let page = store.scan("a/", after.as_deref(), 2).await?;
-    ///     keys.extend(page.items.into_iter().map(|item| item.key));
-    ///     after = page.next;
-    ///     if after.is_none() {
-    ///         break;
-    ///     }
-    /// }
-    /// assert_eq!(keys, ["a/1", "a/2", "a/3"]);
-    /// # Ok(()) }
-    /// ```
     fn scan<'a>(
         &'a self,
         prefix: &'a str,
@@ -280,40 +129,13 @@ pub trait Store: Send + Sync + 'static {
     ) -> Pending<'a, Page>;
 
     /// Tells `message` to everybody who listens to `channel` now. Nobody listening is no error.
-    ///
-    /// ```
-    /// # use trunkline_store::{Heard, Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// let mut listener = store.listen("changes").await?;
-    /// store.publish("changes", b"task/1").await?;
-    /// assert_eq!(listener.next().await, Some(Heard::Message(b"task/1".as_slice().into())));
-    /// # Ok(()) }
-    /// ```
     fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()>;
 
     /// Listens to `channel` from now on. What one publisher says is heard in the order it was said. A
     /// listener that is more than [`Bounds::queue`] messages behind loses the oldest, and is told how
     /// many.
-    ///
-    /// ```
-    /// # use trunkline_store::{Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// let store = Memory::default();
-    /// let mut listener = store.listen("changes").await?;
-    /// drop(store);
-    /// assert_eq!(listener.next().await, None);
-    /// # Ok(()) }
-    /// ```
     fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener>;
 
     /// How far this store reaches: what survives, and who else sees it.
-    ///
-    /// ```
-    /// # use trunkline_store::{Memory, Store};
-    /// assert!(!Memory::default().capabilities().durable);
-    /// ```
     fn capabilities(&self) -> Capabilities;
 }

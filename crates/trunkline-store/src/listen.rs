@@ -6,32 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Hears what is published on a channel, from [`Store::listen`](crate::Store::listen).
-///
-/// ```
-/// # use trunkline_store::{Bounds, Heard, Memory, Monotonic, Store};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_store::StoreError> {
-/// let store = Memory::new(Bounds::default().queue(1), Monotonic::default());
-/// let mut slow = store.listen("news").await?;
-/// for news in ["one", "two", "three"] {
-///     store.publish("news", news.as_bytes()).await?;
-/// }
-/// assert_eq!(slow.next().await, Some(Heard::Lost(2)));
-/// assert_eq!(slow.next().await, Some(Heard::Message(b"three".as_slice().into())));
-/// # Ok(()) }
-/// ```
 #[derive(Debug)]
 pub struct Listener {
     queue: Arc<Queue>,
 }
 
 /// What a listener hears.
-///
-/// ```
-/// # use trunkline_store::Heard;
-/// let heard = Heard::Message(b"hello".as_slice().into());
-/// assert_ne!(heard, Heard::Lost(1));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Somebody said this.
@@ -42,18 +22,6 @@ pub enum Heard {
 }
 
 /// The other end of a [`Listener`]; for backends.
-///
-/// ```
-/// # use trunkline_store::{Heard, Listener};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let (feed, mut listener) = Listener::new(16);
-/// assert!(feed.push(b"hello".as_slice().into()));
-/// assert_eq!(listener.next().await, Some(Heard::Message(b"hello".as_slice().into())));
-/// drop(listener);
-/// assert!(!feed.push(b"anyone?".as_slice().into()));
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Feed {
     queue: Arc<Queue>,
@@ -61,16 +29,6 @@ pub struct Feed {
 
 impl Listener {
     /// A listener and what feeds it; it may be `most` messages behind. For backends.
-    ///
-    /// ```
-    /// # use trunkline_store::Listener;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let (feed, mut listener) = Listener::new(16);
-    /// drop(feed);
-    /// assert_eq!(listener.next().await, None);
-    /// # }
-    /// ```
     pub fn new(most: usize) -> (Feed, Listener) {
         let queue = Arc::new(Queue { most: most.max(1), ..Queue::default() });
         (Feed { queue: queue.clone() }, Listener { queue })
@@ -78,23 +36,6 @@ impl Listener {
 
     /// Waits for the next message. `None` when the store is gone and everything was heard. Dropping
     /// the future loses nothing.
-    ///
-    /// ```
-    /// # use trunkline_store::{Heard, Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// let mut listener = store.listen("news").await?;
-    /// store.publish("news", b"hello").await?;
-    /// while let Some(heard) = listener.next().await {
-    ///     match heard {
-    ///         Heard::Message(bytes) => assert_eq!(&*bytes, b"hello"),
-    ///         Heard::Lost(count) => panic!("{count} messages were lost"),
-    ///     }
-    ///     # break;
-    /// }
-    /// # Ok(()) }
-    /// ```
     pub async fn next(&mut self) -> Option<Heard> {
         loop {
             if let Some(heard) = self.ready() {
@@ -110,18 +51,6 @@ impl Listener {
     }
 
     /// What was heard already, without waiting.
-    ///
-    /// ```
-    /// # use trunkline_store::{Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// # let store = Memory::default();
-    /// let mut listener = store.listen("news").await?;
-    /// assert_eq!(listener.ready(), None);
-    /// store.publish("news", b"hello").await?;
-    /// assert!(listener.ready().is_some());
-    /// # Ok(()) }
-    /// ```
     pub fn ready(&mut self) -> Option<Heard> {
         let mut state = self.queue.state();
         if state.lost > 0 {
@@ -142,14 +71,6 @@ impl Drop for Listener {
 
 impl Feed {
     /// Hands `message` on, over the oldest if there is no room. `false`: nobody listens any more.
-    ///
-    /// ```
-    /// # use trunkline_store::{Heard, Listener};
-    /// let (feed, mut listener) = Listener::new(1);
-    /// feed.push(b"one".as_slice().into());
-    /// feed.push(b"two".as_slice().into());
-    /// assert_eq!(listener.ready(), Some(Heard::Lost(1)));
-    /// ```
     pub fn push(&self, message: Arc<[u8]>) -> bool {
         let mut state = self.queue.state();
         if state.is_closed {
@@ -166,13 +87,6 @@ impl Feed {
     }
 
     /// Counts `count` messages as lost that never came this far.
-    ///
-    /// ```
-    /// # use trunkline_store::{Heard, Listener};
-    /// let (feed, mut listener) = Listener::new(1);
-    /// feed.lose(3);
-    /// assert_eq!(listener.ready(), Some(Heard::Lost(3)));
-    /// ```
     pub fn lose(&self, count: u64) {
         let mut state = self.queue.state();
         // What is queued is older than the loss; heard after it, it would seem newer.
@@ -183,13 +97,6 @@ impl Feed {
     }
 
     /// Whether the listener is gone.
-    ///
-    /// ```
-    /// # use trunkline_store::Listener;
-    /// let (feed, listener) = Listener::new(1);
-    /// drop(listener);
-    /// assert!(feed.is_closed());
-    /// ```
     pub fn is_closed(&self) -> bool {
         self.queue.state().is_closed
     }

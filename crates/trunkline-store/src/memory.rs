@@ -19,17 +19,6 @@ use crate::{
 ///
 /// Expired entries are removed when others are written, a few at a time, and all of them before a
 /// write is refused because the store is full.
-///
-/// ```
-/// use trunkline_store::{Memory, Store};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_store::StoreError> {
-///
-/// let store = Memory::default();
-/// store.put("color", b"red", None).await?;
-/// assert_eq!(&*store.get("color").await?.unwrap().value, b"red");
-/// # Ok(()) }
-/// ```
 pub struct Memory {
     bounds: Bounds,
     clock: Box<dyn Clock>,
@@ -39,38 +28,17 @@ pub struct Memory {
 
 impl Memory {
     /// A store within `bounds` that goes by `clock`.
-    ///
-    /// ```
-    /// # use trunkline_store::{Bounds, Manual, Memory};
-    /// let store = Memory::new(Bounds::default().entries(1_000), Manual::default());
-    /// assert!(store.is_empty());
-    /// ```
     pub fn new(bounds: Bounds, clock: impl Clock) -> Self {
         let (state, channels) = Default::default();
         Self { bounds, clock: Box::new(clock), state, channels }
     }
 
     /// How many entries and leases are held, those that expired and are not removed yet among them.
-    ///
-    /// ```
-    /// # use trunkline_store::{Memory, Store};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_store::StoreError> {
-    /// let store = Memory::default();
-    /// store.put("a", b"", None).await?;
-    /// assert_eq!(store.len(), 1);
-    /// # Ok(()) }
-    /// ```
     pub fn len(&self) -> usize {
         self.state().held.len()
     }
 
     /// Whether nothing is held.
-    ///
-    /// ```
-    /// # use trunkline_store::Memory;
-    /// assert!(Memory::default().is_empty());
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

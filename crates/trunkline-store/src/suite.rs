@@ -38,19 +38,6 @@ use tokio::task::JoinSet;
 use crate::{Bounds, Store, StoreError};
 
 /// An empty store, and how to let time pass for it.
-///
-/// ```
-/// use trunkline_store::suite::Subject;
-/// use trunkline_store::{Bounds, Manual, Memory};
-///
-/// let clock = Manual::default();
-/// let store = Memory::new(Bounds::default(), clock.clone());
-/// let subject = Subject::new(store, Bounds::default(), move |by| {
-///     clock.advance(by);
-///     async {}
-/// });
-/// # drop(subject);
-/// ```
 pub struct Subject {
     store: Arc<dyn Store>,
     bounds: Bounds,
@@ -62,14 +49,6 @@ impl Subject {
     /// A subject: an empty store, the bounds it keeps, and what lets time pass for it. A small
     /// [`Bounds::value`] makes the suite fast. What `advance` holds lives as long as the subject; a
     /// folder that shall be removed afterwards can go there.
-    ///
-    /// ```
-    /// # use trunkline_store::{Bounds, Memory, suite::Subject};
-    /// // A paused tokio clock works as well.
-    /// let store = Memory::default();
-    /// let subject = Subject::new(store, Bounds::default(), tokio::time::advance);
-    /// # drop(subject);
-    /// ```
     pub fn new<F, L>(store: impl Store, bounds: Bounds, advance: F) -> Self
     where
         F: Fn(Duration) -> L + Send + Sync + 'static,
@@ -82,13 +61,6 @@ impl Subject {
     /// The same with another unit of time; 1 s if not given. The cases let things live for some units
     /// and let some units pass, so a store whose time cannot be moved takes a short one, and an
     /// `advance` that waits.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline_store::{Bounds, Memory, suite::Subject}};
-    /// let subject = Subject::new(Memory::default(), Bounds::default(), tokio::time::sleep)
-    ///     .unit(Duration::from_millis(100));
-    /// # drop(subject);
-    /// ```
     #[must_use]
     pub fn unit(mut self, unit: Duration) -> Self {
         self.unit = unit;
@@ -129,17 +101,6 @@ impl fmt::Debug for Subject {
 }
 
 /// One promise of [`Store`], and how to see whether it is kept.
-///
-/// ```
-/// # use trunkline_store::{Bounds, Memory, suite::{self, Subject}};
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() {
-/// for case in suite::cases().iter().filter(|case| case.name().contains("delete")) {
-///     let subject = Subject::new(Memory::default(), Bounds::default(), tokio::time::advance);
-///     assert_eq!(case.check(subject).await, Ok(()), "{}", case.name());
-/// }
-/// # }
-/// ```
 #[derive(Clone, Copy)]
 pub struct Case {
     name: &'static str,
@@ -148,26 +109,12 @@ pub struct Case {
 
 impl Case {
     /// What is promised, as a name.
-    ///
-    /// ```
-    /// # use trunkline_store::suite;
-    /// assert!(suite::cases().iter().any(|case| case.name() == "one_of_many_creators_wins"));
-    /// ```
     pub fn name(&self) -> &'static str {
         self.name
     }
 
     /// Whether `subject` keeps the promise; if not, a sentence says what happened instead. A case that
     /// takes longer than a minute has failed.
-    ///
-    /// ```
-    /// # use trunkline_store::{Bounds, Memory, suite::{self, Subject}};
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() {
-    /// let subject = Subject::new(Memory::default(), Bounds::default(), tokio::time::advance);
-    /// assert_eq!(suite::cases()[0].check(subject).await, Ok(()));
-    /// # }
-    /// ```
     pub async fn check(&self, subject: Subject) -> Result<(), String> {
         match tokio::time::timeout(LONGEST, (self.check)(subject)).await {
             Ok(checked) => checked.map_err(|wrong| wrong.0),
@@ -187,17 +134,6 @@ impl fmt::Debug for Case {
 /// # Panics
 ///
 /// If a promise is not kept; the message names each.
-///
-/// ```
-/// # use trunkline_store::{Bounds, Memory, suite::{self, Subject}};
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() {
-/// suite::run(|| async {
-///     Subject::new(Memory::default(), Bounds::default(), tokio::time::advance)
-/// })
-/// .await;
-/// # }
-/// ```
 pub async fn run<F, L>(make: F)
 where
     F: Fn() -> L,
@@ -221,11 +157,6 @@ where
 macro_rules! cases {
     ($($topic:ident: $($name:ident)*;)*) => {
         /// Every case.
-        ///
-        /// ```
-        /// # use trunkline_store::suite;
-        /// assert!(suite::cases().len() > 25);
-        /// ```
         pub fn cases() -> &'static [Case] {
             &[$($(
                 Case { name: stringify!($name), check: |subject| Box::pin($topic::$name(subject)) },

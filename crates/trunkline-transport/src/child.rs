@@ -34,21 +34,6 @@ pub use stderr::Stderr;
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A running child. Dropping it kills the whole group at once.
-///
-/// ```
-/// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-/// # use trunkline_transport::{child::*, Limits};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let mut child = Child::spawn(Command::new("cat"), &Limits::default()).await.unwrap();
-/// let (mut to, mut from) = (child.take_stdin().unwrap(), child.take_stdout().unwrap());
-/// to.write_all(b"{}\n").await.unwrap();
-/// drop(to);
-/// let mut text = String::new();
-/// from.read_to_string(&mut text).await.unwrap();
-/// assert_eq!((text.as_str(), child.stop().await), ("{}\n", Exit::Code(0)));
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Child {
     group: Arc<Group>,
@@ -62,12 +47,6 @@ pub struct Child {
 }
 
 /// How a child ended.
-///
-/// ```
-/// # use trunkline_transport::child::Exit;
-/// assert_eq!(Exit::Code(1).to_string(), "exited with code 1");
-/// assert_eq!(Exit::Signal(9).to_string(), "was ended by signal 9");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// It exited with this code.
@@ -79,17 +58,6 @@ pub enum Exit {
 impl Child {
     /// Starts `command`. It is running its own program when this returns: what can go wrong up to
     /// then is in the error.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let missing = Child::spawn(Command::new("no-such-server"), &Limits::default()).await;
-    /// let text = "`no-such-server` was not found on PATH. Install it, or give its full path.";
-    /// assert_eq!(missing.unwrap_err().to_string(), text);
-    /// # }
-    /// ```
     pub async fn spawn(command: Command, limits: &Limits) -> Result<Self, SpawnError> {
         let (command, on_line) = command.into_parts();
         let fail = |stage| {
@@ -122,101 +90,31 @@ impl Child {
     }
 
     /// Its process id, which is also the id of its group.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let child = Child::spawn(Command::new("cat"), &Limits::default()).await.unwrap();
-    /// assert_ne!(child.id(), std::process::id());
-    /// # }
-    /// ```
     pub fn id(&self) -> u32 {
         self.group.id()
     }
 
     /// The end to write to. Whoever takes it closes the child's stdin by dropping it.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let mut child = Child::spawn(Command::new("cat"), &Limits::default()).await.unwrap();
-    /// drop(child.take_stdin());
-    /// assert_eq!(child.exited().await, Exit::Code(0), "its input has ended");
-    /// # }
-    /// ```
     pub fn take_stdin(&mut self) -> Option<pipe::Sender> {
         self.stdin.take()
     }
 
     /// The end to read from.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let command = Command::new("echo").arg("hello");
-    /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    /// let mut text = String::new();
-    /// child.take_stdout().unwrap().read_to_string(&mut text).await.unwrap();
-    /// assert_eq!(text, "hello\n");
-    /// # }
-    /// ```
     pub fn take_stdout(&mut self) -> Option<pipe::Receiver> {
         self.stdout.take()
     }
 
     /// The last lines of its stderr, growing as they come. Stays readable after the child is gone.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let command = Command::new("sh").args(["-c", "echo 'no key' >&2"]);
-    /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    /// child.exited().await;
-    /// assert_eq!(child.stderr().lines(), ["no key"]);
-    /// # }
-    /// ```
     pub fn stderr(&self) -> &Stderr {
         &self.stderr
     }
 
     /// How it ended, if it did.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let mut child = Child::spawn(Command::new("cat"), &Limits::default()).await.unwrap();
-    /// assert_eq!(child.exit(), None);
-    /// child.kill();
-    /// assert_eq!(Some(child.exited().await), child.exit());
-    /// # }
-    /// ```
     pub fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
     /// Waits until it has ended, its group is gone and its stderr is read.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let command = Command::new("sh").args(["-c", "exit 3"]);
-    /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    /// assert_eq!(child.exited().await, Exit::Code(3));
-    /// assert_eq!(child.stop().await, Exit::Code(3), "there is nothing left to stop");
-    /// # }
-    /// ```
     pub async fn exited(&mut self) -> Exit {
         let exit = ended(&mut self.exit).await;
         // Whoever asks a second time finds them read.
@@ -228,16 +126,6 @@ impl Child {
 
     /// Ends it the kind way first: closes stdin, then SIGTERM, then SIGKILL to the whole group.
     /// Drop what [`Child::take_stdin`] gave before, or the first step cannot work.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let child = Child::spawn(Command::new("cat"), &Limits::default()).await.unwrap();
-    /// assert_eq!(child.stop().await, Exit::Code(0), "the end of its input was enough");
-    /// # }
-    /// ```
     pub async fn stop(mut self) -> Exit {
         drop(self.stdin.take());
         // A child that cannot write does not come round to reading the end of its input.
@@ -252,17 +140,6 @@ impl Child {
     }
 
     /// Kills the whole group now.
-    ///
-    /// ```
-    /// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let mut child = Child::spawn(Command::new("cat"), &Limits::default()).await.unwrap();
-    /// child.kill();
-    /// assert_eq!(child.exited().await, Exit::Signal(9));
-    /// # }
-    /// ```
     pub fn kill(&self) {
         self.group.kill();
     }

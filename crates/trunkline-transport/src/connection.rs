@@ -20,28 +20,6 @@ use crate::limits::Limits;
 use crate::voice::{Request, Voice};
 
 /// An open connection to a server. Dropping it hangs up.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use trunkline_proto::{client, server};
-/// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-/// # use trunkline_transport::{voice::*, Limits};
-/// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-/// # let core = server::Server::new(config);
-/// # let (near, far) = memory::pair();
-/// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-/// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-/// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-/// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-/// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-/// # let connection = opening.await.unwrap();
-/// let request = Request::new("ping", Object::default());
-/// assert_eq!(connection.call(request).await.unwrap().get(), "{}");
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Connection {
     voice: Voice,
@@ -55,23 +33,6 @@ pub struct Connection {
 
 impl Connection {
     /// Shakes hands over a byte stream.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let (near, far) = memory::pair();
-    /// let config = Arc::new(client::Config::new(Implementation::new("host", "1.0")));
-    /// let (nobody, limits) = (Arc::new(Nobody), Limits::default());
-    /// drop(far);
-    /// let opened = Connection::open(config, nobody, near, Framing::Newline, limits).await;
-    /// assert_eq!(opened.unwrap_err().to_string(), "The server hung up during the handshake.");
-    /// # }
-    /// ```
     pub async fn open(
         config: Arc<Config>,
         handler: Arc<impl Handler>,
@@ -90,27 +51,6 @@ impl Connection {
     }
 
     /// Shakes hands over HTTP: first in the newest way, then in the older ones.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, handler::Nobody, Limits};
-    /// # use trunkline_transport::http::{bind, client::HttpTarget, serve, Endpoint, Settings};
-    /// # use trunkline_wire::model::Implementation;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let listener = bind("127.0.0.1:0").await.unwrap();
-    /// # let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    /// # let core = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// # tokio::spawn(serve(listener, endpoint, Limits::default(), std::future::pending()));
-    /// let config = Arc::new(client::Config::new(Implementation::new("host", "1.0")));
-    /// let (nobody, target) = (Arc::new(Nobody), HttpTarget::new(url));
-    /// let opening = Connection::open_http(config, nobody, target, Limits::default());
-    /// let connection = opening.await.unwrap();
-    /// assert_eq!(connection.opened().info.as_ref().unwrap().name, "travel");
-    /// # }
-    /// ```
     #[cfg(feature = "http")]
     pub async fn open_http(
         config: Arc<Config>,
@@ -127,55 +67,11 @@ impl Connection {
     }
 
     /// What the handshake found out.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// assert_eq!(connection.opened().revision, Revision::LATEST_STATEFUL);
-    /// # }
-    /// ```
     pub fn opened(&self) -> &Arc<Opened> {
         &self.opened
     }
 
     /// Calls the server. Dropping the future cancels the call on the wire.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// let request = Request::new("tools/list", Object::default());
-    /// let refused = connection.call(request).await.unwrap_err();
-    /// assert!(refused.to_string().contains("The server does not offer `tools/list`."));
-    /// # }
-    /// ```
     pub fn call(
         &self,
         request: Request,
@@ -184,113 +80,23 @@ impl Connection {
     }
 
     /// How to speak into the conversation.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// assert!(connection.voice().is(connection.voice()));
-    /// # }
-    /// ```
     pub fn voice(&self) -> &Voice {
         &self.voice
     }
 
     /// Whether the server is gone.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// assert!(!connection.is_closed());
-    /// # }
-    /// ```
     pub fn is_closed(&self) -> bool {
         self.voice.is_closed()
     }
 
     /// Is ready when the conversation is over, whoever ended it: no call can be made then, and those
     /// that were open have failed.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # let driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-    /// # let server = tokio::spawn(driver.run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// let ended = connection.ended();
-    /// server.abort();
-    /// ended.await;
-    /// assert!(connection.is_closed());
-    /// # }
-    /// ```
     pub fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         let mut ended = self.ended.clone();
         async move { while ended.changed().await.is_ok() {} }
     }
 
     /// Hangs up in good order: everything said so far is written first.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// let voice = connection.voice().clone();
-    /// connection.close().await;
-    /// assert!(voice.is_closed());
-    /// # }
-    /// ```
     pub async fn close(mut self) {
         self.voice.close();
         let _ = (&mut self.driving).await;

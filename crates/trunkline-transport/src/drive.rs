@@ -31,12 +31,6 @@ use outbox::Outbox;
 use running::Running;
 
 /// Why a conversation could not go on.
-///
-/// ```
-/// # use trunkline_transport::drive::DriveError;
-/// let error = DriveError::Framing("there is no length.");
-/// assert_eq!(error.to_string(), "The peer's framing is broken: there is no length.");
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DriveError {
@@ -58,29 +52,6 @@ impl std::fmt::Display for DriveError {
 impl std::error::Error for DriveError {}
 
 /// A conversation on its way, before it is driven.
-///
-/// ```
-/// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
-/// # use std::sync::Arc;
-/// # use trunkline_proto::{client, server};
-/// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-/// # use trunkline_transport::{voice::*, Limits};
-/// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-/// # let core = server::Server::new(config);
-/// # let (near, far) = memory::pair();
-/// # let mut driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-/// let (mut from, mut to) = near;
-/// to.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
-/// to.shutdown().await.unwrap();
-/// driver.run().await.unwrap();
-/// let mut answer = String::new();
-/// from.read_to_string(&mut answer).await.unwrap();
-/// assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
-/// # }
-/// ```
 pub struct Driver<C, H, R, W> {
     core: C,
     handler: Arc<H>,
@@ -116,22 +87,6 @@ where
 {
     /// Joins a conversation, a handler and a byte stream. `framing` is learnt from the peer's
     /// first bytes if it is not given.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let (_near, far) = memory::pair();
-    /// let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// let core = server::Server::new(config);
-    /// let driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-    /// assert!(!driver.voice().is_closed());
-    /// # }
-    /// ```
     pub fn new(
         core: C,
         handler: Arc<H>,
@@ -168,48 +123,11 @@ where
     }
 
     /// How others speak into this conversation.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # let mut driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-    /// let voice = driver.voice();
-    /// drop(driver);
-    /// assert!(voice.is_closed(), "nobody hears it any more");
-    /// # }
-    /// ```
     pub fn voice(&self) -> Voice {
         self.voice.clone()
     }
 
     /// Tells how the client's handshake goes.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let (near, far) = memory::pair();
-    /// let config = Arc::new(client::Config::new(Implementation::new("host", "1.0")));
-    /// let core = client::Client::new(config, std::time::Instant::now());
-    /// let mut driver = Driver::new(core, Arc::new(Nobody), near, None, Limits::default());
-    /// let opened = driver.on_opened();
-    /// drop(far);
-    /// let _ = driver.run().await;
-    /// assert!(opened.await.unwrap().is_err(), "the server hung up");
-    /// # }
-    /// ```
     pub fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
         let (tell, told) = oneshot::channel();
         self.opened = Some(tell);
@@ -217,23 +135,6 @@ where
     }
 
     /// Runs the conversation until the peer hangs up, or [`Voice::close`].
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # let mut driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-    /// driver.voice().close();
-    /// assert!(driver.run().await.is_ok());
-    /// # }
-    /// ```
     pub async fn run(mut self) -> Result<(), DriveError> {
         let _listening = self.handler.listen(&self.voice, &Attached::default());
         // A client speaks first: what it wants to say is there before anything has happened.

@@ -10,15 +10,6 @@ use crate::child;
 
 /// Gives memory back as long as it is polled. It is done while the process is larger
 /// than it was, and takes a millisecond or two.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let keeping = tokio::spawn(trunkline_transport::footprint::keep_small());
-/// // Serve somebody.
-/// keeping.abort();
-/// # }
-/// ```
 pub async fn keep_small() {
     child::keep_apart();
     let Some(now) = resident() else { return };

@@ -15,104 +15,30 @@ use trunkline_wire::jsonrpc::{ErrorObject, Outcome, Params};
 use crate::voice::Voice;
 
 /// Answers calls. Dropping an answer abandons its call.
-///
-/// ```
-/// # use trunkline_proto::{Attached, Call, Heard};
-/// # use trunkline_transport::{handler::*, voice::Voice};
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-/// struct Greeter;
-///
-/// impl Handler for Greeter {
-///     fn call(&self, call: Call, _: &Voice) -> Answer {
-///         match call.method.name {
-///             "tools/list" => Answer::Now(Ok(Json::parse(r#"{"tools":[]}"#).unwrap())),
-///             other => Answer::Now(Err(ErrorObject::method_not_found(other))),
-///         }
-///     }
-/// }
-/// assert!(Greeter.listen(&Voice::unheard(), &Attached::default()).is_none());
-/// ```
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call; `voice` lets the answer speak while it is worked out.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{server::*, Conversation, Input, Output};
-    /// # use trunkline_transport::{handler::*, voice::Voice};
-    /// # use trunkline_wire::{jsonrpc::Incoming, model::*, revision::Revision};
-    /// # let mut config = Config::new(Implementation::new("travel", "1.0"));
-    /// # config.capabilities.tools = Some(ListChanged::new(false));
-    /// # let mut server = Server::midway(Arc::new(config), Revision::LATEST_STATEFUL);
-    /// # let list = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    /// # server.handle(Input::received(list), Instant::now());
-    /// let Some(Output::Call(call)) = server.poll() else { panic!("a handler has to answer") };
-    /// let answer = Nobody.call(*call, &Voice::unheard());
-    /// assert!(matches!(answer, Answer::Now(Err(_))), "nobody can");
-    /// ```
     fn call(&self, call: Call, voice: &Voice) -> Answer;
 
     /// The peer sent a notification, in the conversation that `voice` speaks into. A server is also
     /// told of what needed no handler's answer but may need its doing, once it is answered:
     /// `resources/subscribe` and `resources/unsubscribe` with their `uri`, and
     /// `subscriptions/listen` with what was agreed on as `notifications`.
-    ///
-    /// ```
-    /// # use trunkline_proto::{Attached, Call, Heard};
-    /// # use trunkline_transport::{handler::*, voice::Voice};
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-    /// # use std::sync::atomic::{AtomicU32, Ordering};
-    /// # use trunkline_wire::jsonrpc::Object;
-    /// struct Counts(AtomicU32);
-    ///
-    /// impl Handler for Counts {
-    ///     fn call(&self, call: Call, voice: &Voice) -> Answer {
-    ///         Nobody.call(call, voice)
-    ///     }
-    ///     fn heard(&self, _: Heard, _: &Voice) {
-    ///         self.0.fetch_add(1, Ordering::Relaxed);
-    ///     }
-    /// }
-    /// let (counts, method) = (Counts(AtomicU32::new(0)), "notifications/roots/list_changed");
-    /// let heard = Heard { ticket: None, method, params: Object::default(), peer: None };
-    /// counts.heard(heard, &Voice::unheard());
-    /// assert_eq!(counts.0.into_inner(), 1);
-    /// ```
     fn heard(&self, _heard: Heard, _voice: &Voice) {}
 
     /// A conversation begins whose peer may want to hear of changes: tell them to `voice` until
     /// what is returned is dropped. `attached` is what came with the request that began it.
-    ///
-    /// ```
-    /// # use trunkline_proto::{Attached, Call, Heard};
-    /// # use trunkline_transport::{handler::*, voice::Voice};
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-    /// // Whoever has nothing that changes need not listen to anything.
-    /// assert!(Nobody.listen(&Voice::unheard(), &Attached::default()).is_none());
-    /// ```
     fn listen(&self, _voice: &Voice, _attached: &Attached) -> Listening {
         None
     }
 
     /// Whether calls that came over HTTP are to have the headers of their request among what is attached to
     /// them. Not every call should pay for that.
-    ///
-    /// ```
-    /// # use trunkline_transport::handler::*;
-    /// assert!(!Nobody.takes_headers());
-    /// ```
     fn takes_headers(&self) -> bool {
         false
     }
 
     /// The arguments of a tool that HTTP clients repeat in headers, if it has any and the caller
     /// may know of it. `meta` is the `_meta` of the request.
-    ///
-    /// ```
-    /// # use trunkline_proto::{Attached, Call, Heard};
-    /// # use trunkline_transport::{handler::*, voice::Voice};
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-    /// assert!(Nobody.param_headers("book", None, &Attached::default()).is_none());
-    /// ```
     fn param_headers(
         &self,
         _tool: &str,
@@ -124,85 +50,25 @@ pub trait Handler: Send + Sync + 'static {
 
     /// The scopes that a request takes besides those that every request takes; none, if it takes no
     /// more or asks for something that is not there for the caller.
-    ///
-    /// ```
-    /// # use trunkline_proto::Attached;
-    /// # use trunkline_transport::handler::*;
-    /// # use trunkline_wire::jsonrpc::Params;
-    /// let scopes = Nobody.scopes("tools/call", &Params::Absent, &Attached::default());
-    /// assert!(scopes.is_empty(), "nobody protects nothing");
-    /// ```
     fn scopes(&self, _method: &str, _params: &Params, _attached: &Attached) -> Vec<String> {
         Vec::new()
     }
 
     /// A request was not let in, with this status. `why` is for who runs the server, and holds no
     /// token.
-    ///
-    /// ```
-    /// # use trunkline_proto::Call;
-    /// # use trunkline_transport::{handler::*, voice::Voice};
-    /// # use std::sync::atomic::{AtomicU16, Ordering};
-    /// struct Last(AtomicU16);
-    ///
-    /// impl Handler for Last {
-    ///     fn call(&self, call: Call, voice: &Voice) -> Answer {
-    ///         Nobody.call(call, voice)
-    ///     }
-    ///     fn denied(&self, status: u16, _why: &str) {
-    ///         self.0.store(status, Ordering::Relaxed);
-    ///     }
-    /// }
-    /// let last = Last(AtomicU16::new(0));
-    /// last.denied(401, "The token has expired.");
-    /// assert_eq!(last.0.into_inner(), 401);
-    /// ```
     fn denied(&self, _status: u16, _why: &str) {}
 
     /// Whether two requests come from the same caller, so that one may go on with the session that
     /// the other began.
-    ///
-    /// ```
-    /// # use trunkline_proto::{Attached, Call, Heard};
-    /// # use trunkline_transport::{handler::*, voice::Voice};
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-    /// struct ByName;
-    ///
-    /// impl Handler for ByName {
-    ///     fn call(&self, call: Call, voice: &Voice) -> Answer {
-    ///         Nobody.call(call, voice)
-    ///     }
-    ///     fn is_same_caller(&self, one: &Attached, other: &Attached) -> bool {
-    ///         one.get::<&str>() == other.get::<&str>()
-    ///     }
-    /// }
-    /// assert!(!ByName.is_same_caller(&Attached::new("alice"), &Attached::new("bob")));
-    /// ```
     fn is_same_caller(&self, _one: &Attached, _other: &Attached) -> bool {
         true
     }
 }
 
 /// Kept for as long as a conversation hears of changes.
-///
-/// ```
-/// # use trunkline_proto::{Attached, Call, Heard};
-/// # use trunkline_transport::{handler::*, voice::Voice};
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-/// let listening: Listening = Some(Box::new("dropped at the end"));
-/// assert!(listening.is_some());
-/// ```
 pub type Listening = Option<Box<dyn Any + Send + Sync>>;
 
 /// An answer, now or later.
-///
-/// ```
-/// # use trunkline_proto::{Attached, Call, Heard};
-/// # use trunkline_transport::{handler::*, voice::Voice};
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-/// let answer = Answer::Now(Err(ErrorObject::invalid_params("There is no tool `ad`.")));
-/// assert!(matches!(answer, Answer::Now(Err(error)) if error.code == -32602));
-/// ```
 pub enum Answer {
     /// It is here.
     Now(Outcome),
@@ -212,32 +78,12 @@ pub enum Answer {
 
 impl Answer {
     /// An answer that is worked out.
-    ///
-    /// ```
-    /// # use trunkline_proto::{Attached, Call, Heard};
-    /// # use trunkline_transport::{handler::*, voice::Voice};
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let answer = Answer::later(async { Ok(Json::empty_object()) });
-    /// let Answer::Later(future) = answer else { panic!("it is worked out") };
-    /// assert_eq!(future.await.unwrap().get(), "{}");
-    /// # }
-    /// ```
     pub fn later(future: impl Future<Output = Outcome> + Send + 'static) -> Self {
         Self::Later(Box::pin(future))
     }
 }
 
 /// Answers nothing: for clients that have no one to ask.
-///
-/// ```
-/// # use trunkline_proto::{Attached, Call, Heard};
-/// # use trunkline_transport::{handler::*, voice::Voice};
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject};
-/// // There are no secrets between callers where nobody answers.
-/// assert!(Nobody.is_same_caller(&Attached::new("alice"), &Attached::new("bob")));
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

@@ -7,12 +7,6 @@ use trunkline_proto::{Bounds, Timing};
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr;)*) => {
         /// What a peer may cost. The defaults suit a desktop host and a small server alike.
-        ///
-        /// ```
-        /// # use trunkline_transport::limits::Limits;
-        /// let limits = Limits::default().in_flight(8).message_bytes(1 << 20);
-        /// assert_eq!(limits.in_flight, 8);
-        /// ```
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Limits {
@@ -28,14 +22,6 @@ macro_rules! limits {
         impl Limits {
             $(
                 #[doc = concat!("The same limits with another `", stringify!($name), "`.")]
-                ///
-                /// ```
-                /// # use trunkline_transport::Limits;
-                /// let old = Limits::default();
-                #[doc = concat!("let twice = old.", stringify!($name), " * 2;")]
-                #[doc = concat!("let new = old.clone().", stringify!($name), "(twice);")]
-                #[doc = concat!("assert_eq!(new.", stringify!($name), ", twice);")]
-                /// ```
                 #[must_use]
                 pub fn $name(mut self, value: $kind) -> Self {
                     self.$name = value;
@@ -160,12 +146,6 @@ limits! {
 
 impl Limits {
     /// The part that bounds the conversation itself.
-    ///
-    /// ```
-    /// # use trunkline_transport::Limits;
-    /// let bounds = Limits::default().in_flight(8).input_rounds(3).bounds();
-    /// assert_eq!((bounds.in_flight, bounds.rounds), (8, 3));
-    /// ```
     pub fn bounds(&self) -> Bounds {
         Bounds {
             call: Timing { idle: self.call_deadline, hard: self.hard_deadline },

@@ -11,28 +11,9 @@ use trunkline_proto::Change;
 use crate::voice::Voice;
 
 /// The conversations that are open, each with what is known of who is at its other end.
-///
-/// ```
-/// # use trunkline_transport::{listeners::Listeners, voice::Voice}; use trunkline_proto::Change;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let all = Listeners::default();
-/// let alice = all.add(Voice::unheard(), "alice");
-/// all.tell(&Change::Tools, |who| *who == "alice");
-/// all.remove(&alice);
-/// # }
-/// ```
 pub struct Listeners<T>(Mutex<Vec<Arc<Listener<T>>>>);
 
 /// One conversation.
-///
-/// ```
-/// # use trunkline_transport::{listeners::Listeners, voice::Voice};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// assert_eq!(*Listeners::default().add(Voice::unheard(), "alice").who(), "alice");
-/// # }
-/// ```
 pub struct Listener<T> {
     voice: Voice,
     who: T,
@@ -67,13 +48,6 @@ impl<T> fmt::Debug for Listener<T> {
 
 impl<T: Send + Sync + 'static> Listeners<T> {
     /// Adds a conversation, within a runtime.
-    /// ```
-    /// # use trunkline_transport::{listeners::Listeners, voice::Voice};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// assert_eq!(*Listeners::default().add(Voice::unheard(), 7).who(), 7);
-    /// # }
-    /// ```
     pub fn add(&self, voice: Voice, who: T) -> Arc<Listener<T>> {
         let late = Mutex::default();
         let listener = Arc::new(Listener { voice, who, runtime: Handle::current(), late });
@@ -82,30 +56,11 @@ impl<T: Send + Sync + 'static> Listeners<T> {
     }
 
     /// Forgets a conversation.
-    /// ```
-    /// # use trunkline_transport::{listeners::Listeners, voice::Voice};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let all = Listeners::default();
-    /// let one = all.add(Voice::unheard(), 7);
-    /// all.remove(&one);
-    /// assert_eq!(format!("{all:?}"), "Listeners(0)");
-    /// # }
-    /// ```
     pub fn remove(&self, listener: &Arc<Listener<T>>) {
         lock(&self.0).retain(|it| !Arc::ptr_eq(it, listener));
     }
 
     /// Tells everybody who may hear it of a change.
-    /// ```
-    /// # use trunkline_transport::{listeners::Listeners, voice::Voice}; use trunkline_proto::Change;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let all = Listeners::default();
-    /// all.add(Voice::unheard(), 7);
-    /// all.tell(&Change::Tools, |who| *who == 7);
-    /// # }
-    /// ```
     pub fn tell(&self, change: &Change, may_hear: impl Fn(&T) -> bool) {
         // Not under the lock: to tell a session is to have it act, and one that ends is removed here.
         let all: Vec<_> = lock(&self.0).clone();
@@ -117,25 +72,11 @@ impl<T: Send + Sync + 'static> Listeners<T> {
 
 impl<T: Send + Sync + 'static> Listener<T> {
     /// What is known of the other end.
-    /// ```
-    /// # use trunkline_transport::{listeners::Listeners, voice::Voice};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// assert_eq!(*Listeners::default().add(Voice::unheard(), 7).who(), 7);
-    /// # }
-    /// ```
     pub fn who(&self) -> &T {
         &self.who
     }
 
     /// Tells this one of a change.
-    /// ```
-    /// # use trunkline_transport::{listeners::Listeners, voice::Voice}; use trunkline_proto::Change;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// Listeners::default().add(Voice::unheard(), 7).tell(&Change::Tools);
-    /// # }
-    /// ```
     pub fn tell(self: &Arc<Self>, change: &Change) {
         let mut late = lock(&self.late);
         if !late.is_behind {

@@ -18,29 +18,10 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 /// Where our input comes from.
-///
-/// ```
-/// # use trunkline_transport::stdio::{stdin, Stdin};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let input: Stdin = stdin().unwrap();
-/// assert!(format!("{input:?}").starts_with("Stdin"));
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Stdin(Source);
 
 /// Where our output goes.
-///
-/// ```
-/// # use tokio::io::AsyncWriteExt;
-/// # use trunkline_transport::stdio::{stdout, Stdout};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let mut output: Stdout = stdout().unwrap();
-/// assert!(output.flush().await.is_ok());
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Stdout(Sink);
 
@@ -66,14 +47,6 @@ enum Kind {
 }
 
 /// Our stdin. Must be called within a runtime, and only once: two readers would share the input.
-///
-/// ```
-/// # use trunkline_transport::stdio::stdin;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// assert!(stdin().is_ok());
-/// # }
-/// ```
 pub fn stdin() -> io::Result<Stdin> {
     let source = match Kind::of(io::stdin())? {
         Kind::Pipe(descriptor) => {
@@ -89,16 +62,6 @@ pub fn stdin() -> io::Result<Stdin> {
 }
 
 /// Our stdout. Must be called within a runtime. Nothing else may print from then on.
-///
-/// ```
-/// # use tokio::io::AsyncWriteExt;
-/// # use trunkline_transport::stdio::stdout;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let mut output = stdout().unwrap();
-/// assert!(output.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n").await.is_ok());
-/// # }
-/// ```
 pub fn stdout() -> io::Result<Stdout> {
     let sink = match Kind::of(io::stdout())? {
         Kind::Pipe(descriptor) => Sink::Pipe(match reopen("1", |it, path| it.open_sender(path)) {

@@ -22,27 +22,6 @@ pub(crate) use wish::{Asked, Urgent, Wish};
 use wish::{Reply, over};
 
 /// Speaks into one conversation. Cheap to clone; outliving the conversation is harmless.
-///
-/// ```
-/// # use trunkline_proto::Change;
-/// # use std::sync::Arc;
-/// # use trunkline_proto::{client, server};
-/// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-/// # use trunkline_transport::{voice::*, Limits};
-/// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-/// # let core = server::Server::new(config);
-/// # let (near, far) = memory::pair();
-/// # let mut driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-/// let voice = driver.voice();
-/// voice.changed(Change::Tools).await;
-/// voice.close();
-/// driver.run().await.unwrap();
-/// assert!(voice.is_closed());
-/// # }
-/// ```
 #[derive(Clone, Debug)]
 pub struct Voice(Arc<Inner>);
 
@@ -77,18 +56,6 @@ struct Unsaid {
 pub(crate) struct Ears(Arc<Inner>);
 
 /// A call of ours to the peer.
-///
-/// ```
-/// # use std::time::Duration;
-/// # use trunkline_proto::Timing;
-/// # use trunkline_proto::{CallError, CallKey, Change, Utterance};
-/// # use trunkline_transport::voice::*;
-/// # use trunkline_wire::{jsonrpc::Object, model::Progress};
-/// let mut request = Request::new("tools/list", Object::default());
-/// let minute = Duration::from_secs(60);
-/// request.timing = Some(Timing { idle: minute, hard: minute });
-/// assert!(request.heard.is_none(), "nobody wants to hear of progress");
-/// ```
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The call of the peer during which we ask, if any.
@@ -114,14 +81,6 @@ pub struct Request {
 
 impl Request {
     /// A plain request.
-    ///
-    /// ```
-    /// # use trunkline_proto::{CallError, CallKey, Change, Utterance};
-    /// # use trunkline_transport::voice::*;
-    /// # use trunkline_wire::{jsonrpc::Object, model::Progress};
-    /// let request = Request::new("tools/list", Object::default());
-    /// assert_eq!((request.method.as_ref(), request.during), ("tools/list", None));
-    /// ```
     pub fn new(method: impl Into<MethodName>, params: Object) -> Self {
         Self {
             during: None,
@@ -160,28 +119,11 @@ impl Voice {
     }
 
     /// A voice that nobody hears: for work whose conversation is over.
-    ///
-    /// ```
-    /// # use trunkline_transport::voice::Voice;
-    /// assert!(Voice::unheard().is_closed());
-    /// ```
     pub fn unheard() -> Self {
         Self::new(1).0
     }
 
     /// Says something about a call that is being answered. Waits while too much is unsaid.
-    ///
-    /// ```
-    /// # use trunkline_proto::{CallError, CallKey, Change, Utterance};
-    /// # use trunkline_transport::voice::*;
-    /// # use trunkline_wire::{jsonrpc::Object, model::Progress};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let voice = Voice::unheard();
-    /// voice.say(CallKey(1), Utterance::Progress(Progress::new(0.5))).await;
-    /// assert!(voice.is_closed(), "saying it to nobody does no harm");
-    /// # }
-    /// ```
     pub async fn say(&self, call: CallKey, what: Utterance) {
         // A conversation that is over has nobody to listen, which is fine.
         self.0.wish(Wish::Say(call, what)).await;
@@ -190,30 +132,6 @@ impl Voice {
     /// Calls the peer. Dropping the future cancels the call. A call that was not made because the
     /// conversation is over fails with [`CallError::Unreachable`]; one that was made, and whose
     /// answer can no longer come, with [`CallError::Closed`].
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// let pong = connection.voice().ask(Request::new("ping", Object::default())).await;
-    /// assert_eq!(pong.unwrap().get(), "{}");
-    /// let nobody = Voice::unheard().ask(Request::new("ping", Object::default())).await;
-    /// assert!(matches!(nobody, Err(trunkline_proto::CallError::Unreachable(_))));
-    /// # }
-    /// ```
     pub fn ask(
         &self,
         request: Request,
@@ -241,50 +159,11 @@ impl Voice {
     }
 
     /// Tells the conversation that something peers may listen to has changed.
-    ///
-    /// ```
-    /// # use trunkline_proto::Change;
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # let mut driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-    /// let voice = driver.voice();
-    /// voice.changed(Change::Tools).await;
-    /// assert!(!voice.is_closed(), "it will be said once the conversation is driven");
-    /// # }
-    /// ```
     pub async fn changed(&self, change: Change) {
         self.0.wish(Wish::Change(change)).await;
     }
 
     /// The same without waiting; `false` if too much is unsaid already.
-    ///
-    /// ```
-    /// # use trunkline_proto::Change;
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// let limits = Limits::default().queue(1);
-    /// let driver = Driver::new(core, Arc::new(Nobody), far, None, limits);
-    /// let voice = driver.voice();
-    /// assert!(voice.try_changed(Change::Tools));
-    /// assert!(!voice.try_changed(Change::Prompts), "the first is not said yet");
-    /// # }
-    /// ```
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
         let wish = Wish::Change(change);
@@ -302,111 +181,32 @@ impl Voice {
     }
 
     /// Sends a notification, if the revision has it.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// connection.voice().notify("notifications/roots/list_changed", Object::default()).await;
-    /// assert!(!connection.is_closed());
-    /// # }
-    /// ```
     pub async fn notify(&self, method: &'static str, params: Object) {
         self.0.wish(Wish::Notify(method, params)).await;
     }
 
     /// Ends the conversation in good order.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # tokio::spawn(Driver::new(core, Arc::new(Nobody), far, None, Limits::default()).run());
-    /// # let mut config = client::Config::new(Implementation::new("host", "1.0"));
-    /// # config.revisions = Revisions::only(Revision::LATEST_STATEFUL);
-    /// # let (config, nobody, limits) = (Arc::new(config), Arc::new(Nobody), Limits::default());
-    /// # let opening = Connection::open(config, nobody, near, Framing::Newline, limits);
-    /// # let connection = opening.await.unwrap();
-    /// connection.voice().close();
-    /// let late = connection.call(Request::new("ping", Object::default())).await;
-    /// assert!(matches!(late, Err(trunkline_proto::CallError::Unreachable(_))));
-    /// # }
-    /// ```
     pub fn close(&self) {
         self.0.urge(Urgent::Close);
     }
 
     /// Whether both speak into the same conversation.
-    ///
-    /// ```
-    /// # use trunkline_transport::voice::Voice;
-    /// let voice = Voice::unheard();
-    /// assert!(voice.is(&voice.clone()) && !voice.is(&Voice::unheard()));
-    /// ```
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// A number that no other conversation of this process ever has.
-    ///
-    /// ```
-    /// # use trunkline_transport::voice::Voice;
-    /// let voice = Voice::unheard();
-    /// assert_eq!(voice.number(), voice.clone().number());
-    /// assert_ne!(voice.number(), Voice::unheard().number());
-    /// ```
     pub fn number(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         *self.0.number.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Whether the conversation is over.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::{client, server};
-    /// # use trunkline_transport::{connection::Connection, drive::Driver, handler::Nobody, memory};
-    /// # use trunkline_transport::{voice::*, Limits};
-    /// # use trunkline_wire::{frame::Framing, jsonrpc::Object, model::*, revision::*};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let config = Arc::new(server::Config::new(Implementation::new("travel", "1.0")));
-    /// # let core = server::Server::new(config);
-    /// # let (near, far) = memory::pair();
-    /// # let mut driver = Driver::new(core, Arc::new(Nobody), far, None, Limits::default());
-    /// assert!(!driver.voice().is_closed());
-    /// # }
-    /// ```
     pub fn is_closed(&self) -> bool {
         self.0.room.is_closed()
     }
 
     /// Whether the peer is known to be gone. A conversation of one request ends without telling.
-    ///
-    /// ```
-    /// # use trunkline_transport::voice::Voice;
-    /// assert!(Voice::unheard().is_deserted());
-    /// ```
     pub fn is_deserted(&self) -> bool {
         self.is_closed() && !self.0.is_of_one_request
     }

@@ -37,59 +37,26 @@ pub const UNSUPPORTED_REVISION: i64 = -32022;
 
 impl ErrorObject {
     /// An error of ours that says in `data.reason` what kind of trouble it was.
-    ///
-    /// ```
-    /// # use trunkline_wire::{code, jsonrpc::ErrorObject, revision::Revision};
-    /// let error = ErrorObject::internal("timeout", "The tool took too long.");
-    /// assert_eq!(error.code, code::INTERNAL_ERROR);
-    /// assert_eq!(error.data.unwrap().get(), r#"{"reason":"timeout"}"#);
-    /// ```
     pub fn internal(reason: &str, message: impl Into<String>) -> Self {
         Self::new(INTERNAL_ERROR, message).with_data(Json::of(&Reason { reason }))
     }
 
     /// "Method not found", naming the method.
-    ///
-    /// ```
-    /// # use trunkline_wire::{code, jsonrpc::ErrorObject, revision::Revision};
-    /// let error = ErrorObject::method_not_found("tools/cal");
-    /// assert_eq!(error.message, "There is no method `tools/cal` here.");
-    /// assert!(ErrorObject::method_not_found(&"x".repeat(9999)).message.len() < 300);
-    /// ```
     pub fn method_not_found(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("There is no method `{}` here.", clip(method)))
     }
 
     /// "Invalid params".
-    ///
-    /// ```
-    /// # use trunkline_wire::{code, jsonrpc::ErrorObject, revision::Revision};
-    /// let error = ErrorObject::invalid_params("`city` must be a string.");
-    /// assert_eq!(error.code, -32602);
-    /// ```
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 
     /// "Invalid request".
-    ///
-    /// ```
-    /// # use trunkline_wire::{code, jsonrpc::ErrorObject, revision::Revision};
-    /// assert_eq!(ErrorObject::invalid_request("Not now.").code, code::INVALID_REQUEST);
-    /// ```
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(INVALID_REQUEST, message)
     }
 
     /// The resource does not exist, in the words of `revision`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{code, jsonrpc::ErrorObject, revision::Revision};
-    /// let old = ErrorObject::resource_not_found("file:///a", Revision::V2025_11_25);
-    /// let new = ErrorObject::resource_not_found("file:///a", Revision::V2026_07_28);
-    /// assert_eq!((old.code, new.code), (code::RESOURCE_NOT_FOUND, code::INVALID_PARAMS));
-    /// assert_eq!(new.data.unwrap().get(), r#"{"uri":"file:///a"}"#);
-    /// ```
     pub fn resource_not_found(uri: &str, revision: Revision) -> Self {
         #[derive(serde::Serialize)]
         struct Data<'a> {

@@ -58,14 +58,6 @@ pub fn is_dialect(method: &str) -> bool {
 }
 
 /// One of the five, read.
-///
-/// ```
-/// # use trunkline_wire::{dialect::*, json::Json, jsonrpc::{Object, Params}, model::*};
-/// let params = Params::of(&serde_json::json!({ "toolId": "add", "inputs": { "a": 1 } }));
-/// let inputs = Some(Json::parse(r#"{"a":1}"#).unwrap());
-/// let request = Request::Execute { tool: "add".into(), inputs };
-/// assert_eq!(Request::read("mcp/tool/execute", params), Ok(request));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Who are you? What the client says of itself is free-form and not needed.
@@ -83,12 +75,6 @@ pub enum Request {
 }
 
 /// What to do next.
-///
-/// ```
-/// # use trunkline_wire::{dialect::*, json::Json, jsonrpc::{Object, Params}, model::*};
-/// let (_, step) = Exchange::begin(Request::ListTools, Json::null);
-/// assert_eq!(step, Step::Call { method: "tools/list", params: Object::default() });
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Make this MCP call, and hand its outcome to [`Exchange::answered`].
@@ -99,16 +85,6 @@ pub enum Step {
 }
 
 /// A request of the dialect while it is being answered.
-///
-/// ```
-/// # use trunkline_wire::{dialect::*, json::Json, jsonrpc::{Object, Params}, model::*};
-/// let (mut exchange, _) = Exchange::begin(Request::ListTools, Json::null);
-/// let page = Json::parse(r#"{"tools":[],"nextCursor":"2"}"#).unwrap();
-/// assert!(matches!(exchange.answered(Ok(page)), Step::Call { .. }), "there is one more page");
-/// let last = Json::parse(r#"{"tools":[{"name":"add","inputSchema":{}}]}"#).unwrap();
-/// let Step::Reply(Ok(reply)) = exchange.answered(Ok(last)) else { panic!("the list is complete") };
-/// assert!(reply.get().starts_with(r#"[{"toolId":"add""#));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     stage: Stage,
@@ -128,16 +104,6 @@ enum Stage {
 
 impl Request {
     /// Reads a request, whose parameters may be absent, an object or an array.
-    ///
-    /// ```
-    /// # use trunkline_wire::{dialect::*, json::Json, jsonrpc::{Object, Params}, model::*};
-    /// let query = Params::of(&serde_json::json!({
-    ///     "resourceId": "city://{name}", "query": { "name": "Paris" },
-    /// }));
-    /// let request = Request::read("mcp/resource/read", query).unwrap();
-    /// assert_eq!(request, Request::Read { uri: "city://Paris".into() });
-    /// assert!(Request::read("mcp/sing", Params::Absent).is_err());
-    /// ```
     pub fn read(method: &str, params: Params) -> Result<Self, ErrorObject> {
         match method {
             "mcp/initialize" => Ok(Self::Initialize),
@@ -163,12 +129,6 @@ impl Request {
 impl Exchange {
     /// Begins to answer; `describe` writes the answer to `mcp/initialize`, usually with
     /// [`describe`].
-    ///
-    /// ```
-    /// # use trunkline_wire::{dialect::*, json::Json, jsonrpc::{Object, Params}, model::*};
-    /// let (_, step) = Exchange::begin(Request::Initialize, Json::empty_object);
-    /// assert_eq!(step, Step::Reply(Ok(Json::empty_object())));
-    /// ```
     pub fn begin(request: Request, describe: impl FnOnce() -> Json) -> (Self, Step) {
         let mut params = Object::default();
         let (stage, step) = match request {
@@ -189,15 +149,6 @@ impl Exchange {
     }
 
     /// Goes on with what the call came to.
-    ///
-    /// ```
-    /// # use trunkline_wire::{dialect::*, json::Json, jsonrpc::{Object, Params}, model::*};
-    /// let request = Request::Execute { tool: "add".into(), inputs: None };
-    /// let (mut exchange, _) = Exchange::begin(request, Json::null);
-    /// let failed = Json::of(&CallToolResult::error("There is no `a`."));
-    /// let Step::Reply(Err(error)) = exchange.answered(Ok(failed)) else { panic!("it failed") };
-    /// assert_eq!((error.code, &*error.message), (TOOL_FAILED, "There is no `a`."));
-    /// ```
     pub fn answered(&mut self, outcome: Outcome) -> Step {
         let step = match self.stage {
             Stage::Tools | Stage::Resources | Stage::Templates => self.page(outcome),

@@ -21,13 +21,6 @@ use crate::code;
 use crate::revision::{Era, Revision};
 
 /// What a revision has and how it words things.
-///
-/// ```
-/// # use trunkline_wire::{era::*, revision::Revision};
-/// let profile = Revision::V2025_03_26.profile();
-/// assert_eq!(profile.batch, Batch::Yes);
-/// assert!(profile.audio && !profile.titles);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// The revision itself.
@@ -59,12 +52,6 @@ pub struct Profile {
 }
 
 /// Whether arrays of messages may be received.
-///
-/// ```
-/// # use trunkline_wire::{era::*, revision::Revision};
-/// let batch = Revision::ALL.map(|revision| revision.profile().batch);
-/// assert_eq!(batch, [Batch::Lenient, Batch::Yes, Batch::No, Batch::No, Batch::No]);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
     /// JSON-RPC has them and this revision is silent: accept, never send.
@@ -76,12 +63,6 @@ pub enum Batch {
 }
 
 /// What a structured result may be.
-///
-/// ```
-/// # use trunkline_wire::{era::*, revision::Revision};
-/// assert_eq!(Revision::V2025_11_25.profile().structured, Structured::Object);
-/// assert_eq!(Revision::V2026_07_28.profile().structured, Structured::Any);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structured {
     /// There is none.
@@ -93,12 +74,6 @@ pub enum Structured {
 }
 
 /// The generations of tasks.
-///
-/// ```
-/// # use trunkline_wire::{era::*, revision::Revision};
-/// assert_eq!(Revision::V2025_11_25.profile().tasks, Tasks::Core);
-/// assert_eq!(Revision::V2026_07_28.profile().tasks, Tasks::Extension);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tasks {
     /// There are none.
@@ -111,14 +86,6 @@ pub enum Tasks {
 
 impl Revision {
     /// What this revision has.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::*, revision::Revision};
-    /// for revision in Revision::ALL {
-    ///     assert_eq!(revision.profile().revision, revision);
-    ///     assert_eq!(revision.profile().era, revision.era());
-    /// }
-    /// ```
     pub const fn profile(self) -> &'static Profile {
         &PROFILES[self as usize]
     }

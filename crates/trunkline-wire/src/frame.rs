@@ -29,13 +29,6 @@ use buffer::Buffer;
 pub const DEFAULT_LIMIT: usize = 16 << 20;
 
 /// How texts are told apart on a stream.
-///
-/// ```
-/// # use trunkline_wire::frame::*;
-/// let mut out = Vec::new();
-/// encode(Framing::ContentLength, |out| out.extend_from_slice(b"{}"), &mut out);
-/// assert_eq!(out, b"Content-Length: 2\r\n\r\n{}");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// One text per line, as MCP has it.
@@ -45,14 +38,6 @@ pub enum Framing {
 }
 
 /// What the stream held next.
-///
-/// ```
-/// # use trunkline_wire::frame::*;
-/// let mut decoder = Decoder::ndjson(16);
-/// decoder.push(b"{\"id\":7,\"method\":\"long\"}\n{}\n");
-/// assert!(matches!(decoder.next(), Some(Frame::TooLong(it)) if it.id.is_some()));
-/// assert_eq!(decoder.next(), Some(Frame::Text(b"{}")));
-/// ```
 #[derive(Debug, PartialEq)]
 pub enum Frame<'a> {
     /// One text; whether it is JSON is for [`crate::jsonrpc::Incoming`] to say.
@@ -64,20 +49,6 @@ pub enum Frame<'a> {
 }
 
 /// Cuts texts out of a stream. Holds at most one unfinished text and one chunk.
-///
-/// ```
-/// # use trunkline_wire::frame::*;
-/// let mut decoder = Decoder::detect(1024);
-/// let mut texts = Vec::new();
-/// for chunk in ["[1", "]\n[2]\r\n", "[3]"] {
-///     decoder.push(chunk.as_bytes());
-///     while let Some(Frame::Text(text)) = decoder.next() {
-///         texts.push(text.to_vec());
-///     }
-/// }
-/// assert_eq!(texts, [b"[1]", b"[2]"]);
-/// assert_eq!(decoder.finish(), Some(Frame::Text(b"[3]")));
-/// ```
 #[derive(Debug)]
 pub struct Decoder {
     buffer: Buffer,
@@ -103,50 +74,21 @@ enum Cut {
 
 impl Decoder {
     /// Learns the framing from the first bytes of the peer.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let mut decoder = Decoder::detect(1024);
-    /// decoder.push(b"content-length: 2\r\n\r\n{}");
-    /// assert_eq!(decoder.next(), Some(Frame::Text(b"{}")));
-    /// assert_eq!(decoder.framing(), Some(Framing::ContentLength));
-    /// ```
     pub fn detect(limit: usize) -> Self {
         Self::new(limit, Mode::Detect)
     }
 
     /// Expects one text per line.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let mut decoder = Decoder::ndjson(1024);
-    /// decoder.push(b"\n\n{}\n");
-    /// assert_eq!(decoder.next(), Some(Frame::Text(b"{}")), "empty lines say nothing");
-    /// ```
     pub fn ndjson(limit: usize) -> Self {
         Self::new(limit, Mode::Newline(ndjson::Lines::default()))
     }
 
     /// Expects `Content-Length` headers.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let mut decoder = Decoder::content_length(1024);
-    /// decoder.push(b"Content-Length: 4\r\n\r\n[\n1]Content-Length: 2\r\n\r\n{}");
-    /// assert_eq!(decoder.next(), Some(Frame::Text(b"[\n1]")));
-    /// assert_eq!(decoder.next(), Some(Frame::Text(b"{}")));
-    /// ```
     pub fn content_length(limit: usize) -> Self {
         Self::new(limit, Mode::ContentLength(content_length::Blocks::default()))
     }
 
     /// Expects the given framing.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let decoder = Decoder::with_framing(Framing::Newline, 1024);
-    /// assert_eq!(decoder.framing(), Some(Framing::Newline));
-    /// ```
     pub fn with_framing(framing: Framing, limit: usize) -> Self {
         match framing {
             Framing::Newline => Self::ndjson(limit),
@@ -159,15 +101,6 @@ impl Decoder {
     }
 
     /// The framing, once it is known.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let mut decoder = Decoder::detect(1024);
-    /// assert_eq!(decoder.framing(), None);
-    /// decoder.push(b"{");
-    /// assert_eq!(decoder.next(), None);
-    /// assert_eq!(decoder.framing(), Some(Framing::Newline));
-    /// ```
     pub fn framing(&self) -> Option<Framing> {
         match self.mode {
             Mode::Newline(_) => Some(Framing::Newline),
@@ -177,41 +110,16 @@ impl Decoder {
     }
 
     /// Takes a chunk in. Call [`Decoder::next`] until it says `None` before pushing more.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let mut decoder = Decoder::ndjson(1024);
-    /// decoder.push(b"{");
-    /// decoder.push(b"}\n");
-    /// assert_eq!(decoder.next(), Some(Frame::Text(b"{}")));
-    /// ```
     pub fn push(&mut self, chunk: &[u8]) {
         self.space(chunk.len()).extend_from_slice(chunk);
     }
 
     /// The buffer itself, with room for `chunk` more bytes: a reader appends to it and saves a copy.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// use std::io::Read;
-    /// let mut pipe = &b"{}\n"[..];
-    /// let mut decoder = Decoder::ndjson(1024);
-    /// pipe.read_to_end(decoder.space(3)).unwrap();
-    /// assert_eq!(decoder.next(), Some(Frame::Text(b"{}")));
-    /// ```
     pub fn space(&mut self, chunk: usize) -> &mut Vec<u8> {
         self.buffer.space(chunk)
     }
 
     /// The next frame, or `None` if more bytes are needed.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let mut decoder = Decoder::ndjson(1024);
-    /// decoder.push(b"{}\n[");
-    /// assert!(decoder.next().is_some());
-    /// assert!(decoder.next().is_none(), "the second text is not finished");
-    /// ```
     #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
     pub fn next(&mut self) -> Option<Frame<'_>> {
         if self.at_start && !self.skip_mark() {
@@ -236,14 +144,6 @@ impl Decoder {
 
     /// What is left when the stream has ended: a last line without its line break, or the
     /// complaint that a text was cut short.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::*;
-    /// let mut decoder = Decoder::content_length(1024);
-    /// decoder.push(b"Content-Length: 9\r\n\r\n{");
-    /// assert_eq!(decoder.next(), None);
-    /// assert!(matches!(decoder.finish(), Some(Frame::Broken(_))));
-    /// ```
     pub fn finish(&mut self) -> Option<Frame<'_>> {
         let cut = match &mut self.mode {
             Mode::Newline(lines) => lines.finish(&mut self.buffer, self.limit)?,

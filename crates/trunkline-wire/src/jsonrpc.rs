@@ -23,12 +23,6 @@ use crate::json::{Json, write_string};
 pub use parse::{Incoming, Malformed, MalformedKind};
 
 /// A request id, echoed exactly as it came: `1`, `"1"` and `01e0` are three different things.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::*};
-/// assert_ne!(Id::Number(1), Id::Text("1".into()));
-/// assert_eq!(Id::Text("1".into()).to_string(), r#""1""#);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Id {
     /// An integer in its plain spelling.
@@ -42,12 +36,6 @@ pub enum Id {
 }
 
 /// One message, either way.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::*};
-/// let ping = Message::Request { id: Id::Number(1), method: "ping".into(), params: Params::Absent };
-/// assert_eq!(ping.to_text(), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Message {
@@ -66,13 +54,6 @@ pub type MethodName = std::borrow::Cow<'static, str>;
 pub type Outcome = Result<Json, ErrorObject>;
 
 /// The parameters of a message.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::*};
-/// let params = Params::of(&serde_json::json!({ "name": "add" }));
-/// assert_eq!(params.get("name"), Some(&Json::string("add")));
-/// assert_eq!(Params::default(), Params::Absent);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Params {
     /// There were none.
@@ -85,24 +66,10 @@ pub enum Params {
 }
 
 /// A JSON object opened one level: its members in order, their values raw, no name twice.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::*};
-/// let mut object = Object::parse(r#"{"b":1.50,"a":[]}"#).unwrap();
-/// object.set("c", Json::null());
-/// assert_eq!(object.to_json().get(), r#"{"b":1.50,"a":[],"c":null}"#);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(Vec<(MethodName, Json)>);
 
 /// A JSON-RPC error, as it travels.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::*};
-/// let error = ErrorObject::invalid_params("There is no tool `ad`.");
-/// assert_eq!(Json::of(&error).get(), r#"{"code":-32602,"message":"There is no tool `ad`."}"#);
-/// assert_eq!(error.to_string(), "There is no tool `ad`. (code -32602)");
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ErrorObject {
     /// The numeric code; see [`crate::code`].
@@ -116,23 +83,11 @@ pub struct ErrorObject {
 
 impl ErrorObject {
     /// An error without data.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let error = ErrorObject::new(-32000, "Come back later.");
-    /// assert_eq!((error.code, error.data), (-32000, None));
-    /// ```
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
     /// The same error with data.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let error = ErrorObject::new(-32000, "Busy.").with_data(Json::of(&[30]));
-    /// assert_eq!(Json::of(&error).get(), r#"{"code":-32000,"message":"Busy.","data":[30]}"#);
-    /// ```
     pub fn with_data(mut self, data: Json) -> Self {
         self.data = Some(data);
         self
@@ -149,24 +104,11 @@ impl std::error::Error for ErrorObject {}
 
 impl Params {
     /// Parameters from a value that writes itself as an object.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// # use trunkline_wire::model::ListParams;
-    /// let params = Params::of(&ListParams::new().cursor("page-2"));
-    /// assert_eq!(params.get("cursor").unwrap().get(), r#""page-2""#);
-    /// ```
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         Self::Object(Object::of(value))
     }
 
     /// The members, if the parameters are an object or absent.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// assert_eq!(Params::Absent.into_object(), Some(Object::default()));
-    /// assert_eq!(Params::Array(vec![Json::null()]).into_object(), None);
-    /// ```
     pub fn into_object(self) -> Option<Object> {
         match self {
             Self::Absent => Some(Object::default()),
@@ -176,12 +118,6 @@ impl Params {
     }
 
     /// The member `name`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// assert_eq!(Params::Array(vec![Json::null()]).get("0"), None);
-    /// assert_eq!(Params::of(&serde_json::json!({ "a": 1 })).get("a"), Some(&Json::of(&1)));
-    /// ```
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
             Self::Object(object) => object.get(name),
@@ -192,61 +128,27 @@ impl Params {
 
 impl Object {
     /// The members of a value that writes itself as an object.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let object = Object::of(&serde_json::json!({ "a": 1 }));
-    /// assert_eq!(object.get("a").unwrap().get(), "1");
-    /// ```
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         Self::parse(Json::of(value).get()).expect("the value writes itself as an object")
     }
 
     /// Reads an object; a name that stands twice is refused.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// assert!(Object::parse(r#"{"a":1}"#).is_ok());
-    /// assert!(Object::parse(r#"{"a":1,"a":2}"#).is_err());
-    /// assert!(Object::parse("[]").is_err());
-    /// ```
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
     /// The value of `name`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let object = Object::parse(r#"{"a": {"deep": true}}"#).unwrap();
-    /// assert_eq!(object.get("a").unwrap().get(), r#"{"deep": true}"#);
-    /// assert_eq!(object.get("deep"), None);
-    /// ```
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
     /// Takes the value of `name` out.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let mut object = Object::parse(r#"{"a":1}"#).unwrap();
-    /// assert_eq!(object.take("a"), Some(Json::of(&1)));
-    /// assert_eq!(object.take("a"), None);
-    /// ```
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
     }
 
     /// Sets the value of `name`, in place if it is there already.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let mut object = Object::parse(r#"{"a":1,"b":2}"#).unwrap();
-    /// object.set("a", Json::null());
-    /// assert_eq!(object.to_json().get(), r#"{"a":null,"b":2}"#);
-    /// ```
     pub fn set(&mut self, name: impl Into<MethodName>, value: Json) {
         let name = name.into();
         match self.0.iter_mut().find(|(key, _)| *key == name) {
@@ -256,46 +158,21 @@ impl Object {
     }
 
     /// The first of `names` that is there and is no object.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let object = Object::parse(r#"{"a":{},"b":[]}"#).unwrap();
-    /// assert_eq!(object.not_an_object(&["a", "b", "c"]), Some("b"));
-    /// ```
     pub fn not_an_object<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.get(name).is_some_and(|it| !it.is_object()))
     }
 
     /// The members in order.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let object = Object::parse(r#"{"b":1,"a":2}"#).unwrap();
-    /// assert_eq!(object.iter().map(|(name, _)| name).collect::<String>(), "ba");
-    /// ```
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(key, value)| (&**key, value))
     }
 
     /// Whether there are no members.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// assert!(Object::parse("{}").unwrap().is_empty());
-    /// assert!(Object::default().is_empty());
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The whole object as one text again.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let object = Object::parse(r#"{ "a" : [1, 2] }"#).unwrap();
-    /// // The values are as they came, what stands between them is not.
-    /// assert_eq!(object.to_json().get(), r#"{"a":[1, 2]}"#);
-    /// ```
     pub fn to_json(&self) -> Json {
         let mut out = Vec::new();
         self.write(&mut out);
@@ -303,13 +180,6 @@ impl Object {
     }
 
     /// Reads the members as a `T`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// # use trunkline_wire::model::Root;
-    /// let object = Object::parse(r#"{"uri":"file:///a"}"#).unwrap();
-    /// assert_eq!(object.to::<Root>().unwrap(), Root::new("file:///a"));
-    /// ```
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         self.to_json().to()
     }
@@ -336,47 +206,21 @@ impl Serialize for Object {
 
 impl Message {
     /// A response that carries a result.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let message = Message::result(Id::Number(1), Json::empty_object());
-    /// assert_eq!(message.to_text(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-    /// ```
     pub fn result(id: Id, result: Json) -> Self {
         Self::Response { id: Some(id), outcome: Ok(result) }
     }
 
     /// A response that carries an error.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let message = Message::error(Id::Number(1), ErrorObject::method_not_found("pong"));
-    /// assert!(message.to_text().starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601"#));
-    /// ```
     pub fn error(id: Id, error: ErrorObject) -> Self {
         Self::Response { id: Some(id), outcome: Err(error) }
     }
 
     /// A notification.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let message = Message::notification("notifications/initialized", Params::Absent);
-    /// assert_eq!(message.to_text(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    /// ```
     pub fn notification(method: &'static str, params: Params) -> Self {
         Self::Notification { method: method.into(), params }
     }
 
     /// Appends the message as one JSON text, without a line break.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let mut out = Vec::new();
-    /// Message::notification("a", Params::Absent).write(&mut out);
-    /// Message::notification("b", Params::Array(vec![Json::of(&1)])).write(&mut out);
-    /// assert!(out.ends_with(br#"{"jsonrpc":"2.0","method":"b","params":[1]}"#));
-    /// ```
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
         match self {
@@ -405,12 +249,6 @@ impl Message {
     }
 
     /// The message as one JSON text.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// let message = Message::Response { id: None, outcome: Err(ErrorObject::new(-32700, "What?")) };
-    /// assert_eq!(message.to_text(), r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"What?"}}"#);
-    /// ```
     pub fn to_text(&self) -> String {
         let mut out = Vec::new();
         self.write(&mut out);
@@ -453,11 +291,6 @@ fn write_id(id: &Id, out: &mut Vec<u8>) {
 
 impl Id {
     /// The id as JSON.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// assert_eq!(Id::Big("12345678901234567890".into()).to_json().get(), "12345678901234567890");
-    /// ```
     pub fn to_json(&self) -> Json {
         let mut out = Vec::new();
         write_id(self, &mut out);
@@ -469,14 +302,6 @@ impl Id {
     pub const LONGEST: usize = 1024;
 
     /// Reads an id from its JSON text: a string or an integer of a sensible length, nothing else.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::*};
-    /// assert_eq!(Id::from_json("7"), Some(Id::Number(7)));
-    /// assert_eq!(Id::from_json("-0"), Some(Id::Big("-0".into())));
-    /// assert_eq!(Id::from_json("1.5"), None);
-    /// assert_eq!(Id::from_json("null"), None);
-    /// ```
     pub fn from_json(text: &str) -> Option<Self> {
         if text.len() > Self::LONGEST {
             return None;

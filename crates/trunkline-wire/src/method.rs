@@ -15,12 +15,6 @@
 use crate::revision::Revision::{self, *};
 
 /// Who may send a message.
-///
-/// ```
-/// # use trunkline_wire::{method::*, revision::Revision};
-/// let row = find("notifications/cancelled", Sender::Server, Revision::LATEST).unwrap();
-/// assert_eq!(row.sender, Sender::Either);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Sender {
@@ -30,12 +24,6 @@ pub enum Sender {
 }
 
 /// Whether an answer is owed.
-///
-/// ```
-/// # use trunkline_wire::{method::*, revision::Revision};
-/// let notifications = TABLE.iter().filter(|row| row.kind == Kind::Notification);
-/// assert!(notifications.into_iter().all(|row| row.name.starts_with("notifications/")));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -45,15 +33,6 @@ pub enum Kind {
 
 /// The capability without which a method is not served: the receiver's for requests, the
 /// sender's for notifications.
-///
-/// ```
-/// # use trunkline_wire::{method::*, revision::Revision};
-/// # use trunkline_wire::model::{ListChanged, ServerCapabilities};
-/// let server = ServerCapabilities::new().tools(ListChanged::new(false));
-/// let open = TABLE.iter().filter(|row| server.supports(row.gate) && row.gate != Gate::None);
-/// assert!(open.clone().any(|row| row.name == "tools/call"));
-/// assert!(open.clone().all(|row| row.gate == Gate::Tools));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Gate {
@@ -76,13 +55,6 @@ pub enum Gate {
 }
 
 /// One row of the table.
-///
-/// ```
-/// # use trunkline_wire::{method::*, revision::Revision};
-/// let row = TABLE.iter().find(|row| row.name == "elicitation/create").unwrap();
-/// assert_eq!((row.since, row.until), (Revision::V2025_06_18, Revision::V2025_11_25));
-/// assert_eq!((row.sender, row.gate), (Sender::Server, Gate::Elicitation));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The method's name on the wire.
@@ -101,12 +73,6 @@ pub struct Row {
 
 impl Row {
     /// Whether `revision` has this method.
-    ///
-    /// ```
-    /// # use trunkline_wire::{method::*, revision::Revision};
-    /// let row = find("initialize", Sender::Client, Revision::V2025_11_25).unwrap();
-    /// assert!(row.exists_in(Revision::V2024_11_05) && !row.exists_in(Revision::V2026_07_28));
-    /// ```
     pub fn exists_in(&self, revision: Revision) -> bool {
         self.since <= revision && revision <= self.until
     }

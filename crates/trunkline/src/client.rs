@@ -109,46 +109,18 @@ pub struct Client {
 
 impl Client {
     /// A client under construction.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let builder = Client::builder("example", "1.0.0").protocol(Revision::V2025_11_25);
-    /// assert_eq!(builder.connect_memory(&server).await?.revision(), Revision::V2025_11_25);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
         ClientBuilder::new(Implementation::new(name, version))
     }
 
     /// Connects to a server in this process with all defaults: nothing is asked of this client, and
     /// the newest revision is spoken. [`ClientBuilder::connect_memory`] has everything else.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline::client::ConnectError> {
-    /// let server = Server::builder("empty", "1.0.0").build();
-    /// let client = Client::in_memory(&server).await?;
-    /// assert_eq!(client.server_info().unwrap().name, "empty");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn in_memory(server: &Server) -> Result<Self, ConnectError> {
         let version = env!("CARGO_PKG_VERSION");
         Self::builder("trunkline", version).connect_memory(server).await
     }
 
     /// The revision that is spoken.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
-    /// assert_eq!(client.revision(), Revision::V2026_07_28);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn revision(&self) -> Revision {
         self.caller.revision()
     }

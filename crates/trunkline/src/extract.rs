@@ -244,38 +244,11 @@ pub struct Cancelled(Context);
 
 impl Cancelled {
     /// Whether the caller has given up or the call is over.
-    ///
-    /// ```
-    /// # use trunkline::{Cancelled, Client, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let is = async |cancelled: Cancelled| cancelled.is().to_string();
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("is", is)).build()).await?;
-    /// assert_eq!(client.call_tool("is", ()).await?.content[0].as_text(), Some("false"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn is(&self) -> bool {
         self.0.is_cancelled()
     }
 
     /// Waits for that.
-    ///
-    /// ```
-    /// # use trunkline::{Cancelled, Client, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let (over, is_over) = std::sync::mpsc::channel::<()>();
-    /// # let server = Server::builder("a", "1").state(over);
-    /// # let begin = async |trunkline::State(over): trunkline::State<std::sync::mpsc::Sender<()>>, cancelled: Cancelled| {
-    /// let waiting = cancelled.wait();
-    /// tokio::spawn(async move {
-    ///     waiting.await;
-    ///     over.send(()).unwrap();
-    /// });
-    /// # };
-    /// # let client = Client::in_memory(&server.tool(tool("begin", begin)).build()).await?;
-    /// # client.call_tool("begin", ()).await?;
-    /// # assert!(is_over.recv().is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn wait(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.cancelled()
     }

@@ -3,13 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What is at an address.
-///
-/// ```
-/// use trunkline_auth::address::{Class, class};
-///
-/// assert_eq!(class("8.8.8.8".parse().unwrap()), Class::Public);
-/// assert_eq!(class("fe80::1".parse().unwrap()), Class::LinkLocal);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Class {

@@ -7,13 +7,6 @@ use crate::fetch::FetchError;
 
 /// Why nobody was let in. Displayed, each is sentences that say what to do next; no token, code or
 /// secret is ever part of one.
-///
-/// ```
-/// use trunkline_auth::client::AuthError;
-///
-/// let error = AuthError::NeedsLogin("Log in to `https://mcp.example/mcp` first.".into());
-/// assert_eq!(error.to_string(), "Log in to `https://mcp.example/mcp` first.");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthError {

@@ -3,14 +3,6 @@
 use std::time::SystemTime;
 
 /// A login, without anything secret.
-///
-/// ```
-/// use trunkline_auth::client::Login;
-///
-/// fn shown(login: &Login) -> String {
-///     format!("{} by {} for {}", login.server, login.issuer, login.scopes.join(", "))
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Login {
@@ -35,16 +27,6 @@ pub struct Login {
 }
 
 /// What is being done, for people who wait.
-///
-/// ```
-/// use trunkline_auth::client::{OAuth, Step};
-///
-/// let oauth = OAuth::new("https://mcp.example/mcp").progress(|step| match step {
-///     Step::Waiting(issuer) => eprintln!("Waiting for you to log in at {issuer} …"),
-///     other => eprintln!("{other:?}"),
-/// });
-/// # let _ = oauth;
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {

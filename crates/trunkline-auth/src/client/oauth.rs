@@ -21,16 +21,6 @@ use crate::url::Origin;
 ///
 /// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
 /// [`browser`](Self::browser) if people are to log in.
-///
-/// ```
-/// use trunkline_auth::client::OAuth;
-///
-/// let oauth = OAuth::new("https://mcp.example/mcp")
-///     .client_name("My editor")
-///     .client_metadata_url("https://editor.example/client.json")
-///     .scopes(["files:read"]);
-/// assert_eq!(oauth.server_url(), "https://mcp.example/mcp");
-/// ```
 pub struct OAuth {
     pub(super) server: String,
     pub(super) parts: Parts,
@@ -80,12 +70,6 @@ pub(super) struct State {
 
 impl OAuth {
     /// The way into the server at this URL.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp");
-    /// assert_eq!(oauth.server_url(), "https://mcp.example/mcp");
-    /// ```
     pub fn new(server_url: impl Into<String>) -> Self {
         Self {
             server: server_url.into(),
@@ -108,14 +92,6 @@ impl OAuth {
     }
 
     /// Who makes the requests.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_auth::{client::OAuth, fetch::Fetch};
-    /// fn with(fetch: Arc<dyn Fetch>) -> OAuth {
-    ///     OAuth::new("https://mcp.example/mcp").fetch(fetch)
-    /// }
-    /// ```
     #[must_use]
     pub fn fetch(mut self, fetch: Arc<dyn Fetch>) -> Self {
         self.parts.fetch = Some(fetch);
@@ -123,14 +99,6 @@ impl OAuth {
     }
 
     /// Who keeps the logins.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_auth::client::{OAuth, vault::Vault};
-    /// fn with(vault: Arc<dyn Vault>) -> OAuth {
-    ///     OAuth::new("https://mcp.example/mcp").vault(vault)
-    /// }
-    /// ```
     #[must_use]
     pub fn vault(mut self, vault: Arc<dyn Vault>) -> Self {
         self.parts.vault = Some(vault);
@@ -138,14 +106,6 @@ impl OAuth {
     }
 
     /// Who shows pages to people.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_auth::client::{OAuth, browser::Browser};
-    /// fn with(browser: Arc<dyn Browser>) -> OAuth {
-    ///     OAuth::new("https://mcp.example/mcp").browser(browser)
-    /// }
-    /// ```
     #[must_use]
     pub fn browser(mut self, browser: Arc<dyn Browser>) -> Self {
         self.parts.browser = Some(browser);
@@ -153,12 +113,6 @@ impl OAuth {
     }
 
     /// The client's name, which people see when they are asked to let it in.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp").client_name("My editor");
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = name.into();
@@ -166,12 +120,6 @@ impl OAuth {
     }
 
     /// The identifier of a client that was registered beforehand.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp").client_id("editor");
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
         self.client_id = Some(id.into());
@@ -179,12 +127,6 @@ impl OAuth {
     }
 
     /// The secret of that client, if it has one.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp").client_id("editor").client_secret("s3cret");
-    /// assert!(!format!("{oauth:?}").contains("s3cret"));
-    /// ```
     #[must_use]
     pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
         self.client_secret = Some(secret.into());
@@ -194,14 +136,6 @@ impl OAuth {
     /// The only issuer that the client's credentials may be shown to. Secrets and assertions are
     /// shown to nobody without it, since it is the server that says who its issuer is. A client
     /// without them is bound to the issuer that it is first used with, and the vault remembers it.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp")
-    ///     .client_id("editor")
-    ///     .for_issuer("https://id.example");
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
@@ -210,14 +144,6 @@ impl OAuth {
 
     /// Shows the client's credentials to whatever issuer the server names first, and to no other
     /// after that, as far as the vault remembers: for servers that are trusted with them.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{ClientAuth, Grant, OAuth};
-    /// let oauth = OAuth::new("https://mcp.example/mcp")
-    ///     .grant(Grant::ClientCredentials(ClientAuth::secret("nightly-report", "s3cret")))
-    ///     .trust_first_issuer();
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn trust_first_issuer(mut self) -> Self {
         self.trusts_first_issuer = true;
@@ -226,12 +152,6 @@ impl OAuth {
 
     /// Sends tokens also over `http`, where whoever is between can read and use them. Without this
     /// they go over `https`, to this machine, or to a private network that the URL names.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("http://mcp.example/mcp").allow_insecure();
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn allow_insecure(mut self) -> Self {
         self.allows_insecure = true;
@@ -240,13 +160,6 @@ impl OAuth {
 
     /// Where the client's own metadata document is. It is the client's identifier with
     /// authorization servers that take such.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp")
-    ///     .client_metadata_url("https://editor.example/client.json");
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.client_metadata_url = Some(url.into());
@@ -255,14 +168,6 @@ impl OAuth {
 
     /// The redirect URIs that were registered beforehand, or stand in the metadata document. The
     /// browser must use one of them; without any it chooses itself.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp")
-    ///     .client_id("editor")
-    ///     .redirect_uris(["http://127.0.0.1:8765/callback"]);
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn redirect_uris<S: Into<String>>(mut self, uris: impl IntoIterator<Item = S>) -> Self {
         self.redirect_uris = uris.into_iter().map(Into::into).collect();
@@ -270,12 +175,6 @@ impl OAuth {
     }
 
     /// Scopes to ask for beside those the server asks for.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp").scopes(["files:read", "files:write"]);
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().collect();
@@ -284,12 +183,6 @@ impl OAuth {
 
     /// Whether to ask for `offline_access` where the authorization server lists it. It is, unless
     /// this says otherwise.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let once = OAuth::new("https://mcp.example/mcp").offline_access(false);
-    /// # let _ = once;
-    /// ```
     #[must_use]
     pub fn offline_access(mut self, is_wanted: bool) -> Self {
         self.offline_access = is_wanted;
@@ -298,12 +191,6 @@ impl OAuth {
 
     /// Whether tokens must be bound to a key (DPoP), or never are. Without this, they are when the
     /// server asks for it.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let bound = OAuth::new("https://mcp.example/mcp").dpop(true);
-    /// # let _ = bound;
-    /// ```
     #[must_use]
     pub fn dpop(mut self, is_wanted: bool) -> Self {
         self.dpop = Some(is_wanted);
@@ -311,13 +198,6 @@ impl OAuth {
     }
 
     /// By what right tokens are asked for. Without this, a person logs in.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{ClientAuth, Grant, OAuth};
-    /// let oauth = OAuth::new("https://mcp.example/mcp")
-    ///     .grant(Grant::ClientCredentials(ClientAuth::secret("nightly-report", "s3cret")));
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn grant(mut self, grant: Grant) -> Self {
         self.grant = grant;
@@ -325,12 +205,6 @@ impl OAuth {
     }
 
     /// Is told each step of a login.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// let oauth = OAuth::new("https://mcp.example/mcp").progress(|step| eprintln!("{step:?}"));
-    /// # let _ = oauth;
-    /// ```
     #[must_use]
     pub fn progress(mut self, watch: impl Fn(Step) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(watch));
@@ -338,47 +212,21 @@ impl OAuth {
     }
 
     /// The server's URL.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// assert_eq!(OAuth::new("https://mcp.example").server_url(), "https://mcp.example");
-    /// ```
     pub fn server_url(&self) -> &str {
         &self.server
     }
 
     /// Whether a person has to be there for a login.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{ClientAuth, Grant, OAuth};
-    /// let oauth = OAuth::new("https://mcp.example/mcp");
-    /// assert!(oauth.needs_person());
-    /// assert!(!oauth.grant(Grant::ClientCredentials(ClientAuth::public("a"))).needs_person());
-    /// ```
     pub fn needs_person(&self) -> bool {
         self.grant.needs_person()
     }
 
     /// Logs in, also if somebody is logged in already.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{AuthError, Login, OAuth};
-    /// async fn anew(oauth: &OAuth) -> Result<Login, AuthError> {
-    ///     oauth.login().await
-    /// }
-    /// ```
     pub async fn login(&self) -> Result<Login, AuthError> {
         self.login_after(&[]).await
     }
 
     /// Logs in after the server refused a request with these values of `WWW-Authenticate`.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{AuthError, Login, OAuth};
-    /// async fn after(oauth: &OAuth, challenges: &[String]) -> Result<Login, AuthError> {
-    ///     oauth.login_after(challenges).await
-    /// }
-    /// ```
     pub async fn login_after(&self, challenges: &[String]) -> Result<Login, AuthError> {
         let held = self.enter(challenges).await?;
         Ok(held.kept.shown())
@@ -386,13 +234,6 @@ impl OAuth {
 
     /// Gives the tokens back, if the authorization server takes them, and forgets the login.
     /// Whoever was not logged in stays so.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{AuthError, OAuth};
-    /// async fn leave(oauth: &OAuth) -> Result<(), AuthError> {
-    ///     oauth.logout().await
-    /// }
-    /// ```
     pub async fn logout(&self) -> Result<(), AuthError> {
         self.leave().await
     }
@@ -400,37 +241,16 @@ impl OAuth {
     /// Waits until every renewal that was begun has been kept, whether its call is still there or
     /// not. To be awaited before a program ends: a refresh token may be good for one use. It waits
     /// for what is under way when it is polled, so it can be made beforehand.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::OAuth;
-    /// async fn before_the_end(oauth: &OAuth) {
-    ///     oauth.settled().await;
-    /// }
-    /// ```
     pub fn settled(&self) -> Pending<'static, ()> {
         super::outlive::settled(Arc::clone(&self.state))
     }
 
     /// The login that is kept for this server.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{AuthError, OAuth};
-    /// async fn is_logged_in(oauth: &OAuth) -> Result<bool, AuthError> {
-    ///     Ok(oauth.status().await?.is_some())
-    /// }
-    /// ```
     pub async fn status(&self) -> Result<Option<Login>, AuthError> {
         Ok(self.store()?.load().await?.map(|held| held.kept.shown()))
     }
 
     /// Every login that a vault keeps, by server.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::{AuthError, Login, OAuth, vault::Vault};
-    /// async fn all(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
-    ///     OAuth::kept(vault).await
-    /// }
-    /// ```
     pub async fn kept(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
         super::store::all(vault).await
     }

@@ -1,14 +1,6 @@
 //! Names of signature algorithms → the ones that exist here.
 
 /// A signature algorithm. Those that sign with a shared secret, and `none`, cannot even be named.
-///
-/// ```
-/// use trunkline_auth::jose::Algorithm;
-///
-/// assert_eq!(Algorithm::parse("ES256"), Some(Algorithm::ES256));
-/// assert_eq!(Algorithm::parse("HS256"), None);
-/// assert_eq!(Algorithm::parse("none"), None);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
@@ -34,12 +26,6 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm.
-    ///
-    /// ```
-    /// use trunkline_auth::jose::Algorithm;
-    ///
-    /// assert!(Algorithm::ALL.iter().all(|it| Algorithm::parse(it.name()) == Some(*it)));
-    /// ```
     pub const ALL: [Self; 9] = [
         Self::RS256,
         Self::RS384,
@@ -53,12 +39,6 @@ impl Algorithm {
     ];
 
     /// What `alg` says.
-    ///
-    /// ```
-    /// use trunkline_auth::jose::Algorithm;
-    ///
-    /// assert_eq!(Algorithm::EdDSA.name(), "EdDSA");
-    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::RS256 => "RS256",
@@ -75,13 +55,6 @@ impl Algorithm {
 
     /// The algorithm of this name, which is case-sensitive. `Ed25519` (RFC 9864) is the newer name
     /// of what is called `EdDSA` here.
-    ///
-    /// ```
-    /// use trunkline_auth::jose::Algorithm;
-    ///
-    /// assert_eq!(Algorithm::parse("PS512"), Some(Algorithm::PS512));
-    /// assert_eq!(Algorithm::parse("ps512"), None);
-    /// ```
     pub fn parse(name: &str) -> Option<Self> {
         if name == "Ed25519" {
             return Some(Self::EdDSA);

@@ -24,23 +24,6 @@ use crate::metadata::{self, PROTECTED_RESOURCE};
 use crate::scope::{Scopes, missing};
 
 /// Lets requests in, or says why not. One for every revision and transport of a server.
-///
-/// ```
-/// use std::sync::Arc;
-/// use trunkline_auth::resource::{Gate, Protect};
-/// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-/// # struct Nobody;
-/// # impl Fetch for Nobody {
-/// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-/// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-/// # }
-/// let fetch = Arc::new(Nobody);
-/// let protect = Protect::new("https://mcp.example/mcp")
-///     .api_key("build-robot", "pQ7-lVhCgW2kXr9bTz4n", ["files:read"]);
-/// let gate = Gate::new(protect, fetch)?;
-/// assert_eq!(gate.resource(), "https://mcp.example/mcp");
-/// # Ok::<(), trunkline_auth::resource::Misconfigured>(())
-/// ```
 pub struct Gate {
     protect: Protect,
     fetch: Arc<dyn Fetch>,
@@ -56,22 +39,6 @@ pub struct Gate {
 
 impl Gate {
     /// A gate that works as it is told, if it can.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, Protect};
-    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-    /// # struct Nobody;
-    /// # impl Fetch for Nobody {
-    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-    /// # }
-    /// let why = Gate::new(Protect::new("https://mcp.example/mcp"), Arc::new(Nobody)).unwrap_err();
-    /// assert_eq!(
-    ///     why.to_string(),
-    ///     "Nobody could get in at `https://mcp.example/mcp`; \
-    ///      add an issuer with `jwt`, or `introspection`, or an `api_key`.",
-    /// );
-    /// ```
     pub fn new(mut protect: Protect, fetch: Arc<dyn Fetch>) -> Result<Self, Misconfigured> {
         protect.check()?;
         let audience = protect.resource.clone();
@@ -106,64 +73,17 @@ impl Gate {
     }
 
     /// The URL of what is protected.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, Protect};
-    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-    /// # struct Nobody;
-    /// # impl Fetch for Nobody {
-    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-    /// # }
-    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
-    /// assert_eq!(Gate::new(protect, Arc::new(Nobody)).unwrap().resource(), "https://a.example/mcp");
-    /// ```
     pub fn resource(&self) -> &str {
         &self.protect.resource
     }
 
     /// The public document that says who gives out tokens, if it is at this path: under the
     /// well-known name alone, and with the resource's path behind it (RFC 9728).
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, Protect};
-    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-    /// # struct Nobody;
-    /// # impl Fetch for Nobody {
-    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-    /// # }
-    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
-    /// let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
-    /// let json = gate.document("/.well-known/oauth-protected-resource/mcp").unwrap();
-    /// assert!(json.starts_with(r#"{"resource":"https://a.example/mcp""#));
-    /// assert_eq!(gate.document("/mcp"), None);
-    /// ```
     pub fn document(&self, path: &str) -> Option<&str> {
         (path == PROTECTED_RESOURCE || path == self.metadata_path).then_some(&*self.document)
     }
 
     /// Lets a request in, or says why not.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_auth::resource::{Gate, HeadView, Protect};
-    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-    /// # struct Nobody;
-    /// # impl Fetch for Nobody {
-    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-    /// # }
-    /// # fn block_on<T>(task: impl Future<Output = T>) -> T {
-    /// #     let mut task = std::pin::pin!(task);
-    /// #     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    /// #     loop { if let std::task::Poll::Ready(it) = task.as_mut().poll(&mut context) { return it } }
-    /// # }
-    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
-    /// let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
-    /// let sent = [("authorization", &b"Bearer 0123456789abcdef"[..])];
-    /// let admitted = block_on(gate.admit(HeadView::new("POST", "/mcp", None, sent))).unwrap();
-    /// assert_eq!(admitted.principal.subject, "x");
-    /// ```
     pub async fn admit(&self, head: HeadView<'_>) -> Result<Admission, Denied> {
         let presented = present::token(&head)
             .map_err(|why| self.denied(401, Some("invalid_request"), why, self.offered()))?;
@@ -196,21 +116,6 @@ impl Gate {
 
     /// Whether somebody has the scopes that every request needs, and these. If not, one challenge
     /// names all of them.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_auth::{Principal, resource::{Gate, Protect}};
-    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-    /// # struct Nobody;
-    /// # impl Fetch for Nobody {
-    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-    /// # }
-    /// let protect = Protect::new("https://a.example/mcp").api_key("x", "0123456789abcdef", ["a"]);
-    /// let gate = Gate::new(protect, Arc::new(Nobody)).unwrap();
-    /// let alice = Principal::new("alice").scope("read");
-    /// assert_eq!(gate.needs(&alice, &["read".to_owned()]), Ok(()));
-    /// assert_eq!(gate.needs(&alice, &["write".to_owned()]).unwrap_err().status, 403);
-    /// ```
     pub fn needs(&self, principal: &Principal, needed: &[String]) -> Result<(), Denied> {
         let needed = self.protect.required.union(&needed.iter().collect());
         let granted = principal.scopes.iter().collect();

@@ -31,16 +31,6 @@ use serde_json::{Map, Value};
 use crate::jose::{self, Algorithm, JoseError, Jwks};
 
 /// Whose tokens, for whom, are let in.
-///
-/// ```
-/// use std::time::Duration;
-/// use trunkline_auth::jose::Algorithm;
-/// use trunkline_auth::resource::jwt::{Rules, Types};
-///
-/// let mut rules = Rules::new("https://id.example", ["https://mcp.example/mcp"]);
-/// assert_eq!((rules.leeway, &rules.types), (Duration::from_secs(60), &Types::Usual));
-/// rules.algorithms = vec![Algorithm::ES256];
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rules {
@@ -60,14 +50,6 @@ pub struct Rules {
 
 impl Rules {
     /// Every algorithm, a minute of leeway, the usual types.
-    ///
-    /// ```
-    /// use trunkline_auth::jose::Algorithm;
-    /// use trunkline_auth::resource::jwt::Rules;
-    ///
-    /// let rules = Rules::new("https://id.example", ["https://mcp.example/mcp"]);
-    /// assert_eq!(rules.algorithms, Algorithm::ALL);
-    /// ```
     pub fn new(
         issuer: impl Into<String>,
         audiences: impl IntoIterator<Item = impl Into<String>>,
@@ -84,12 +66,6 @@ impl Rules {
 }
 
 /// What `typ` may say. The case does not matter, nor does a leading `application/`.
-///
-/// ```
-/// use trunkline_auth::resource::jwt::Types;
-///
-/// assert_ne!(Types::Only("at+jwt".into()), Types::Usual);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Types {
     /// `at+jwt` (RFC 9068), and what came before it: `JWT`, or nothing, if it does not look like an
@@ -100,24 +76,6 @@ pub enum Types {
 }
 
 /// What a token says, once it is proven.
-///
-/// ```
-/// use std::time::UNIX_EPOCH;
-/// use serde_json::json;
-/// use trunkline_auth::jose::{Jwks, SigningKey};
-/// use trunkline_auth::resource::jwt::{Rules, TokenError, check};
-///
-/// let key = SigningKey::generate();
-/// let token = key.sign(
-///     json!({"typ": "at+jwt"}),
-///     &json!({"iss": "a", "aud": ["b"], "sub": "alice", "exp": 60, "team": "red"}),
-/// );
-/// let keys = Jwks::new([key.public().clone()]);
-/// let claims = check(&token, &keys, &Rules::new("a", ["b"]), UNIX_EPOCH)?;
-/// assert_eq!((claims.client_id, claims.jkt), (None, None));
-/// assert_eq!(claims.all["team"], "red");
-/// # Ok::<(), TokenError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Claims {
@@ -138,16 +96,6 @@ pub struct Claims {
 }
 
 /// Checks a token: its signature first, then what it says.
-///
-/// ```
-/// use std::time::UNIX_EPOCH;
-/// use trunkline_auth::jose::Jwks;
-/// use trunkline_auth::resource::jwt::{Rules, TokenError, check};
-///
-/// let rules = Rules::new("https://id.example", ["https://mcp.example/mcp"]);
-/// let refused = check("eyJhbGciOiJub25lIn0.e30.", &Jwks::new([]), &rules, UNIX_EPOCH);
-/// assert_eq!(refused.unwrap_err(), TokenError::Algorithm);
-/// ```
 pub fn check(
     token: &str,
     keys: &Jwks,
@@ -199,12 +147,6 @@ pub fn check(
 
 /// Why a token lets nobody in. Its words are safe in an `error_description`: they hold nothing of
 /// the token.
-///
-/// ```
-/// use trunkline_auth::resource::jwt::TokenError;
-///
-/// assert_eq!(TokenError::Expired.to_string(), "The token has expired.");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenError {

@@ -6,12 +6,6 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 use crate::Bounds;
 
 /// What a client is, as far as the conversation needs to know.
-/// ```
-/// # use trunkline_proto::client::Config; use trunkline_wire::{model::*, revision::*};
-/// let mut config = Config::new(Implementation::new("host", "1.0"));
-/// config.revisions = Revisions::range(Revision::V2025_06_18, Revision::LATEST);
-/// assert!(!config.revisions.contains(Revision::V2024_11_05));
-/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The revisions it is willing to speak.
@@ -35,11 +29,6 @@ pub struct Config {
 
 impl Config {
     /// A client that speaks every revision and answers no questions.
-    /// ```
-    /// # use trunkline_proto::client::Config; use trunkline_wire::model::*;
-    /// let config = Config::new(Implementation::new("host", "1.0"));
-    /// assert_eq!((config.revisions.iter().count(), config.capabilities.roots), (5, None));
-    /// ```
     pub fn new(info: Implementation) -> Self {
         Self {
             revisions: Revisions::ALL,
@@ -54,12 +43,6 @@ impl Config {
 }
 
 /// What the handshake found out.
-/// ```
-/// # use trunkline_proto::client::Opened; use trunkline_wire::{model::*, revision::*};
-/// let (revision, capabilities) = (Revision::LATEST, ServerCapabilities::new());
-/// let opened = Opened { revision, capabilities, info: None, instructions: None };
-/// assert_eq!(opened.revision.era(), Era::Stateless);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
     /// The revision spoken from now on.
@@ -73,10 +56,6 @@ pub struct Opened {
 }
 
 /// Where a handshake over HTTP begins.
-/// ```
-/// # use trunkline_proto::client::Start;
-/// assert_eq!(Start::default(), Start::Probe);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// With the question which era the server speaks.

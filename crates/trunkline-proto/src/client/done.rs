@@ -8,13 +8,6 @@ use super::HttpError;
 use crate::CallError;
 
 /// What is known of the work of a call that has no answer.
-///
-/// ```
-/// # use trunkline_proto::{CallError, client::Done};
-/// let unreachable = CallError::Unreachable("nobody listens.".to_owned());
-/// assert_eq!(unreachable.done(), Some(Done::No));
-/// assert_eq!(CallError::Closed.done(), Some(Done::Unknown));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Done {
@@ -26,14 +19,6 @@ pub enum Done {
 
 impl CallError {
     /// What is known of the work; `None` if the peer answered, for then it says so itself.
-    ///
-    /// ```
-    /// # use trunkline_proto::{CallError, client::{Done, HttpError}};
-    /// let busy = CallError::Http(HttpError::new(429, "later"));
-    /// assert_eq!(busy.done(), Some(Done::No));
-    /// let broken = CallError::Http(HttpError::new(502, ""));
-    /// assert_eq!(broken.done(), Some(Done::Unknown));
-    /// ```
     pub fn done(&self) -> Option<Done> {
         match self {
             Self::Peer(_) => None,
@@ -50,13 +35,6 @@ impl CallError {
 
     /// Whether whoever made the call may make it once more: if it provably was not made, or if its
     /// answer was lost and repeating it does no harm. A refusal stays one.
-    ///
-    /// ```
-    /// # use trunkline_proto::CallError;
-    /// let lost = CallError::Lost("cut.".to_owned());
-    /// assert!(lost.may_go_again(true) && !lost.may_go_again(false));
-    /// assert!(CallError::Unreachable("nobody listens.".to_owned()).may_go_again(false));
-    /// ```
     pub fn may_go_again(&self, is_repeatable: bool) -> bool {
         match self {
             Self::Unreachable(_) => true,
@@ -67,12 +45,6 @@ impl CallError {
 
     /// The same failure of a call that was made before and got no answer: that this time nothing was
     /// done does not undo the first.
-    ///
-    /// ```
-    /// # use trunkline_proto::{CallError, client::Done};
-    /// let again = CallError::Unreachable("nobody listens.".to_owned()).after_unknown();
-    /// assert_eq!(again.done(), Some(Done::Unknown));
-    /// ```
     #[must_use]
     pub fn after_unknown(self) -> Self {
         match self.done() {
@@ -86,12 +58,6 @@ impl HttpError {
     /// Whether the status says, by its definition, that the request was not acted upon. A status
     /// that some server or proxy gives after the work was done (400, 403, 404, 409, every 5xx …) says
     /// nothing.
-    ///
-    /// ```
-    /// # use trunkline_proto::client::HttpError;
-    /// assert!(HttpError::new(401, "").is_refusal());
-    /// assert!(!HttpError::new(404, "").is_refusal());
-    /// ```
     pub fn is_refusal(&self) -> bool {
         match self.status {
             // RFC 9110 §15.4.8 and §15.4.9: it is to be made elsewhere, and was not made here. 301, 302
@@ -112,14 +78,6 @@ impl HttpError {
 }
 
 /// What to do about a message that was refused because the server does not know its session.
-///
-/// ```
-/// # use trunkline_proto::client::*;
-/// // Nobody takes a 404 for proof: the session is asked for first.
-/// assert_eq!(on_session_gone(false, None), OnSessionGone::AskForSession);
-/// assert_eq!(on_session_gone(false, Some(true)), OnSessionGone::SendAgain);
-/// assert!(matches!(on_session_gone(true, None), OnSessionGone::GiveUp(_)));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum OnSessionGone {
     /// Ask in the same session whether it is there, with something that changes nothing (`ping`).

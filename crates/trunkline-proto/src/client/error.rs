@@ -8,14 +8,6 @@ use crate::CallError;
 use crate::input_required::missing_capability;
 
 /// Why the handshake failed.
-///
-/// ```
-/// # use trunkline_proto::client::OpenError;
-/// # use trunkline_wire::revision::{Revision, Revisions};
-/// let ours = Revisions::only(Revision::V2026_07_28);
-/// let error = OpenError::NoCommonRevision { ours, theirs: vec!["2024-11-05".to_owned()] };
-/// assert_eq!(error.to_string(), "The server speaks 2024-11-05, we speak 2026-07-28.");
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -47,10 +39,6 @@ pub enum OpenError {
 
 impl OpenError {
     /// Whether nobody knows what the server would have said.
-    /// ```
-    /// # use trunkline_proto::client::OpenError;
-    /// assert!(OpenError::TimedOut.is_outage() && !OpenError::Invalid("!".to_owned()).is_outage());
-    /// ```
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::TimedOut | Self::Unreachable(_) | Self::Closed { .. })
     }
@@ -96,15 +84,6 @@ impl From<CallError> for OpenError {
 }
 
 /// An HTTP status that is no answer.
-///
-/// ```
-/// # use trunkline_proto::client::HttpError;
-/// let error = HttpError::new(503, "We are moving house.");
-/// assert_eq!(
-///     error.to_string(),
-///     "The server answered with HTTP status 503: We are moving house."
-/// );
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpError {
@@ -118,13 +97,6 @@ pub struct HttpError {
 
 impl HttpError {
     /// A status and what is said about it.
-    ///
-    /// ```
-    /// # use trunkline_proto::client::HttpError;
-    /// let error = HttpError::new(502, "");
-    /// assert_eq!((error.status, error.challenge.is_none()), (502, true));
-    /// assert_eq!(error.to_string(), "The server answered with HTTP status 502.");
-    /// ```
     pub fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), challenge: None }
     }

@@ -11,12 +11,6 @@ use super::HttpError;
 use crate::CallError;
 
 /// The head of an answer, as far as it matters here.
-///
-/// ```
-/// # use trunkline_proto::client::http::*;
-/// let head = Head { status: 200, content_type: "text/event-stream", ..Head::default() };
-/// assert_eq!(head.reading(Sent { id: Some(1), ..Sent::default() }), Ok(Reading::Events));
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Head<'a> {
     /// The status.
@@ -30,16 +24,6 @@ pub struct Head<'a> {
 }
 
 /// What was sent.
-///
-/// ```
-/// # use trunkline_proto::client::http::*;
-/// let head = Head { status: 404, ..Head::default() };
-/// // A session that is gone can be begun anew; a path that is not there cannot.
-/// let of_session = Sent { id: Some(1), in_session: true, ..Sent::default() };
-/// assert_eq!(verdict(&head, b"", of_session), Verdict::SessionGone);
-/// let of_none = Sent { in_session: false, ..of_session };
-/// assert!(matches!(verdict(&head, b"", of_none), Verdict::Unrecognised(_)));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// The request whose answer is waited for; `None` if nothing but a nod is.
@@ -55,12 +39,6 @@ pub struct Sent {
 }
 
 /// How to read a body.
-///
-/// ```
-/// # use trunkline_proto::client::http::*;
-/// let head = Head { status: 200, content_type: "application/json", ..Head::default() };
-/// assert_eq!(head.reading(Sent { id: Some(1), ..Sent::default() }), Ok(Reading::Text));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Event by event, until the answer is among them.
@@ -70,13 +48,6 @@ pub enum Reading {
 }
 
 /// What an answer means.
-///
-/// ```
-/// # use trunkline_proto::client::http::*;
-/// let head = Head { status: 401, challenge: Some("Bearer"), ..Head::default() };
-/// let verdict = verdict(&head, b"", Sent { id: Some(1), ..Sent::default() });
-/// assert!(matches!(verdict, Verdict::Failed(_)), "who asks says nothing about the era");
-/// ```
 #[derive(Debug, PartialEq)]
 pub enum Verdict {
     /// It holds the answer to the request.
@@ -93,12 +64,6 @@ pub enum Verdict {
 
 impl Head<'_> {
     /// How to read the body, if at all.
-    ///
-    /// ```
-    /// # use trunkline_proto::{client::http::*, CallError};
-    /// let head = Head { status: 200, content_encoding: "gzip", ..Head::default() };
-    /// assert!(matches!(head.reading(Sent::default()), Err(CallError::Invalid(_))));
-    /// ```
     pub fn reading(&self, sent: Sent) -> Result<Reading, CallError> {
         let encoding = self.content_encoding.trim();
         if !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
@@ -114,12 +79,6 @@ impl Head<'_> {
     }
 
     /// Whether the content is of this type, whatever its parameters.
-    ///
-    /// ```
-    /// # use trunkline_proto::client::http::Head;
-    /// let head = Head { content_type: "Application/JSON; charset=utf-8", ..Head::default() };
-    /// assert!(head.is("application/json"));
-    /// ```
     pub fn is(&self, media: &str) -> bool {
         let essence = self.content_type.split(';').next().unwrap_or_default();
         essence.trim().eq_ignore_ascii_case(media)
@@ -174,13 +133,6 @@ pub fn verdict(head: &Head<'_>, body: &[u8], sent: Sent) -> Verdict {
 }
 
 /// Whether `incoming` answers the request `id`.
-///
-/// ```
-/// # use trunkline_proto::client::http::answers;
-/// # use trunkline_wire::jsonrpc::Incoming;
-/// let incoming = Incoming::parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-/// assert!(answers(&incoming, 1) && !answers(&incoming, 2));
-/// ```
 pub fn answers(incoming: &Incoming, id: i64) -> bool {
     let is_it = |message: &Message| matches!(message, Message::Response { id: Some(it), .. } if *it == Id::Number(id));
     match incoming {
@@ -193,14 +145,6 @@ pub fn answers(incoming: &Incoming, id: i64) -> bool {
 }
 
 /// Whether this is an error that only a server of the new era sends.
-///
-/// ```
-/// # use trunkline_proto::client::http::is_of_the_new_era;
-/// # use trunkline_wire::{code, jsonrpc::*};
-/// let answer = |code| Incoming::One(Message::error(Id::Number(1), ErrorObject::new(code, "No.")));
-/// assert!(is_of_the_new_era(&answer(code::UNSUPPORTED_REVISION)));
-/// assert!(!is_of_the_new_era(&answer(code::METHOD_NOT_FOUND)));
-/// ```
 pub fn is_of_the_new_era(incoming: &Incoming) -> bool {
     let Incoming::One(Message::Response { outcome: Err(error), .. }) = incoming else {
         return false;

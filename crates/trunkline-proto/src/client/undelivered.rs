@@ -12,18 +12,6 @@ use crate::{CallError, Output, Ticket};
 
 impl Client {
     /// The request `id` gets no answer.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{*, client::*};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*};
-    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// # let now = Instant::now();
-    /// let mut client = Client::over_http(config, Start::Probe, now);
-    /// client.undelivered(1, CallError::Unreachable("nobody listens.".to_owned()), now);
-    /// let last = std::iter::from_fn(|| client.poll()).last();
-    /// assert!(matches!(last, Some(Output::Failed(OpenError::Unreachable(_)))));
-    /// ```
     pub fn undelivered(&mut self, id: i64, why: CallError, now: Instant) {
         match &self.phase {
             Phase::Probing { id: handshake, .. } | Phase::Initializing { id: handshake, .. }
@@ -55,19 +43,6 @@ impl Client {
 
     /// The request `id` was answered with something that no server of the new era says: an old
     /// server, if this was the probe.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{*, client::*};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*};
-    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// # let now = Instant::now();
-    /// let mut client = Client::over_http(config, Start::Probe, now);
-    /// client.unrecognised(1, HttpError::new(404, ""), now);
-    /// let last = std::iter::from_fn(|| client.poll()).last();
-    /// let Some(Output::Send(Outgoing::One(message), _)) = last else { panic!("it goes on") };
-    /// assert!(message.to_text().contains(r#""method":"initialize""#));
-    /// ```
     pub fn unrecognised(&mut self, id: i64, error: HttpError, now: Instant) {
         match self.phase {
             Phase::Probing { id: probe, again, .. } if probe == id => {
@@ -83,19 +58,6 @@ impl Client {
 
     /// The request `id` waits for a person, who is logging in: only the hard deadline counts. Or,
     /// with `false`, no longer.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::{Duration, Instant}};
-    /// # use trunkline_proto::{*, client::*};
-    /// # use trunkline_wire::model::*;
-    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// # let now = Instant::now();
-    /// let mut client = Client::over_http(config, Start::Probe, now);
-    /// client.waits_for_people(1, true, now);
-    /// let before = client.next_timeout().unwrap();
-    /// client.waits_for_people(1, false, now);
-    /// assert!(client.next_timeout().unwrap() < before);
-    /// ```
     pub fn waits_for_people(&mut self, id: i64, does: bool, now: Instant) {
         let bounds = &self.config.bounds;
         let by = now + if does { bounds.call.hard } else { bounds.open };
@@ -120,54 +82,17 @@ impl Client {
 
     /// Whether the answer to the request `id` is still waited for: it may have come another way than
     /// the one that failed.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::client::*;
-    /// # use trunkline_wire::model::*;
-    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// let mut client = Client::over_http(config, Start::Probe, Instant::now());
-    /// assert!(!client.is_waited_for(7), "nobody has asked for that");
-    /// ```
     pub fn is_waited_for(&mut self, id: i64) -> bool {
         self.asked.by_id(&Id::Number(id)).is_some()
     }
 
     /// An id for a request of the transport's own. No other request ever has it.
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::client::*;
-    /// # use trunkline_wire::model::*;
-    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// let mut client = Client::over_http(config, Start::Probe, Instant::now());
-    /// assert_ne!(client.spare_id(), client.spare_id());
-    /// ```
     pub fn spare_id(&mut self) -> i64 {
         self.asked.next_id()
     }
 
     /// The server no longer knows the session: begins another one. What is asked meanwhile is
     /// refused, so hold it back until [`Output::Opened`].
-    ///
-    /// ```
-    /// # use std::{sync::Arc, time::Instant};
-    /// # use trunkline_proto::{*, client::*};
-    /// # use trunkline_wire::{json::Json, jsonrpc::*, model::*};
-    /// # let config = Arc::new(Config::new(Implementation::new("host", "1.0")));
-    /// # let now = Instant::now();
-    /// let mut client = Client::over_http(config, Start::Initialize, now);
-    /// let hello = InitializeResult::new(
-    ///     "2025-11-25",
-    ///     ServerCapabilities::new(),
-    ///     Implementation::new("travel", "1.0"),
-    /// );
-    /// let answer = Message::result(Id::Number(1), Json::of(&hello));
-    /// client.handle(Input::received(Incoming::One(answer)), now);
-    /// assert!(client.opened().is_some());
-    /// client.renew(now);
-    /// assert!(client.opened().is_none(), "`initialize` is out again");
-    /// ```
     pub fn renew(&mut self, now: Instant) {
         let Phase::Open { facts, .. } = &self.phase else { return };
         self.renewing = Some(facts.revision);

@@ -17,19 +17,6 @@ use super::door::only;
 use crate::server::{Config, Memo, unsupported_revision};
 
 /// Where a POST goes.
-///
-/// ```
-/// # use http::HeaderMap;
-/// # use trunkline_proto::{http::classify::*, server::{Config, Memo}};
-/// # use trunkline_wire::{code, jsonrpc::Incoming, model::Implementation, revision::Revision};
-/// # let config = Config::new(Implementation::new("travel", "1.0"));
-/// let text = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-/// let rules = Rules { config: &config, sessions: false };
-/// let mut headers = HeaderMap::new();
-/// headers.insert("mcp-protocol-version", "2025-06-18".parse().unwrap());
-/// let route = classify(&headers, &Incoming::parse(text), rules, &mut Memo::default());
-/// assert_eq!(route, Ok(Route::Nowhere(Revision::V2025_06_18)));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
     /// It stands for itself: a request of the stateless era, or of the dialect.
@@ -45,17 +32,6 @@ pub enum Route {
 }
 
 /// What [`classify`] needs to know about the server.
-///
-/// ```
-/// # use http::HeaderMap;
-/// # use trunkline_proto::{http::classify::*, server::{Config, Memo}};
-/// # use trunkline_wire::{code, jsonrpc::Incoming, model::Implementation, revision::Revision};
-/// # let config = Config::new(Implementation::new("travel", "1.0"));
-/// // Where no sessions are kept, there is nothing to GET.
-/// let rules = Rules { config: &config, sessions: false };
-/// let refusal = session_request(&HeaderMap::new(), rules).unwrap_err();
-/// assert_eq!(refusal.allow, Some("POST"));
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// What the server speaks.
@@ -65,17 +41,6 @@ pub struct Rules<'a> {
 }
 
 /// Decides where a POST goes.
-///
-/// ```
-/// # use http::HeaderMap;
-/// # use trunkline_proto::{http::classify::*, server::{Config, Memo}};
-/// # use trunkline_wire::{code, jsonrpc::Incoming, model::Implementation, revision::Revision};
-/// # let config = Config::new(Implementation::new("travel", "1.0"));
-/// let hello = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
-/// let rules = Rules { config: &config, sessions: true };
-/// let route = classify(&HeaderMap::new(), &Incoming::parse(hello), rules, &mut Memo::default());
-/// assert_eq!(route, Ok(Route::Open));
-/// ```
 pub fn classify(
     headers: &HeaderMap,
     incoming: &Incoming,
@@ -293,17 +258,6 @@ fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 
 /// The session that a request without a body is about. Where there are none, and in the stateless
 /// era, there is nothing but POST.
-///
-/// ```
-/// # use http::HeaderMap;
-/// # use trunkline_proto::{http::classify::*, server::{Config, Memo}};
-/// # use trunkline_wire::{code, jsonrpc::Incoming, model::Implementation, revision::Revision};
-/// # let config = Config::new(Implementation::new("travel", "1.0"));
-/// let mut headers = HeaderMap::new();
-/// headers.insert("mcp-session-id", "s-1".parse().unwrap());
-/// let rules = Rules { config: &config, sessions: true };
-/// assert_eq!(session_request(&headers, rules), Ok("s-1"));
-/// ```
 pub fn session_request<'a>(headers: &'a HeaderMap, rules: Rules<'_>) -> Result<&'a str, Refusal> {
     let asking = Asking { headers, rules, version: version(headers)? };
     if asking.is_modern() || !rules.sessions || !asking.speaks(Era::Stateful) {
@@ -332,13 +286,6 @@ fn version_in(meta: &Json) -> Option<String> {
 }
 
 /// A header that does not say what the body says.
-///
-/// ```
-/// # use trunkline_proto::http::classify::mismatch;
-/// # use trunkline_wire::code;
-/// let error = mismatch("The Mcp-Name header says `a`, the body `b`.");
-/// assert_eq!(error.code, code::HEADER_MISMATCH);
-/// ```
 pub fn mismatch(message: impl Into<String>) -> ErrorObject {
     ErrorObject::new(code::HEADER_MISMATCH, message)
 }

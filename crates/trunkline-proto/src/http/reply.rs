@@ -9,16 +9,6 @@ use crate::Outgoing;
 
 /// The status of an answer that goes out as one JSON body. `dispatched` says whether a handler has
 /// seen the request: what was refused before that is the request's own fault.
-///
-/// ```
-/// # use trunkline_proto::{http::reply::status, Outgoing};
-/// # use trunkline_wire::{jsonrpc::*, revision::Era};
-/// let error = ErrorObject::method_not_found("tools/cut");
-/// let answer = Outgoing::One(Message::error(Id::Number(1), error));
-/// assert_eq!(status(&answer, Era::Stateless, false), 404);
-/// // To the client of a session, 404 would mean that the session is gone.
-/// assert_eq!(status(&answer, Era::Stateful, false), 200);
-/// ```
 pub fn status(answer: &Outgoing, era: Era, dispatched: bool) -> StatusCode {
     match answer {
         Outgoing::One(Message::Response { outcome: Err(error), .. }) => {

@@ -14,12 +14,6 @@ use super::event::EventId;
 use crate::Via;
 
 /// What may be kept of a session's streams.
-/// ```
-/// # use std::time::Duration; use trunkline_proto::http::streams::Bounds;
-/// let keep = Duration::from_secs(60);
-/// let bounds = Bounds { events: 256, bytes: 1 << 20, keep, unread: 1 << 20 };
-/// assert_eq!(Bounds { keep: keep * 2, ..bounds }.events, 256);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Events of one stream.
@@ -33,12 +27,6 @@ pub struct Bounds {
 }
 
 /// How events are written.
-/// ```
-/// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-/// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-/// let mut streams = Streams::new(Style::Single, bounds);
-/// assert_eq!(streams.say(Some(Via(7)), b"{}".to_vec(), None, now), Some(Via(0)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// With ids; `primed` if each stream begins with an event that has an id and nothing else.
@@ -51,16 +39,6 @@ pub enum Style {
 }
 
 /// The streams of one session.
-/// ```
-/// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-/// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-/// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-/// let reader = streams.attach();
-/// streams.say(None, b"{}".to_vec(), None, now);
-/// let mut out = Vec::new();
-/// assert_eq!(streams.read(reader, now, |_, _| 7, &mut out), Read::Open);
-/// assert_eq!(out, b"id: 0-1-0000000000000007\ndata: {}\n\n");
-/// ```
 #[derive(Debug)]
 pub struct Streams {
     bounds: Bounds,
@@ -77,14 +55,6 @@ pub struct Streams {
 }
 
 /// Whoever reads a stream. A newer reader of the same stream takes its place.
-/// ```
-/// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-/// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-/// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-/// let (first, second) = (streams.attach(), streams.attach());
-/// assert_eq!(streams.read(first, now, |_, _| 7, &mut Vec::new()), Read::End, "it was replaced");
-/// assert_eq!(streams.read(second, now, |_, _| 7, &mut Vec::new()), Read::Open);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// Which stream.
@@ -93,16 +63,6 @@ pub struct Reader {
 }
 
 /// How the answer to a POST begins.
-/// ```
-/// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-/// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-/// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-/// let reader = streams.open(Via(1));
-/// assert_eq!(streams.beginning(reader), Beginning::Unknown);
-/// streams.say(Some(Via(1)), b"{}".to_vec(), Some(http::StatusCode::OK), now);
-/// let whole = Beginning::Whole(http::StatusCode::OK, b"{}".to_vec());
-/// assert_eq!(streams.beginning(reader), whole);
-/// ```
 #[derive(Debug, PartialEq)]
 pub enum Beginning {
     /// Nothing is known yet.
@@ -116,15 +76,6 @@ pub enum Beginning {
 }
 
 /// What a reader got.
-/// ```
-/// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-/// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-/// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-/// let reader = streams.attach();
-/// assert_eq!(streams.read(reader, now, |_, _| 7, &mut Vec::new()), Read::Open);
-/// streams.end(now);
-/// assert_eq!(streams.read(reader, now, |_, _| 7, &mut Vec::new()), Read::End);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// There may be more later.
@@ -157,11 +108,6 @@ struct Stream {
 
 impl Streams {
     /// The streams of a new session.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// assert!(!Streams::new(Style::Single, bounds).is_read());
-    /// ```
     pub fn new(style: Style, bounds: Bounds) -> Self {
         Self {
             bounds,
@@ -176,27 +122,11 @@ impl Streams {
     }
 
     /// Writes events as `style` from now on.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// streams.set_style(Style::Single);
-    /// let (reader, mut out) = (streams.attach(), Vec::new());
-    /// streams.say(None, b"{}".to_vec(), None, now);
-    /// streams.read(reader, now, |_, _| 7, &mut out);
-    /// assert_eq!(out, b"event: message\ndata: {}\n\n");
-    /// ```
     pub fn set_style(&mut self, style: Style) {
         self.style = style;
     }
 
     /// A stream for a POST, and its reader.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// assert_eq!(streams.open(Via(1)).via, Via(1));
-    /// ```
     pub fn open(&mut self, via: Via) -> Reader {
         self.readers += 1;
         let (id, reader) = (via.0, Some(self.readers));
@@ -205,12 +135,6 @@ impl Streams {
     }
 
     /// A name for the next POST.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// assert_eq!((streams.next_via(), streams.next_via()), (Via(1), Via(2)));
-    /// ```
     pub fn next_via(&mut self) -> Via {
         self.next += 1;
         Via(self.next)
@@ -218,13 +142,6 @@ impl Streams {
 
     /// Adds a message to the stream it belongs to; `last` is its status if it is the answer. Returns
     /// the stream whose reader should look, if there is one.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// assert_eq!(streams.say(None, b"{}".to_vec(), None, now), Some(Via(0)));
-    /// assert_eq!(streams.say(Some(Via(7)), b"{}".to_vec(), None, now), None);
-    /// ```
     pub fn say(
         &mut self,
         via: Option<Via>,
@@ -253,14 +170,6 @@ impl Streams {
     }
 
     /// Nothing more will come for a POST.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let reader = streams.open(Via(1));
-    /// streams.quiet(Via(1), now);
-    /// assert_eq!(streams.beginning(reader), Beginning::Silence);
-    /// ```
     pub fn quiet(&mut self, via: Via, now: Instant) -> Option<Via> {
         let via = self.place_of(Some(via));
         if via.0 == 0 {
@@ -272,15 +181,6 @@ impl Streams {
     }
 
     /// Sends the reader of a POST's stream away until later.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let (reader, mut out) = (streams.open(Via(1)), Vec::new());
-    /// streams.pause(Via(1), Duration::from_secs(2));
-    /// streams.read(reader, now, |_, _| 7, &mut out);
-    /// assert!(String::from_utf8(out).unwrap().contains("retry: 2000"));
-    /// ```
     pub fn pause(&mut self, via: Via, retry: Duration) -> Option<Via> {
         let stream = self.open.iter_mut().find(|it| it.id == via.0)?;
         stream.pause = Some(retry);
@@ -289,14 +189,6 @@ impl Streams {
     }
 
     /// How the answer to a POST begins, as far as is known.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let reader = streams.open(Via(1));
-    /// streams.say(Some(Via(1)), b"{}".to_vec(), None, now);
-    /// assert_eq!(streams.beginning(reader), Beginning::Events);
-    /// ```
     pub fn beginning(&mut self, reader: Reader) -> Beginning {
         let Some(at) = self.open.iter().position(|it| reader.holds(it)) else {
             return Beginning::Silence;
@@ -323,13 +215,6 @@ impl Streams {
     }
 
     /// A reader for what GET opens: everything that nobody has read.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// streams.attach();
-    /// assert!(streams.is_read());
-    /// ```
     pub fn attach(&mut self) -> Reader {
         self.readers += 1;
         self.general.reader = Some(self.readers);
@@ -339,16 +224,6 @@ impl Streams {
 
     /// A reader for what came after `id`, whose tag has been checked. `None` if the stream
     /// is gone, or if nothing came and nothing will; what it forgot in between is left out.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// # use trunkline_proto::http::event::EventId;
-    /// streams.say(None, b"{}".to_vec(), None, now);
-    /// let last = |place| EventId { stream: 0, place, tag: 7 };
-    /// assert!(streams.resume(last(1)).is_some());
-    /// assert!(streams.resume(last(9)).is_none(), "there was no such event");
-    /// ```
     pub fn resume(&mut self, id: EventId) -> Option<Reader> {
         let had = |it: &Stream| {
             let more = it.over.is_none() || id.place.saturating_add(1) < it.end();
@@ -369,14 +244,6 @@ impl Streams {
     }
 
     /// Writes what the reader has not had yet.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let (reader, mut out) = (streams.attach(), Vec::new());
-    /// assert_eq!(streams.read(reader, now, |_, _| 7, &mut out), Read::Open);
-    /// assert!(out.is_empty(), "nothing was said");
-    /// ```
     pub fn read(
         &mut self,
         reader: Reader,
@@ -418,14 +285,6 @@ impl Streams {
     }
 
     /// The reader is gone. Says whether it was the one of its stream.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let reader = streams.attach();
-    /// assert!(streams.detach(reader, now));
-    /// assert!(!streams.detach(reader, now), "it was gone already");
-    /// ```
     pub fn detach(&mut self, reader: Reader, now: Instant) -> bool {
         let held = self.live(reader.via).filter(|it| reader.holds(it));
         let Some(stream) = held else { return false };
@@ -441,14 +300,6 @@ impl Streams {
     }
 
     /// Forgets what is over for too long.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let reader = streams.attach();
-    /// streams.sweep(now + bounds.keep);
-    /// assert!(streams.detach(reader, now), "what is not over stays");
-    /// ```
     pub fn sweep(&mut self, now: Instant) {
         let keep = self.bounds.keep;
         while let Some(stream) = self.over.front()
@@ -459,27 +310,11 @@ impl Streams {
     }
 
     /// Ends what GET opens: nothing more will be said that is about no request.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let reader = streams.attach();
-    /// streams.end_general(now);
-    /// assert_eq!(streams.read(reader, now, |_, _| 7, &mut Vec::new()), Read::End);
-    /// ```
     pub fn end_general(&mut self, now: Instant) {
         self.general.over.get_or_insert(now);
     }
 
     /// Ends every stream.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// let reader = streams.open(Via(1));
-    /// streams.end(now);
-    /// assert_eq!(streams.beginning(reader), Beginning::Silence);
-    /// ```
     pub fn end(&mut self, now: Instant) {
         for stream in self.open.iter_mut().chain([&mut self.general]) {
             stream.over.get_or_insert(now);
@@ -487,15 +322,6 @@ impl Streams {
     }
 
     /// Whether a reader leaves so much unread that those who speak should wait.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// streams.attach();
-    /// assert!(!streams.is_stuffed());
-    /// streams.say(None, b"more than five bytes".to_vec(), None, now);
-    /// assert!(streams.is_stuffed());
-    /// ```
     pub fn is_stuffed(&self) -> bool {
         // All of them together: a session with many streams may leave no more than one with one.
         let read = self.open.iter().chain([&self.general]).filter(|it| it.reader.is_some());
@@ -504,12 +330,6 @@ impl Streams {
     }
 
     /// Whether somebody reads, or waits for an answer.
-    /// ```
-    /// # use std::time::*; use trunkline_proto::{http::streams::*, Via}; let now = Instant::now();
-    /// # let bounds = Bounds { events: 9, bytes: 99, keep: Duration::from_secs(60), unread: 5 };
-    /// # let mut streams = Streams::new(Style::Resumable { primed: false }, bounds);
-    /// assert!(!streams.is_read());
-    /// ```
     pub fn is_read(&self) -> bool {
         self.general.reader.is_some() || self.open.iter().any(|it| it.reader.is_some())
     }

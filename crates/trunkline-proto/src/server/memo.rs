@@ -12,17 +12,6 @@ use trunkline_wire::model::{LogLevel, meta};
 use crate::Peer;
 
 /// The last envelope and whom it described.
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use trunkline_proto::server::{Config, Memo, Server};
-/// # use trunkline_wire::model::Implementation;
-/// let config = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// // One connection, two conversations: what the first has read spares the second the reading.
-/// let memo: Memo = Server::new(Arc::clone(&config)).take_memo();
-/// let next = Server::with_memo(config, memo);
-/// assert_eq!(next.session_revision(), None);
-/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Memo(Option<Read>);
 
@@ -35,14 +24,6 @@ struct Read {
 }
 
 /// What one envelope said, but for its progress token.
-///
-/// ```
-/// # use trunkline_proto::server::Known;
-/// fn is_shared<T: Send + Sync>() -> bool {
-///     true
-/// }
-/// assert!(is_shared::<Known>(), "the calls of a client share it");
-/// ```
 #[derive(Debug)]
 pub struct Known {
     pub(crate) revision: String,

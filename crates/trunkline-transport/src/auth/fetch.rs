@@ -33,19 +33,6 @@ use connect::{Connector, Network, Stream, Way};
 /// Each has its own connection and no cookies; environment variables that name a proxy are not
 /// heeded. A request with all its redirects takes at most 15 s, and its answer is at most 256 KiB
 /// long.
-///
-/// ```
-/// use trunkline_auth::address::{Guard, Reach};
-/// use trunkline_auth::fetch::{Ask, Fetch, FetchError};
-/// use trunkline_transport::auth::HttpFetch;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-///
-/// let fetch = HttpFetch::new(Guard::new(Reach::Public));
-/// let asked = fetch.fetch(Ask::get("http://169.254.169.254/latest/meta-data/")).await;
-/// assert!(matches!(asked, Err(FetchError::Forbidden(_))));
-/// # }
-/// ```
 pub struct HttpFetch {
     guard: Guard,
     connector: Box<dyn Connector>,
@@ -56,44 +43,17 @@ pub struct HttpFetch {
 
 impl HttpFetch {
     /// Makes requests as far as `guard` lets them go.
-    ///
-    /// ```
-    /// use trunkline_auth::address::Guard;
-    /// use trunkline_transport::auth::HttpFetch;
-    ///
-    /// let fetch = HttpFetch::new(Guard::for_server("https://mcp.example/mcp"));
-    /// assert!(format!("{fetch:?}").contains("Public"));
-    /// ```
     pub fn new(guard: Guard) -> Self {
         Self::through(guard, Network)
     }
 
     /// Makes requests for the client of a server that the user named: see [`Guard::for_server`].
-    ///
-    /// ```
-    /// use trunkline_transport::auth::HttpFetch;
-    ///
-    /// let fetch = HttpFetch::for_server("http://localhost:3000/mcp");
-    /// assert!(format!("{fetch:?}").contains("Local"));
-    /// ```
     pub fn for_server(url: &str) -> Self {
         Self::new(Guard::for_server(url))
     }
 
     /// Trusts certificates that these issued, beside those that browsers trust: one or more in PEM.
     /// What is wrong with them, the first request over `https` says.
-    ///
-    /// ```
-    /// use trunkline_auth::address::{Guard, Reach};
-    /// use trunkline_auth::fetch::{Ask, Fetch};
-    /// use trunkline_transport::auth::HttpFetch;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    ///
-    /// let fetch = HttpFetch::new(Guard::new(Reach::Local)).root_certificate("no certificate");
-    /// assert!(fetch.fetch(Ask::get("https://127.0.0.1:9/")).await.is_err());
-    /// # }
-    /// ```
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots.push(pem.into());

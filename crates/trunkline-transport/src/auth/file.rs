@@ -30,19 +30,6 @@ use super::memory::Turns;
 /// The folder has the mode 0700 and its files 0600, and they are this user's; where others could read
 /// or change them, or a file is a link, it refuses to. When a text was put it is on the disk. The folder must be on a disk of this machine, not on a network
 /// share, where locks do not mean what they say.
-///
-/// ```
-/// use trunkline_auth::client::vault::Vault;
-/// use trunkline_transport::auth::FileVault;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_auth::client::vault::VaultError> {
-/// # let folder = std::env::temp_dir().join(format!("trunkline-vault-doc-{}", std::process::id()));
-///
-/// FileVault::new(&folder).put("login", "secret").await?;
-/// assert_eq!(FileVault::new(&folder).get("login").await?.as_deref(), Some("secret"));
-/// # std::fs::remove_dir_all(&folder).unwrap();
-/// # Ok(()) }
-/// ```
 pub struct FileVault {
     folder: Arc<Path>,
     turns: Turns,
@@ -52,15 +39,6 @@ pub struct FileVault {
 
 impl FileVault {
     /// Keeps logins in this folder, which is made when it is first needed.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::vault::Vault; use trunkline_transport::auth::FileVault;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_auth::client::vault::VaultError> {
-    /// let vault = FileVault::new("not/there/yet");
-    /// assert!(vault.names().await?.is_empty());
-    /// # Ok(()) }
-    /// ```
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into().into(), turns: Turns::default(), user: None }
     }
@@ -68,13 +46,6 @@ impl FileVault {
     /// The folder that this user's programs share: `$XDG_DATA_HOME/trunkline/logins`, which is
     /// `~/.local/share/trunkline/logins` unless said; on macOS
     /// `~/Library/Application Support/trunkline/logins`.
-    ///
-    /// ```
-    /// # use trunkline_transport::auth::FileVault;
-    /// if let Ok(vault) = FileVault::usual() {
-    ///     assert!(vault.folder().ends_with("trunkline/logins"));
-    /// }
-    /// ```
     pub fn usual() -> Result<Self, VaultError> {
         let absolute =
             |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
@@ -82,11 +53,6 @@ impl FileVault {
     }
 
     /// Where the logins are.
-    ///
-    /// ```
-    /// # use trunkline_transport::auth::FileVault;
-    /// assert!(FileVault::new("logins").folder().ends_with("logins"));
-    /// ```
     pub fn folder(&self) -> &Path {
         &self.folder
     }

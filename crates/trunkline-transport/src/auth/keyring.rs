@@ -21,17 +21,6 @@ use tool::Tool;
 
 /// Keeps logins in a folder, sealed with a key from the keyring: the Secret Service on Linux
 /// (through `secret-tool`), the keychain on macOS (through `security`).
-///
-/// ```no_run
-/// use trunkline_auth::client::vault::Vault;
-/// use trunkline_transport::auth::KeyringVault;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_auth::client::vault::VaultError> {
-///
-/// let vault = KeyringVault::usual()?.or_files(|why| eprintln!("{why}"));
-/// vault.put("login", "secret").await?;
-/// # Ok(()) }
-/// ```
 pub struct KeyringVault {
     sealed: FileVault,
     plain: FileVault,
@@ -45,24 +34,11 @@ type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl KeyringVault {
     /// Keeps what is sealed in this folder.
-    ///
-    /// ```
-    /// # use trunkline_transport::auth::KeyringVault;
-    /// let vault = KeyringVault::new("logins");
-    /// assert!(format!("{vault:?}").contains("logins"));
-    /// ```
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self::with(folder.into(), Tool::default())
     }
 
     /// Keeps what is sealed in the folder of [`FileVault::usual`].
-    ///
-    /// ```
-    /// # use trunkline_transport::auth::KeyringVault;
-    /// if let Ok(vault) = KeyringVault::usual() {
-    ///     assert!(format!("{vault:?}").contains("trunkline/logins"));
-    /// }
-    /// ```
     pub fn usual() -> Result<Self, VaultError> {
         Ok(Self::new(FileVault::usual()?.folder()))
     }
@@ -70,12 +46,6 @@ impl KeyringVault {
     /// Where there is no keyring, or it stays locked, logins are kept as [`FileVault`] keeps them;
     /// `tell` is told so once. Where some were sealed before, that is an error instead: they are
     /// there, and whoever unlocks the keyring has them.
-    ///
-    /// ```
-    /// # use trunkline_transport::auth::KeyringVault;
-    /// let vault = KeyringVault::new("logins").or_files(|why| eprintln!("{why}"));
-    /// assert!(format!("{vault:?}").contains("or_files: true"));
-    /// ```
     #[must_use]
     pub fn or_files(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.tell = Some(Arc::new(tell));

@@ -25,15 +25,6 @@ use crate::limits::Limits;
 /// It listens on a port of the loopback interface, opens the page, answers the redirect that brings
 /// the `state` of that page back, and stops listening. Whatever else comes in meanwhile, from other
 /// programs or from pages that guess the port, is not found.
-///
-/// ```no_run
-/// use std::sync::Arc;
-/// use trunkline_auth::client::OAuth;
-/// use trunkline_transport::auth::Loopback;
-///
-/// let browser = Loopback::new().tell(|url| eprintln!("If no browser opens, go to {url}"));
-/// let oauth = OAuth::new("https://mcp.example/mcp").browser(Arc::new(browser));
-/// ```
 #[derive(Clone)]
 pub struct Loopback {
     opener: Option<Opener>,
@@ -45,26 +36,11 @@ type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Loopback {
     /// Opens pages in the browser of this machine.
-    ///
-    /// ```
-    /// use trunkline_auth::client::browser::Browser;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), String> {
-    /// let visit = trunkline_transport::auth::Loopback::new().prepare(&[]).await?;
-    /// assert!(visit.redirect_uri().starts_with("http://127.0.0.1:"));
-    /// # Ok(()) }
-    /// ```
     pub fn new() -> Self {
         Self { opener: Some(Opener::default()), tell: None, patience: PATIENCE }
     }
 
     /// Is told the URL of the page too. A browser that does not open is then no error.
-    ///
-    /// ```
-    /// # use trunkline_transport::auth::Loopback;
-    /// let browser = Loopback::new().tell(|url| eprintln!("Log in at {url}"));
-    /// assert!(format!("{browser:?}").contains("tell: true"));
-    /// ```
     #[must_use]
     pub fn tell(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.tell = Some(Arc::new(tell));
@@ -72,12 +48,6 @@ impl Loopback {
     }
 
     /// Opens nothing: [`tell`](Self::tell) is all that happens.
-    ///
-    /// ```
-    /// # use trunkline_transport::auth::Loopback;
-    /// let browser = Loopback::new().tell(|url| eprintln!("Log in at {url}")).without_opening();
-    /// assert!(format!("{browser:?}").contains("opens: false"));
-    /// ```
     #[must_use]
     pub fn without_opening(mut self) -> Self {
         self.opener = None;
@@ -85,12 +55,6 @@ impl Loopback {
     }
 
     /// How long a person may take; five minutes, unless said.
-    ///
-    /// ```
-    /// # use std::time::Duration; use trunkline_transport::auth::Loopback;
-    /// let browser = Loopback::new().patience(Duration::from_secs(60));
-    /// assert!(format!("{browser:?}").contains("60s"));
-    /// ```
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;

@@ -8,19 +8,6 @@ use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::fetch::Pending;
 
 /// Keeps logins in memory: for tests, and for services that log in anew when they start.
-///
-/// ```
-/// use trunkline_auth::client::vault::Vault;
-/// use trunkline_transport::auth::MemoryVault;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), trunkline_auth::client::vault::VaultError> {
-///
-/// let vault = MemoryVault::new();
-/// vault.put("login", "secret").await?;
-/// assert_eq!(vault.get("login").await?.as_deref(), Some("secret"));
-/// assert!(!format!("{vault:?}").contains("secret"));
-/// # Ok(()) }
-/// ```
 #[derive(Default)]
 pub struct MemoryVault {
     texts: Mutex<BTreeMap<String, String>>,
@@ -29,14 +16,6 @@ pub struct MemoryVault {
 
 impl MemoryVault {
     /// An empty one.
-    ///
-    /// ```
-    /// # use trunkline_auth::client::vault::Vault; use trunkline_transport::auth::MemoryVault;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), trunkline_auth::client::vault::VaultError> {
-    /// assert!(MemoryVault::new().names().await?.is_empty());
-    /// # Ok(()) }
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }

@@ -6,20 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The variables a child gets from us unless told otherwise. Everything else may be a secret.
-///
-/// ```
-/// # use trunkline_transport::child::INHERITED;
-/// assert!(INHERITED.contains(&"PATH") && !INHERITED.contains(&"AWS_SECRET_ACCESS_KEY"));
-/// ```
 pub const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
 /// A program to run as a server, as often as needed.
-///
-/// ```
-/// # use trunkline_transport::child::Command;
-/// let command = Command::new("npx").args(["-y", "server"]).env("API_KEY", "secret");
-/// assert_eq!(command.to_string(), "npx -y server", "variables are not shown");
-/// ```
 #[derive(Clone)]
 pub struct Command {
     parts: Parts,
@@ -41,11 +30,6 @@ pub(super) struct Parts {
 
 impl Command {
     /// Runs `program`, looked up on `PATH` if it has no slash.
-    ///
-    /// ```
-    /// # use trunkline_transport::child::Command;
-    /// assert_eq!(Command::new("npx").program(), "npx");
-    /// ```
     pub fn new(program: impl Into<OsString>) -> Self {
         let parts = Parts {
             program: program.into(),
@@ -58,11 +42,6 @@ impl Command {
     }
 
     /// One more argument.
-    ///
-    /// ```
-    /// # use trunkline_transport::child::Command;
-    /// assert_eq!(Command::new("npx").arg("server").to_string(), "npx server");
-    /// ```
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.parts.args.push(arg.into());
@@ -70,11 +49,6 @@ impl Command {
     }
 
     /// More arguments.
-    ///
-    /// ```
-    /// # use trunkline_transport::child::Command;
-    /// assert_eq!(Command::new("npx").args(["-y", "server"]).to_string(), "npx -y server");
-    /// ```
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.parts.args.extend(args.into_iter().map(Into::into));
@@ -82,19 +56,6 @@ impl Command {
     }
 
     /// Sets a variable for the child.
-    ///
-    /// ```
-    /// # use tokio::io::AsyncReadExt;
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let command = Command::new("sh").args(["-c", "echo $REGION"]).env("REGION", "eu");
-    /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    /// let mut text = String::new();
-    /// child.take_stdout().unwrap().read_to_string(&mut text).await.unwrap();
-    /// assert_eq!(text, "eu\n");
-    /// # }
-    /// ```
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.parts.variables.push((name.into(), value.into()));
@@ -102,19 +63,6 @@ impl Command {
     }
 
     /// Hands one more of our own variables on, if we have it. See [`INHERITED`] for the usual ones.
-    ///
-    /// ```
-    /// # use tokio::io::AsyncReadExt;
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let command = Command::new("printenv").arg("CARGO_PKG_NAME").inherit("CARGO_PKG_NAME");
-    /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    /// let mut text = String::new();
-    /// child.take_stdout().unwrap().read_to_string(&mut text).await.unwrap();
-    /// assert_eq!(text.trim(), std::env::var("CARGO_PKG_NAME").unwrap_or_default());
-    /// # }
-    /// ```
     #[must_use]
     pub fn inherit(mut self, name: impl Into<OsString>) -> Self {
         self.parts.inherited.push(name.into());
@@ -122,19 +70,6 @@ impl Command {
     }
 
     /// Runs in `directory`.
-    ///
-    /// ```
-    /// # use tokio::io::AsyncReadExt;
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let command = Command::new("pwd").current_dir("/");
-    /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    /// let mut text = String::new();
-    /// child.take_stdout().unwrap().read_to_string(&mut text).await.unwrap();
-    /// assert_eq!(text, "/\n");
-    /// # }
-    /// ```
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.parts.directory = Some(directory.into());
@@ -143,19 +78,6 @@ impl Command {
 
     /// Calls `on_line` with each line the child writes to stderr: cut to the limit, control
     /// characters escaped. Without it stderr is only remembered for error messages.
-    ///
-    /// ```
-    /// # use std::sync::mpsc::channel;
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let (tell, told) = channel();
-    /// let command = Command::new("sh").args(["-c", "echo 'no key' >&2"]);
-    /// let command = command.on_stderr(move |line| tell.send(line.to_owned()).unwrap());
-    /// Child::spawn(command, &Limits::default()).await.unwrap().exited().await;
-    /// assert_eq!(told.recv().unwrap(), "no key");
-    /// # }
-    /// ```
     #[must_use]
     pub fn on_stderr(mut self, on_line: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_line = Some(Arc::new(on_line));
@@ -163,11 +85,6 @@ impl Command {
     }
 
     /// The program, as it was given.
-    ///
-    /// ```
-    /// # use trunkline_transport::child::Command;
-    /// assert_eq!(Command::new("./server").arg("--fast").program(), "./server");
-    /// ```
     pub fn program(&self) -> &OsStr {
         &self.parts.program
     }

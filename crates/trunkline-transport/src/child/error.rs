@@ -9,16 +9,6 @@ use std::path::{Path, PathBuf};
 use super::command::Parts;
 
 /// How far starting a child got.
-///
-/// ```
-/// # use trunkline_transport::{child::*, Limits};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let command = Command::new("cat").current_dir("/no/such/directory");
-/// let error = Child::spawn(command, &Limits::default()).await.unwrap_err();
-/// assert_eq!(error.stage, Stage::Directory);
-/// # }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
@@ -31,17 +21,6 @@ pub enum Stage {
 }
 
 /// A child that did not start.
-///
-/// ```
-/// # use trunkline_transport::{child::*, Limits};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let command = Command::new("./no-such-server");
-/// let error = Child::spawn(command, &Limits::default()).await.unwrap_err();
-/// assert_eq!((error.stage, error.program.as_str()), (Stage::Program, "./no-such-server"));
-/// assert!(error.to_string().starts_with("`./no-such-server` does not exist."));
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct SpawnError {
     /// How far it got.

@@ -12,17 +12,6 @@ use super::command::OnLine;
 use crate::limits::Limits;
 
 /// The last lines a child wrote to stderr. Clones show the same lines.
-///
-/// ```
-/// # use trunkline_transport::{child::*, Limits};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let command = Command::new("sh").args(["-c", "printf 'one\ntwo\n' >&2"]);
-/// let mut child = Child::spawn(command, &Limits::default().stderr_lines(1)).await.unwrap();
-/// child.exited().await;
-/// assert_eq!(child.stderr().to_string(), "two", "the last line is remembered");
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct Stderr {
     tail: Arc<Mutex<Tail>>,
@@ -45,32 +34,11 @@ impl Stderr {
     }
 
     /// The lines, oldest first.
-    ///
-    /// ```
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let command = Command::new("sh").args(["-c", "printf 'one\ntwo\n' >&2"]);
-    /// let mut child = Child::spawn(command, &Limits::default()).await.unwrap();
-    /// child.exited().await;
-    /// assert_eq!(child.stderr().lines(), ["one", "two"]);
-    /// # }
-    /// ```
     pub fn lines(&self) -> Vec<String> {
         self.lock(|tail| tail.lines.iter().cloned().collect())
     }
 
     /// Whether nothing was written yet.
-    ///
-    /// ```
-    /// # use trunkline_transport::{child::*, Limits};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let mut child = Child::spawn(Command::new("true"), &Limits::default()).await.unwrap();
-    /// child.exited().await;
-    /// assert!(child.stderr().is_empty());
-    /// # }
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.lock(|tail| tail.lines.is_empty())
     }

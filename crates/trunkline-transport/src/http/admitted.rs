@@ -31,11 +31,6 @@ impl<H: Handler> Endpoint<H> {
 }
 
 /// The headers of the request that a call came with, among its extensions.
-/// ```
-/// # use std::sync::Arc; use trunkline_transport::http::RequestHeaders;
-/// let headers = RequestHeaders(Arc::new(http::HeaderMap::new()));
-/// assert_eq!(format!("{headers:?}"), "RequestHeaders(0)", "what they are may be a secret");
-/// ```
 #[derive(Clone)]
 pub struct RequestHeaders(pub Arc<HeaderMap>);
 

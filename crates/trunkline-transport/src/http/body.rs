@@ -20,12 +20,6 @@ use super::budgets::Meter;
 use super::pulse::{Beat, Pulse};
 
 /// The body of a response: nothing, a text, or events as they come.
-///
-/// ```
-/// # use http_body::Body;
-/// # use trunkline_transport::http::HttpBody;
-/// assert!(HttpBody::default().is_end_stream(), "it is empty");
-/// ```
 #[derive(Default)]
 pub struct HttpBody {
     kind: Kind,
@@ -66,17 +60,6 @@ impl HttpBody {
 impl HttpBody {
     /// A body whose pieces come as they are sent. It ends when the sender is dropped; when nobody
     /// wants it any more, sending fails.
-    ///
-    /// ```
-    /// # use http_body::Body;
-    /// # use trunkline_transport::http::HttpBody;
-    /// let (sender, pieces) = tokio::sync::mpsc::channel(8);
-    /// let body = HttpBody::pieces(pieces);
-    /// sender.try_send(b"one\n".to_vec()).unwrap();
-    /// assert!(!body.is_end_stream(), "there may be more");
-    /// drop(body);
-    /// assert!(sender.is_closed());
-    /// ```
     pub fn pieces(pieces: mpsc::Receiver<Vec<u8>>) -> Self {
         Self::events(Pieces(pieces))
     }
@@ -133,23 +116,6 @@ impl Body for HttpBody {
 
 /// The body of a request as it arrives. What is left of one that is dropped before its end is read
 /// and dropped by the connection, which then closes unless that was little.
-///
-/// ```
-/// # use std::sync::Mutex;
-/// # use http::{Request, Response};
-/// # use trunkline_proto::server::Memo;
-/// # use trunkline_transport::http::{Answers, HttpBody, RequestBody, plain};
-/// /// Lets nobody in, and reads nothing of what they bring.
-/// struct Closed;
-///
-/// impl Answers for Closed {
-///     async fn answer(&self, _: Request<RequestBody>, _: &Mutex<Memo>) -> Response<HttpBody> {
-///         plain(http::StatusCode::FORBIDDEN, "Nobody is let in.")
-///     }
-///     fn hang_up(&self) {}
-///     fn end(&self) {}
-/// }
-/// ```
 pub struct RequestBody {
     // Invariant: it is there until this is dropped.
     body: Option<Incoming>,

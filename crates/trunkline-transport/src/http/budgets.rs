@@ -21,15 +21,6 @@ use crate::limits::Limits;
 
 /// What may be held at once, in all and by each principal. Clones are the same budgets: endpoints
 /// that belong together share them.
-///
-/// ```
-/// # use trunkline_transport::{http::{Budgets, Settings}, Limits};
-/// let limits = Limits::default();
-/// let budgets = Budgets::new(&limits, true);
-/// let mut settings = Settings::new(limits);
-/// settings.budgets = Some(budgets.clone());
-/// assert_eq!(budgets.bodies().used(), 0, "nobody has sent anything");
-/// ```
 #[derive(Clone, Debug)]
 pub struct Budgets {
     bodies: Budget,
@@ -46,13 +37,6 @@ pub struct Budgets {
 
 impl Budgets {
     /// Budgets within these limits. Where callers have no names, there is nobody to keep a share for.
-    ///
-    /// ```
-    /// # use trunkline_transport::{http::Budgets, Limits};
-    /// let budgets = Budgets::new(&Limits::default().bodies_bytes(100).bodies_share(60), true);
-    /// assert!(budgets.bodies().take(&"alice".into(), 61).is_err());
-    /// assert!(budgets.bodies().take(&"alice".into(), 60).is_ok());
-    /// ```
     pub fn new(limits: &Limits, knows_callers: bool) -> Self {
         let of = |total: usize, share: usize| match knows_callers {
             true => Budget::new(total, share),
@@ -72,31 +56,16 @@ impl Budgets {
     }
 
     /// The bytes of requests.
-    ///
-    /// ```
-    /// # use trunkline_transport::{http::Budgets, Limits};
-    /// assert_eq!(Budgets::new(&Limits::default(), true).bodies().used(), 0);
-    /// ```
     pub fn bodies(&self) -> &Budget {
         &self.bodies
     }
 
     /// The sessions.
-    ///
-    /// ```
-    /// # use trunkline_transport::{http::Budgets, Limits};
-    /// assert_eq!(Budgets::new(&Limits::default(), true).sessions().used(), 0);
-    /// ```
     pub fn sessions(&self) -> &Budget {
         &self.sessions
     }
 
     /// The bytes of the URIs that are subscribed to.
-    ///
-    /// ```
-    /// # use trunkline_transport::{http::Budgets, Limits};
-    /// assert_eq!(Budgets::new(&Limits::default(), true).subscribed().used(), 0);
-    /// ```
     pub fn subscribed(&self) -> &Budget {
         &self.subscribed
     }

@@ -35,12 +35,6 @@ use crate::limits::Limits;
 use crate::voice::Voice;
 
 /// How a server is reached over HTTP.
-/// ```
-/// # use trunkline_transport::{http::Settings, Limits};
-/// let mut settings = Settings::new(Limits::default());
-/// settings.door.allow_host("mcp.example.com");
-/// assert_eq!((settings.path.as_str(), settings.sessions), ("/mcp", true));
-/// ```
 #[derive(Clone)]
 pub struct Settings {
     /// The path that serves every revision with Streamable HTTP.
@@ -74,11 +68,6 @@ pub type Page = Arc<dyn Fn() -> String + Send + Sync>;
 
 impl Settings {
     /// `/mcp`, and `/sse` with `/messages`; for this machine only; with sessions.
-    /// ```
-    /// # use trunkline_transport::{http::Settings, Limits};
-    /// let sse = Settings::new(Limits::default()).sse_paths.unwrap();
-    /// assert_eq!(sse, ("/sse".to_owned(), "/messages".to_owned()));
-    /// ```
     pub fn new(limits: Limits) -> Self {
         Self {
             path: "/mcp".to_owned(),
@@ -127,13 +116,6 @@ impl Place {
 }
 
 /// A handler that is reached over HTTP.
-/// ```
-/// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-/// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-/// let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-/// assert_eq!(Arc::strong_count(&endpoint), 1, "one endpoint serves every connection");
-/// ```
 pub struct Endpoint<H: Handler> {
     pub(super) settings: Settings,
     pub(super) core: Arc<Config>,
@@ -157,13 +139,6 @@ pub struct Endpoint<H: Handler> {
 
 impl<H: Handler> Endpoint<H> {
     /// Serves `handler`, which is what `core` says.
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// assert_eq!(Arc::strong_count(&endpoint), 1);
-    /// ```
     pub fn new(core: Arc<Config>, handler: Arc<H>, settings: Settings) -> Arc<Self> {
         let limits = &settings.limits;
         let sessions = Sessions::new(limits.session_idle, limits.session_sweep);
@@ -195,16 +170,6 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Answers one request. `memo` is shared by the requests of one connection.
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// let request = http::Request::get("http://localhost/other").body(String::new()).unwrap();
-    /// assert_eq!(endpoint.answer(request, &Default::default()).await.status(), 404);
-    /// # });
-    /// ```
     pub fn answer<B: Body>(
         &self,
         request: Request<B>,
@@ -214,14 +179,6 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Ends every session, and what its handlers are at.
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// endpoint.end();
-    /// assert_eq!(Arc::strong_count(&endpoint), 1, "nothing is at work any more");
-    /// ```
     pub fn end(&self) {
         for session in self.sessions.all() {
             self.sessions.remove(&session.id);
@@ -230,14 +187,6 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Ends what would never end by itself: streams of sessions, and subscriptions.
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// endpoint.hang_up();
-    /// assert_eq!(Arc::strong_count(&endpoint), 1, "no stream is open any more");
-    /// ```
     pub fn hang_up(&self) {
         // Whoever comes later sees this, and whoever came before is in one of the lists.
         self.closing.store(true, Ordering::SeqCst);
@@ -250,12 +199,6 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Whether nothing is lost with it: it has no sessions and answers nobody.
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// assert!(Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default())).is_idle());
-    /// ```
     pub fn is_idle(&self) -> bool {
         let counts = [&self.busy, &self.listening];
         counts.iter().all(|it| it.load(Ordering::SeqCst) == 0) && self.sessions.all().is_empty()

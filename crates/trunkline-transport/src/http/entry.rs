@@ -17,55 +17,15 @@ use super::response::refuse;
 use crate::handler::Handler;
 
 /// A request whose Host, Origin and sender were checked. Only [`Endpoint::let_in`] makes one.
-///
-/// ```
-/// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-/// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-/// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-/// let request = http::Request::get("http://localhost/a/mcp").body(String::new()).unwrap();
-/// let mut request = endpoint.let_in(request, "/a/mcp").await.ok().unwrap();
-/// assert_eq!(request.get().uri().path(), "/a/mcp");
-/// // Whoever let it in sends it where it is answered.
-/// request.redirect("/mcp".parse().unwrap());
-/// assert_eq!(endpoint.answer_let_in(request, &Default::default()).await.status(), 400);
-/// # });
-/// ```
 pub struct LetIn<B>(pub(super) Request<B>);
 
 impl<B> LetIn<B> {
     /// The request, with what the gate noted of its sender.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// let request = http::Request::get("http://localhost/mcp").body(String::new()).unwrap();
-    /// let request = endpoint.let_in(request, "/mcp").await.ok().unwrap();
-    /// assert_eq!(request.get().method(), "GET");
-    /// # });
-    /// ```
     pub fn get(&self) -> &Request<B> {
         &self.0
     }
 
     /// Sends it elsewhere.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// let request = http::Request::get("http://localhost/a").body(String::new()).unwrap();
-    /// let mut request = endpoint.let_in(request, "/a").await.ok().unwrap();
-    /// request.redirect("/b".parse().unwrap());
-    /// assert_eq!(request.get().uri(), "/b");
-    /// # });
-    /// ```
     pub fn redirect(&mut self, to: Uri) {
         *self.0.uri_mut() = to;
     }
@@ -74,18 +34,6 @@ impl<B> LetIn<B> {
 impl<H: Handler> Endpoint<H> {
     /// Checks a request that is meant for an endpoint with the same rules of who is let in, served at
     /// `path`; or answers it, if it goes no further.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// let request = http::Request::get("http://evil.example/mcp").body(String::new()).unwrap();
-    /// let refused = endpoint.let_in(request, "/mcp").await.err().unwrap();
-    /// assert_eq!(refused.status(), 403);
-    /// # });
-    /// ```
     pub async fn let_in<B: Body>(
         &self,
         request: Request<B>,
@@ -105,17 +53,6 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Answers a request that an endpoint with the same rules has let in.
-    /// ```
-    /// # use std::sync::Arc; use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_proto::server::Config; use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// let request = http::Request::get("http://localhost/mcp").body(String::new()).unwrap();
-    /// let request = endpoint.let_in(request, "/mcp").await.ok().unwrap();
-    /// assert_eq!(endpoint.answer_let_in(request, &Default::default()).await.status(), 400);
-    /// # });
-    /// ```
     pub fn answer_let_in<B: Body>(
         &self,
         LetIn(request): LetIn<B>,

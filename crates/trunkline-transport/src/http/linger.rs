@@ -32,25 +32,6 @@ use crate::limits::Limits;
 ///
 /// With `is_owed` it waits for what the peer is known to be sending; without, it only looks whether
 /// something is there.
-///
-/// ```
-/// # use trunkline_transport::{http::linger, Limits};
-/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let (mut client, mut server) = tokio::io::duplex(64);
-/// let refused = tokio::spawn(async move {
-///     server.write_all(b"no").await.unwrap();
-///     linger(&mut server, true, &Limits::default()).await;
-/// });
-/// client.write_all(&[0; 4096]).await.unwrap();
-/// let mut answer = String::new();
-/// client.read_to_string(&mut answer).await.unwrap();
-/// assert_eq!(answer, "no");
-/// drop(client);
-/// refused.await.unwrap();
-/// # }
-/// ```
 pub async fn linger(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     is_owed: bool,

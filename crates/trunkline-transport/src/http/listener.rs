@@ -12,23 +12,6 @@ use super::tls::Tls;
 ///
 /// Over a Unix socket there is HTTP/1 alone. Who may connect is a matter of the socket's
 /// permissions, which are whoever's who made it.
-///
-/// ```
-/// # use std::{future::ready, sync::Arc};
-/// # use trunkline_proto::server::Config;
-/// # use trunkline_transport::{handler::Nobody, http::*, Limits};
-/// # use trunkline_wire::model::Implementation;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # let path = std::env::temp_dir().join(format!("listener-{}.sock", std::process::id()));
-/// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-/// let listener = Listener::from(tokio::net::UnixListener::bind(&path).unwrap());
-/// let served = serve(listener, endpoint, Limits::default(), ready(())).await;
-/// assert!(served.is_ok(), "it was told to end at once");
-/// # std::fs::remove_file(path).unwrap();
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Listener(Kind);
 

@@ -28,65 +28,8 @@ use super::pulse::{Felt, Pulse};
 use crate::limits::Limits;
 
 /// Answers requests; what is shared by the requests of one connection comes with them.
-///
-/// ```
-/// # use std::{future::ready, sync::{Arc, Mutex}};
-/// # use http::{Request, Response};
-/// # use trunkline_proto::server::Memo;
-/// # use trunkline_transport::{http::{bind, serve, Answers, HttpBody, RequestBody}, Limits};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// struct Silence;
-///
-/// impl Answers for Silence {
-///     async fn answer(
-///         &self,
-///         _: Request<RequestBody>,
-///         _: &Mutex<Memo>,
-///     ) -> Response<HttpBody> {
-///         Response::new(HttpBody::default())
-///     }
-///     fn hang_up(&self) {}
-///     fn end(&self) {}
-/// }
-/// let listener = bind("127.0.0.1:0").await.unwrap();
-/// let served = serve(listener, Arc::new(Silence), Limits::default(), ready(())).await;
-/// assert!(served.is_ok(), "it was told to end at once");
-/// # }
-/// ```
 pub trait Answers: Send + Sync + 'static {
     /// Answers one request.
-    ///
-    /// ```
-    /// # use std::sync::{Arc, Mutex};
-    /// # use http::{Request, Response};
-    /// # use trunkline_proto::server::{Config, Memo};
-    /// # use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_wire::model::Implementation;
-    /// /// Every answer says that it may not be kept.
-    /// struct Fresh(Arc<Endpoint<Nobody>>);
-    ///
-    /// impl Answers for Fresh {
-    ///     async fn answer(
-    ///         &self,
-    ///         request: Request<RequestBody>,
-    ///         memo: &Mutex<Memo>,
-    ///     ) -> Response<HttpBody> {
-    ///         let mut response = self.0.answer(request, memo).await;
-    ///         response.headers_mut().insert("cache-control", "no-store".parse().unwrap());
-    ///         response
-    ///     }
-    ///     fn hang_up(&self) {
-    ///         self.0.hang_up();
-    ///     }
-    ///     fn end(&self) {
-    ///         self.0.end();
-    ///     }
-    /// }
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let fresh = Fresh(Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default())));
-    /// assert_eq!(Arc::strong_count(&fresh.0), 1);
-    /// ```
     fn answer(
         &self,
         request: Request<RequestBody>,
@@ -94,44 +37,13 @@ pub trait Answers: Send + Sync + 'static {
     ) -> impl Future<Output = Response<HttpBody>> + Send;
 
     /// The server should end: what would never end by itself must.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::server::Config;
-    /// # use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// Answers::hang_up(&*endpoint);
-    /// assert_eq!(Arc::strong_count(&endpoint), 1, "streams and subscriptions end");
-    /// ```
     fn hang_up(&self);
 
     /// The server has ended: what is still at work stops.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use trunkline_proto::server::Config;
-    /// # use trunkline_transport::{handler::Nobody, http::*, Limits};
-    /// # use trunkline_wire::model::Implementation;
-    /// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-    /// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-    /// Answers::end(&*endpoint);
-    /// assert_eq!(Arc::strong_count(&endpoint), 1, "sessions and what they were at are gone");
-    /// ```
     fn end(&self);
 }
 
 /// Listens at an address, with room for a burst of connections to wait in.
-///
-/// ```
-/// # use trunkline_transport::http::bind;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let listener = bind("127.0.0.1:0").await.unwrap();
-/// assert_ne!(listener.local_addr().unwrap().port(), 0, "the system picked one");
-/// # }
-/// ```
 pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "The address names no place.");
     for address in tokio::net::lookup_host(address).await? {
@@ -149,22 +61,6 @@ pub async fn bind(address: impl ToSocketAddrs) -> io::Result<TcpListener> {
 /// Serves connections until `shutdown`, then answers what is in flight and returns.
 ///
 /// The listener is one of TCP, one that `Tls::listen` secured, or one of a Unix socket.
-///
-/// ```
-/// # use std::{future::ready, sync::Arc};
-/// # use trunkline_proto::server::Config;
-/// # use trunkline_transport::{handler::Nobody, http::*, Limits};
-/// # use trunkline_wire::model::Implementation;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-/// let listener = bind("127.0.0.1:0").await.unwrap();
-/// let address = listener.local_addr().unwrap();
-/// serve(listener, endpoint, Limits::default(), ready(())).await.unwrap();
-/// assert!(bind(address).await.is_ok(), "the port is free again");
-/// # }
-/// ```
 pub async fn serve(
     listener: impl Into<Listener>,
     answers: Arc<impl Answers>,

@@ -19,24 +19,6 @@ use super::listener::Listener;
 ///
 /// Clients choose between HTTP/2 and HTTP/1.1 as they shake hands. Clones share what
 /// [`reload`](Self::reload) changes.
-///
-/// ```
-/// # use std::{future::ready, sync::Arc};
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
-/// # use trunkline_proto::server::Config;
-/// # use trunkline_transport::{handler::Nobody, http::*, Limits};
-/// # use trunkline_wire::model::Implementation;
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # let (certificate, key) = self_signed();
-/// # let core = Arc::new(Config::new(Implementation::new("travel", "1.0")));
-/// let endpoint = Endpoint::new(core, Arc::new(Nobody), Settings::new(Limits::default()));
-/// let tls = Tls::new(certificate.as_bytes(), key.as_bytes(), None).unwrap();
-/// let listener = tls.listen(bind("127.0.0.1:0").await.unwrap());
-/// let served = serve(listener, endpoint, Limits::default(), ready(())).await;
-/// assert!(served.is_ok(), "it was told to end at once");
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct Tls(Arc<RwLock<Current>>);
 
@@ -51,17 +33,6 @@ impl Tls {
     /// Takes PEM texts: the certificates, the server's own first, then those between it and a root;
     /// their key; and, if clients must show a certificate, those of the authorities that may have
     /// issued it.
-    ///
-    /// ```
-    /// # use trunkline_transport::http::Tls;
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
-    /// # fn main() {
-    /// # let (certificate, key) = self_signed();
-    /// assert!(Tls::new(certificate.as_bytes(), key.as_bytes(), None).is_ok());
-    /// let error = Tls::new(key.as_bytes(), certificate.as_bytes(), None).unwrap_err();
-    /// assert!(error.to_string().starts_with("There is no certificate"), "they were mixed up");
-    /// # }
-    /// ```
     pub fn new(certificates: &[u8], key: &[u8], clients: Option<&[u8]>) -> io::Result<Self> {
         let current = Current::new(certificates, key, clients.map(authorities).transpose()?)?;
         Ok(Self(Arc::new(RwLock::new(current))))
@@ -70,17 +41,6 @@ impl Tls {
     /// Goes by other certificates from the next connection on; those that are open stay as they are.
     /// If they are not in order, all stays as it was. Where `clients` is `None`, the authorities
     /// stay: nothing here lets in clients without a certificate.
-    ///
-    /// ```
-    /// # use trunkline_transport::http::Tls;
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
-    /// # fn main() {
-    /// # let (new, key) = self_signed();
-    /// # let tls = Tls::new(new.as_bytes(), key.as_bytes(), None).unwrap();
-    /// assert!(tls.reload(new.as_bytes(), key.as_bytes(), None).is_ok());
-    /// assert!(tls.reload(b"half of it", key.as_bytes(), None).is_err(), "goes on as before");
-    /// # }
-    /// ```
     pub fn reload(
         &self,
         certificates: &[u8],
@@ -100,18 +60,6 @@ impl Tls {
     ///
     /// Handshakes have as long as the head of a request (`Limits::header_read`), and nobody waits
     /// for another's. Whoever speaks something else than TLS is hung up on.
-    ///
-    /// ```
-    /// # use trunkline_transport::http::{bind, Listener, Tls};
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/pem.rs"));
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// # let (certificate, key) = self_signed();
-    /// let tls = Tls::new(certificate.as_bytes(), key.as_bytes(), None).unwrap();
-    /// let listener: Listener = tls.listen(bind("127.0.0.1:0").await.unwrap());
-    /// # assert!(format!("{listener:?}").contains("Tls"));
-    /// # }
-    /// ```
     pub fn listen(&self, listener: TcpListener) -> Listener {
         Listener::secured(listener, self.clone())
     }

@@ -29,59 +29,20 @@ use crate::model::{
 use crate::revision::{Era, Revision};
 
 /// Something that older revisions know less of.
-///
-/// ```
-/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-/// let mut prompt = Prompt::new("review").title("Review code");
-/// prompt.fit(Revision::V2025_06_18.profile());
-/// assert!(prompt.title.is_some());
-/// prompt.fit(Revision::V2025_03_26.profile());
-/// assert!(prompt.title.is_none());
-/// ```
 pub trait Fit {
     /// Drops or reshapes whatever the revision lacks.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-    /// let mut me = Implementation::new("a", "1").icons([Icon::new("https://example.com/a.png")]);
-    /// me.fit(Revision::V2025_06_18.profile());
-    /// assert!(me.icons.is_empty());
-    /// ```
     fn fit(&mut self, profile: &Profile);
 }
 
 /// Something that can be the result of a request.
-///
-/// ```
-/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-/// fn cacheable<T: ResultBody>(_: &T) -> bool {
-///     T::CACHEABLE
-/// }
-/// assert!(cacheable(&ListToolsResult::new(Vec::new())));
-/// assert!(!cacheable(&CallToolResult::text("Sunny")));
-/// ```
 pub trait ResultBody: Fit + Serialize {
     /// Whether 2026-07-28 requires a cache hint with it.
     const CACHEABLE: bool = false;
 
     /// Takes the `_meta` out.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-    /// let mut result = CallToolResult::text("Sunny").meta(Json::empty_object());
-    /// assert_eq!(result.take_meta(), Some(Json::empty_object()));
-    /// assert_eq!(result.take_meta(), None);
-    /// ```
     fn take_meta(&mut self) -> Option<Json>;
 
     /// Appends the value as a JSON object.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-    /// let mut out = Vec::new();
-    /// EmptyResult::new().write(&mut out);
-    /// assert_eq!(out, b"{}");
-    /// ```
     fn write(&self, out: &mut Vec<u8>) {
         serde_json::to_writer(out, self).expect("the protocol's own types are always writable");
     }
@@ -320,15 +281,6 @@ impl<'a> TaskOnWire<'a> {
 }
 
 /// The `_meta` of a request or notification.
-///
-/// ```
-/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-/// # use trunkline_wire::jsonrpc::Id;
-/// let raw = Json::parse(r#"{"progressToken":7,"traceparent":"00-0-0-00"}"#).unwrap();
-/// let meta = RequestMeta::read(Some(&raw)).unwrap();
-/// assert_eq!(meta.progress_token, Some(Id::Number(7)));
-/// assert!(meta.rest.get("traceparent").is_some());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestMeta {
     /// Asks for progress notifications.
@@ -341,14 +293,6 @@ pub struct RequestMeta {
 
 impl RequestMeta {
     /// Reads `params._meta`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-    /// # use trunkline_wire::model::meta::MetaFault;
-    /// assert_eq!(RequestMeta::read(None), Ok(RequestMeta::default()));
-    /// let raw = Json::parse(r#"{"progressToken":1.5}"#).unwrap();
-    /// assert_eq!(RequestMeta::read(Some(&raw)), Err(MetaFault::Wrong("progressToken")));
-    /// ```
     pub fn read(meta: Option<&Json>) -> Result<Self, MetaFault> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -369,14 +313,6 @@ impl RequestMeta {
     }
 
     /// The `_meta` to send, unless it would be empty.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-    /// let meta = RequestMeta { related_task: Some("t-1".into()), ..RequestMeta::default() };
-    /// let json = r#"{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}"#;
-    /// assert_eq!(meta.to_json().unwrap().get(), json);
-    /// assert_eq!(RequestMeta::default().to_json(), None);
-    /// ```
     pub fn to_json(&self) -> Option<Json> {
         let mut meta = self.rest.clone();
         if let Some(token) = &self.progress_token {
@@ -399,12 +335,6 @@ pub(super) fn take_token(meta: &mut Object) -> Result<Option<Id>, MetaFault> {
 }
 
 /// Why a question cannot be put in a revision.
-///
-/// ```
-/// # use trunkline_wire::{era::{stateful::*, stateless::Extras}, json::Json, model::*, revision::Revision};
-/// let sentence = "In this revision the field `colours` cannot hold several choices.";
-/// assert_eq!(Unfit::Many("colours".into()).to_string(), sentence);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// The revision has no elicitation.

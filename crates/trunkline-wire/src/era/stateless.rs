@@ -29,14 +29,6 @@ use crate::revision::Revision;
 pub use envelope::Envelope;
 
 /// What goes on a result besides its body.
-///
-/// ```
-/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
-/// let me = Json::of(&Implementation::new("travel", "1.0"));
-/// let extras = Extras { server_info: Some(&me), ..Extras::default() };
-/// let json = encode_result(EmptyResult::new(), &extras);
-/// assert_eq!(decode_server_info(&json).unwrap().name, "travel");
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
     /// How long the result stays fresh; [`CacheHint::NONE`] where a hint is required and not given.
@@ -46,12 +38,6 @@ pub struct Extras<'a> {
 }
 
 /// What a result turned out to be.
-///
-/// ```
-/// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
-/// let raw = Json::parse(r#"{"resultType":"surprise"}"#).unwrap();
-/// assert_eq!(decode_result(raw).unwrap(), Decoded::Unknown("surprise".into()));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
     /// The answer, unchanged.

@@ -12,12 +12,6 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 /// Why a text has no frontmatter that can be read.
-///
-/// ```
-/// # use trunkline_wire::ext::skills::*;
-/// let error = read_frontmatter("---\nname: pdf").unwrap_err();
-/// assert_eq!((error.line, error.why), (3, "there is no line of `---` at its end"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFrontmatter {
     /// The line of the file, from 1.

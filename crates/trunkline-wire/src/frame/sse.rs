@@ -17,13 +17,6 @@ use super::buffer::Buffer;
 use super::scan::Scanner;
 
 /// An event, as it is written and as it is read.
-///
-/// ```
-/// # use trunkline_wire::frame::sse::*;
-/// let mut out = Vec::new();
-/// Event { retry: Some(500), data: b"{}", ..Event::default() }.write(&mut out);
-/// assert_eq!(out, b"retry: 500\ndata: {}\n\n");
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event<'a> {
     /// Its type; `None` stands for `message`.
@@ -37,14 +30,6 @@ pub struct Event<'a> {
 }
 
 /// What the stream held next.
-///
-/// ```
-/// # use trunkline_wire::frame::sse::*;
-/// let mut decoder = Decoder::new(8);
-/// decoder.push(b"data: 0123456789012345678901234567890\n\ndata: ok\n\n");
-/// assert!(matches!(decoder.next(), Some(Received::TooLong(_))));
-/// assert!(matches!(decoder.next(), Some(Received::Event(event)) if event.data == b"ok"));
-/// ```
 #[derive(Debug, PartialEq)]
 pub enum Received<'a> {
     /// An event with data, an id or a delay.
@@ -56,13 +41,6 @@ pub enum Received<'a> {
 impl Event<'_> {
     /// Appends the event. Line breaks in `data` become several `data` lines; in `event` and `id`,
     /// where nothing can stand for them, they become spaces.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::sse::*;
-    /// let mut out = Vec::new();
-    /// Event { event: Some("message"), data: b"one\ntwo", ..Event::default() }.write(&mut out);
-    /// assert_eq!(out, b"event: message\ndata: one\ndata: two\n\n");
-    /// ```
     pub fn write(&self, out: &mut Vec<u8>) {
         if let Some(event) = self.event {
             field("event", event.as_bytes(), out);
@@ -110,15 +88,6 @@ fn field(name: &str, value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Cuts events out of a stream. Holds one unfinished event and one chunk.
-///
-/// ```
-/// # use trunkline_wire::frame::sse::*;
-/// let mut decoder = Decoder::new(1024);
-/// decoder.push(b": nothing yet\n\ndata: on");
-/// assert_eq!(decoder.next(), None);
-/// decoder.push(b"e\ndata: two\n\n");
-/// assert!(matches!(decoder.next(), Some(Received::Event(event)) if event.data == b"one\ntwo"));
-/// ```
 #[derive(Debug)]
 pub struct Decoder {
     buffer: Buffer,
@@ -149,11 +118,6 @@ struct Draft {
 
 impl Decoder {
     /// A decoder that keeps events up to `limit` bytes.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::sse::*;
-    /// assert_eq!(Decoder::new(1024).next(), None);
-    /// ```
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: Buffer::new(limit),
@@ -169,30 +133,12 @@ impl Decoder {
     }
 
     /// Takes a chunk in. Call [`Decoder::next`] until it says `None` before pushing more.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::sse::*;
-    /// let mut decoder = Decoder::new(1024);
-    /// // Lines may end in `\r\n`, wherever the stream is cut.
-    /// decoder.push(b"data: {}\r");
-    /// decoder.push(b"\n\r\n");
-    /// assert!(decoder.next().is_some());
-    /// ```
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.space(chunk.len()).extend_from_slice(chunk);
     }
 
     /// The next event, or `None` if more bytes are needed. An event that the stream ends in the
     /// middle of never comes.
-    ///
-    /// ```
-    /// # use trunkline_wire::frame::sse::*;
-    /// let mut decoder = Decoder::new(1024);
-    /// decoder.push(b"id: 1\n\n");
-    /// let event = Event { id: Some("1"), ..Event::default() };
-    /// assert_eq!(decoder.next(), Some(Received::Event(event)));
-    /// assert_eq!(decoder.next(), None);
-    /// ```
     #[allow(clippy::should_implement_trait, reason = "it lends from the buffer")]
     pub fn next(&mut self) -> Option<Received<'_>> {
         if self.at_start {

@@ -14,15 +14,6 @@ use crate::jsonrpc::ErrorObject;
 use scalar::Scalar;
 
 /// The arguments of one tool that HTTP repeats as headers.
-///
-/// ```
-/// # use trunkline_wire::{header::*, json::Json};
-/// let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
-/// let headers = ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap();
-/// let arguments = Json::of(&serde_json::json!({ "region": "eu" }));
-/// assert_eq!(headers.headers_for(Some(&arguments))[0].1, "eu");
-/// assert!(headers.check(Some(&arguments), |_| [&b"eu"[..]]).is_ok());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParamHeaders(Vec<Param>);
 
@@ -37,14 +28,6 @@ struct Param {
 
 impl ParamHeaders {
     /// Finds the annotations of an input schema. One that is wrong makes the whole tool invalid.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::*, json::Json};
-    /// let plain = Json::parse(r#"{"type":"object"}"#).unwrap();
-    /// assert!(ParamHeaders::read(&plain).unwrap().is_empty());
-    /// let bad = r#"{"properties":{"a":{"type":"string","x-mcp-header":"two words"}}}"#;
-    /// assert_eq!(ParamHeaders::read(&Json::parse(bad).unwrap()).unwrap_err().why, Why::Name);
-    /// ```
     pub fn read(input_schema: &Json) -> Result<Self, InvalidAnnotation> {
         // Hardly any schema has one. A name with escapes in it is looked at in full.
         let text = input_schema.get();
@@ -55,48 +38,22 @@ impl ParamHeaders {
     }
 
     /// Whether there is nothing to repeat.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::*, json::Json};
-    /// assert!(ParamHeaders::default().is_empty());
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// How many arguments are repeated.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::*, json::Json};
-    /// let schema = r#"{"properties":{"a":{"type":"integer","x-mcp-header":"A"}}}"#;
-    /// assert_eq!(ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap().len(), 1);
-    /// ```
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The whole names of the headers, in lower case.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::*, json::Json};
-    /// let schema = r#"{"properties":{"a":{"type":"boolean","x-mcp-header":"Dry-Run"}}}"#;
-    /// let headers = ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap();
-    /// assert_eq!(headers.names().collect::<Vec<_>>(), ["mcp-param-dry-run"]);
-    /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|it| &*it.header)
     }
 
     /// The headers of a call: whole names in lower case, encoded values. What is absent or `null`
     /// has no header.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::*, json::Json};
-    /// let schema = r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#;
-    /// let headers = ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap();
-    /// let null = Json::parse(r#"{"a":null}"#).unwrap();
-    /// assert_eq!(headers.headers_for(Some(&null)), []);
-    /// ```
     pub fn headers_for(&self, arguments: Option<&Json>) -> Vec<(String, String)> {
         let header = |param: &Param| {
             // What is no text, number or truth value cannot be repeated: the server will refuse it.
@@ -108,15 +65,6 @@ impl ParamHeaders {
 
     /// Checks that a call says the same in its headers and in its arguments. `header` gives every
     /// value of the header of that (lower-case) name. Other headers are nobody's business.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::*, json::Json};
-    /// let schema = r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#;
-    /// let headers = ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap();
-    /// let arguments = Json::parse(r#"{"a":"x"}"#).unwrap();
-    /// let said = |_: &str| Some(&b"y"[..]);
-    /// assert_eq!(headers.check(Some(&arguments), said).unwrap_err().fault, Fault::Differs);
-    /// ```
     pub fn check<'h, I>(
         &self,
         arguments: Option<&Json>,
@@ -157,14 +105,6 @@ impl ParamHeaders {
 }
 
 /// Why a tool's annotations cannot be used, and with them the tool.
-///
-/// ```
-/// # use trunkline_wire::{header::*, json::Json};
-/// let schema = r#"{"items":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}"#;
-/// let error = ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap_err();
-/// assert_eq!(error.why, Why::Place);
-/// assert!(error.to_string().ends_with("is not reached through `properties` alone."));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidAnnotation {
     /// Where the annotation stands: the keywords and properties that lead there.
@@ -174,12 +114,6 @@ pub struct InvalidAnnotation {
 }
 
 /// What is wrong with an annotation.
-///
-/// ```
-/// # use trunkline_wire::{header::*, json::Json};
-/// let schema = r#"{"properties":{"a":{"type":"array","x-mcp-header":"A"}}}"#;
-/// assert_eq!(ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap_err().why, Why::Type);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
@@ -216,12 +150,6 @@ impl fmt::Display for InvalidAnnotation {
 impl std::error::Error for InvalidAnnotation {}
 
 /// A header and an argument that do not say the same.
-///
-/// ```
-/// # use trunkline_wire::{header::*, json::Json};
-/// let it = Mismatch { header: "mcp-param-a".into(), argument: "a".into(), fault: Fault::Missing };
-/// assert_eq!(it.to_string(), "The header `mcp-param-a` must repeat the argument `a`.");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The header.
@@ -233,14 +161,6 @@ pub struct Mismatch {
 }
 
 /// How a header and an argument differ.
-///
-/// ```
-/// # use trunkline_wire::{header::*, json::Json};
-/// let schema = r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#;
-/// let headers = ParamHeaders::read(&Json::parse(schema).unwrap()).unwrap();
-/// let twice = headers.check(None, |_| [&b"x"[..], b"x"]).unwrap_err();
-/// assert_eq!(twice.fault, Fault::Repeated);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -262,12 +182,6 @@ pub enum Fault {
 
 impl Mismatch {
     /// What the caller is told.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::*, json::Json};
-    /// let it = Mismatch { header: "mcp-param-a".into(), argument: "a".into(), fault: Fault::Differs };
-    /// assert_eq!(it.to_error().code, trunkline_wire::code::HEADER_MISMATCH);
-    /// ```
     pub fn to_error(&self) -> ErrorObject {
         ErrorObject::new(code::HEADER_MISMATCH, self.to_string())
     }

@@ -10,17 +10,6 @@ use crate::json::Json;
 
 /// The annotated tools of one server. It is kept small: tools without annotations are not in it,
 /// and past its bounds the tool that was learnt first is forgotten.
-///
-/// ```
-/// # use trunkline_wire::{header::ParamRegistry, json::Json};
-/// let page = r#"{"tools":[{"name":"query","inputSchema":{"type":"object","properties":{
-///     "region":{"type":"string","x-mcp-header":"Region"}}}}]}"#;
-/// let mut registry = ParamRegistry::new();
-/// registry.learn(&Json::parse(page).unwrap());
-/// let arguments = Json::of(&serde_json::json!({ "region": "eu" }));
-/// let headers = registry.headers("query", Some(&arguments));
-/// assert_eq!(headers, [("mcp-param-region".to_owned(), "eu".to_owned())]);
-/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ParamRegistry {
     tools: HashMap<String, Arc<ParamHeaders>>,
@@ -31,26 +20,12 @@ pub struct ParamRegistry {
 
 impl ParamRegistry {
     /// One that knows no tools.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::ParamRegistry, json::Json};
-    /// assert!(ParamRegistry::new().is_empty());
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Reads one page of tools, whichever: what it says of a tool replaces what was known of that
     /// tool, and says nothing of others. A tool whose annotations are wrong is forgotten.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::ParamRegistry, json::Json};
-    /// let mut registry = ParamRegistry::new();
-    /// // Tools without annotations take no room, and what is no list teaches nothing.
-    /// registry.learn(&Json::parse(r#"{"tools":[{"name":"now","inputSchema":{}}]}"#).unwrap());
-    /// registry.learn(&Json::null());
-    /// assert_eq!(registry.len(), 0);
-    /// ```
     pub fn learn(&mut self, list_tools_result: &Json) {
         #[derive(Deserialize)]
         struct Page {
@@ -78,53 +53,21 @@ impl ParamRegistry {
     }
 
     /// What is known of a tool; nothing if it has no annotations.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::ParamRegistry, json::Json};
-    /// let mut registry = ParamRegistry::new();
-    /// registry.learn(&Json::of(&serde_json::json!({ "tools": [{ "name": "query", "inputSchema": {
-    ///     "properties": { "a": { "type": "string", "x-mcp-header": "A" } },
-    /// } }] })));
-    /// assert_eq!(registry.get("query").unwrap().len(), 1);
-    /// assert!(registry.get("other").is_none());
-    /// ```
     pub fn get(&self, tool: &str) -> Option<&Arc<ParamHeaders>> {
         self.tools.get(tool)
     }
 
     /// The headers of one call; see [`ParamHeaders::headers_for`].
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::ParamRegistry, json::Json};
-    /// // A tool that is not known needs no headers.
-    /// assert_eq!(ParamRegistry::new().headers("query", Some(&Json::empty_object())), []);
-    /// ```
     pub fn headers(&self, tool: &str, arguments: Option<&Json>) -> Vec<(String, String)> {
         self.get(tool).map(|it| it.headers_for(arguments)).unwrap_or_default()
     }
 
     /// How many tools are known.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::ParamRegistry, json::Json};
-    /// let tool = |name: &str, header: &str| serde_json::json!({ "name": name, "inputSchema": {
-    ///     "properties": { "a": { "type": "string", "x-mcp-header": header } },
-    /// } });
-    /// let mut registry = ParamRegistry::new();
-    /// let tools = [tool("one", "A"), tool("two", "A"), tool("three", "not a token")];
-    /// registry.learn(&Json::of(&serde_json::json!({ "tools": tools })));
-    /// assert_eq!(registry.len(), 2);
-    /// ```
     pub fn len(&self) -> usize {
         self.tools.len()
     }
 
     /// Whether no tools are known.
-    ///
-    /// ```
-    /// # use trunkline_wire::{header::ParamRegistry, json::Json};
-    /// assert!(ParamRegistry::default().is_empty());
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }

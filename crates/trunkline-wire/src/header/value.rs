@@ -6,13 +6,6 @@ use std::fmt;
 use crate::text::base64;
 
 /// A header value that no text was written as.
-///
-/// ```
-/// # use trunkline_wire::header::*;
-/// assert_eq!(decode_value(b"=?base64?!!?="), Err(BadValue::Base64));
-/// assert_eq!(decode_value(b"a\x00b"), Err(BadValue::Characters));
-/// assert_eq!(BadValue::Utf8.to_string(), "its base64 does not hold UTF-8");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadValue {
     /// It holds bytes that header values must not have.

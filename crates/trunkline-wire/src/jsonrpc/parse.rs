@@ -14,14 +14,6 @@ use crate::json::{Json, MAX_DEPTH, is_too_deep};
 use crate::method;
 
 /// What one text turned out to hold.
-///
-/// ```
-/// # use trunkline_wire::jsonrpc::*;
-/// let Incoming::Batch(items) = Incoming::parse(br#"[{"jsonrpc":"2.0","method":"a"},7]"#) else {
-///     panic!("an array is a batch")
-/// };
-/// assert!(items[0].is_ok() && items[1].is_err());
-/// ```
 #[derive(Debug, PartialEq)]
 pub enum Incoming {
     /// A message.
@@ -33,13 +25,6 @@ pub enum Incoming {
 }
 
 /// A text that is no message.
-///
-/// ```
-/// # use trunkline_wire::jsonrpc::*;
-/// let text = br#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#;
-/// let Incoming::Bad(bad) = Incoming::parse(text) else { panic!("this is no JSON-RPC 2.0") };
-/// assert_eq!((bad.kind, bad.id), (MalformedKind::NotJsonRpc, Some(Id::Number(7))));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Malformed {
     /// What is wrong with it.
@@ -53,16 +38,6 @@ pub struct Malformed {
 }
 
 /// What can be wrong with a text.
-///
-/// ```
-/// # use trunkline_wire::jsonrpc::*;
-/// let bad = |text: &[u8]| match Incoming::parse(text) {
-///     Incoming::Bad(bad) => Some(bad.kind),
-///     _ => None,
-/// };
-/// assert_eq!(bad(b"{"), Some(MalformedKind::NotJson));
-/// assert_eq!(bad(br#"{"id":1,"id":1}"#), Some(MalformedKind::DuplicateKey));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MalformedKind {
     /// It is not JSON.
@@ -83,24 +58,11 @@ pub enum MalformedKind {
 
 impl Malformed {
     /// A text of which nothing else could be read.
-    ///
-    /// ```
-    /// # use trunkline_wire::jsonrpc::*;
-    /// let bad = Malformed::new(MalformedKind::TooDeep);
-    /// assert!(bad.id.is_none() && !bad.is_response && !bad.is_notification);
-    /// ```
     pub fn new(kind: MalformedKind) -> Self {
         Self { kind, id: None, is_response: false, is_notification: false }
     }
 
     /// The error to answer with.
-    ///
-    /// ```
-    /// # use trunkline_wire::jsonrpc::*;
-    /// # use trunkline_wire::code;
-    /// let error = Malformed::new(MalformedKind::NotJson).to_error();
-    /// assert_eq!((error.code, &*error.message), (code::PARSE_ERROR, "This is not JSON."));
-    /// ```
     pub fn to_error(&self) -> ErrorObject {
         use MalformedKind as Kind;
         let (code, message) = match self.kind {
@@ -126,13 +88,6 @@ impl Malformed {
 
 impl Incoming {
     /// Reads one text, which must be UTF-8.
-    ///
-    /// ```
-    /// # use trunkline_wire::jsonrpc::*;
-    /// let text = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    /// assert!(matches!(Incoming::parse(text), Incoming::One(Message::Notification { .. })));
-    /// assert!(matches!(Incoming::parse(b"\xff"), Incoming::Bad(_)));
-    /// ```
     pub fn parse(text: &[u8]) -> Self {
         let bad = |kind| Self::Bad(Malformed::new(kind));
         let Ok(text) = std::str::from_utf8(text) else { return bad(MalformedKind::NotJson) };

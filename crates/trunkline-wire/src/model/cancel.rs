@@ -5,13 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::jsonrpc::Id;
 
 /// Which request is no longer wanted.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::Id, model::*};
-/// let params: CancelledParams = Json::parse(r#"{"requestId":"a"}"#).unwrap().to().unwrap();
-/// assert_eq!(params.request_id, Some(Id::Text("a".into())));
-/// assert_eq!(params.reason, None);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -26,12 +19,6 @@ pub struct CancelledParams {
 
 impl CancelledParams {
     /// Cancels one request.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::Id, model::*};
-    /// let params = CancelledParams::new(Id::Number(7));
-    /// assert_eq!(Json::of(&params).get(), r#"{"requestId":7}"#);
-    /// ```
     pub fn new(request_id: Id) -> Self {
         Self { request_id: Some(request_id), reason: None }
     }

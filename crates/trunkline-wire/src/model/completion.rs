@@ -9,14 +9,6 @@ use super::spelling::null_is_default;
 use crate::json::Json;
 
 /// The parameters of `completion/complete`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"ref":{"type":"ref/prompt","name":"book"},"argument":{"name":"city","value":"Pa"}}"#;
-/// let params: CompleteParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params.reference, Reference::prompt("book"));
-/// assert!(params.context.is_empty());
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteParams {
@@ -31,13 +23,6 @@ pub struct CompleteParams {
 }
 
 /// Whose argument is to be completed.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let reference = Reference::Prompt { name: "book".into(), title: Some("Book a trip".into()) };
-/// let json = r#"{"type":"ref/prompt","name":"book","title":"Book a trip"}"#;
-/// assert_eq!(Json::of(&reference).get(), json);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Reference {
@@ -48,12 +33,6 @@ pub enum Reference {
 }
 
 /// An argument and what has been typed.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let params = CompleteParams::new(Reference::resource("city://{name}"), "name", "Be");
-/// assert_eq!((&*params.argument.name, &*params.argument.value), ("name", "Be"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompletionArgument {
@@ -64,14 +43,6 @@ pub struct CompletionArgument {
 }
 
 /// The answer to `completion/complete`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"completion":{"values":["Paris"]}}"#;
-/// let result: CompleteResult = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(result.completion.values, ["Paris"]);
-/// assert_eq!(result.completion.total, None);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteResult {
@@ -83,12 +54,6 @@ pub struct CompleteResult {
 }
 
 /// Suggestions, best first.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let some = Completion::new(["Paris", "Pau"]);
-/// assert_eq!(Json::of(&some).get(), r#"{"values":["Paris","Pau"],"total":2,"hasMore":false}"#);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -105,13 +70,6 @@ pub struct Completion {
 
 impl CompleteParams {
     /// Completes what has been typed for `argument`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = CompleteParams::new(Reference::resource("city://{name}"), "name", "Be");
-    /// let json = r#"{"ref":{"type":"ref/resource","uri":"city://{name}"},"argument":{"name":"name","value":"Be"}}"#;
-    /// assert_eq!(Json::of(&params).get(), json);
-    /// ```
     pub fn new(
         reference: Reference,
         argument: impl Into<String>,
@@ -130,23 +88,11 @@ setters! { CompleteParams = CompleteParams::new(Reference::prompt("book"), "city
 
 impl Reference {
     /// An argument of a prompt.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let json = Json::of(&Reference::prompt("book"));
-    /// assert_eq!(json.get(), r#"{"type":"ref/prompt","name":"book"}"#);
-    /// ```
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt { name: name.into(), title: None }
     }
 
     /// A variable of a resource template.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let json = Json::of(&Reference::resource("file:///{path}"));
-    /// assert_eq!(json.get(), r#"{"type":"ref/resource","uri":"file:///{path}"}"#);
-    /// ```
     pub fn resource(uri: impl Into<String>) -> Self {
         Self::Resource { uri: uri.into() }
     }
@@ -157,13 +103,6 @@ impl Completion {
     pub const MAX: usize = 100;
 
     /// Suggestions, cut off after a hundred with a note that there are more.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let many = Completion::new((0..250).map(|number| number.to_string()));
-    /// assert_eq!(many.values.len(), Completion::MAX);
-    /// assert_eq!((many.total, many.has_more), (Some(250), Some(true)));
-    /// ```
     pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let mut values: Vec<String> = values.into_iter().map(Into::into).collect();
         let all = values.len();
@@ -174,12 +113,6 @@ impl Completion {
 
 impl CompleteResult {
     /// These suggestions.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = CompleteResult::new(Completion::new(["Paris"]));
-    /// assert!(Json::of(&result).get().starts_with(r#"{"completion":{"values":["Paris"]"#));
-    /// ```
     pub fn new(completion: Completion) -> Self {
         Self { completion, meta: None }
     }

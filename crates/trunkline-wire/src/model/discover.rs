@@ -6,15 +6,6 @@ use super::{ClientCapabilities, Implementation, ServerCapabilities};
 use crate::json::Json;
 
 /// The parameters of `initialize`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},
-///     "clientInfo":{"name":"desk","version":"1"}}"#;
-/// let params: InitializeParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params.client_info.name, "desk");
-/// assert!(params.capabilities.roots.is_some());
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -28,13 +19,6 @@ pub struct InitializeParams {
 }
 
 /// The answer to `initialize`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let server = Implementation::new("travel", "1.0");
-/// let result = InitializeResult::new("2025-11-25", ServerCapabilities::new(), server);
-/// assert!(Json::of(&result).get().contains(r#""serverInfo":{"name":"travel","version":"1.0"}"#));
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -54,14 +38,6 @@ pub struct InitializeResult {
 }
 
 /// The answer to `server/discover`. Who the server is stands in `_meta`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
-/// let result: DiscoverResult = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(result.supported_versions, ["2026-07-28"]);
-/// assert!(result.capabilities.tools.is_some() && result.capabilities.prompts.is_none());
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -80,13 +56,6 @@ pub struct DiscoverResult {
 
 impl InitializeParams {
     /// Opens a session.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let me = Implementation::new("desk", "1");
-    /// let params = InitializeParams::new("2025-06-18", ClientCapabilities::new(), me);
-    /// assert!(Json::of(&params).get().starts_with(r#"{"protocolVersion":"2025-06-18""#));
-    /// ```
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
@@ -98,13 +67,6 @@ impl InitializeParams {
 
 impl InitializeResult {
     /// Accepts a session.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let me = Implementation::new("travel", "1.0");
-    /// let result = InitializeResult::new("2024-11-05", ServerCapabilities::new(), me);
-    /// assert_eq!((&*result.protocol_version, result.instructions), ("2024-11-05", None));
-    /// ```
     pub fn new(
         protocol_version: impl Into<String>,
         capabilities: ServerCapabilities,
@@ -123,13 +85,6 @@ setters! { InitializeResult = InitializeResult::new("2025-11-25", Default::defau
 
 impl DiscoverResult {
     /// Describes a server.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = DiscoverResult::new(vec!["2026-07-28".to_owned()], ServerCapabilities::new());
-    /// let json = r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#;
-    /// assert_eq!(Json::of(&result).get(), json);
-    /// ```
     pub fn new(supported_versions: Vec<String>, capabilities: ServerCapabilities) -> Self {
         Self { supported_versions, capabilities, instructions: None, meta: None }
     }

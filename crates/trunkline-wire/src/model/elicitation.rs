@@ -7,14 +7,6 @@ use super::TaskRequest;
 use crate::json::Json;
 
 /// The parameters of `elicitation/create`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// // Without a `mode` it is a form, as in 2025-06-18.
-/// let text = r#"{"message":"How many?","requestedSchema":{"type":"object","properties":{}}}"#;
-/// let params: ElicitParams = Json::parse(text).unwrap().to().unwrap();
-/// assert!(matches!(&params, ElicitParams::Form(form) if form.message == "How many?"));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElicitParams {
     /// Fill in a form.
@@ -24,14 +16,6 @@ pub enum ElicitParams {
 }
 
 /// A form to fill in. Never for secrets.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let schema = FormSchema::new().required("nights", NumberSchema::new().integer(true));
-/// let form = ElicitForm::new("How many nights?", schema.to_json());
-/// let fields: FormSchema = form.requested_schema.to().unwrap();
-/// assert_eq!(fields.required, ["nights"]);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitForm {
@@ -46,13 +30,6 @@ pub struct ElicitForm {
 }
 
 /// A URL to visit.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let url = ElicitUrl::new("Please log in.", "https://example.com/login");
-/// let json = r#"{"mode":"url","message":"Please log in.","url":"https://example.com/login"}"#;
-/// assert_eq!(Json::of(&ElicitParams::Url(url)).get(), json);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ElicitUrl {
@@ -68,13 +45,6 @@ pub struct ElicitUrl {
 }
 
 /// The answer to `elicitation/create`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let result: ElicitResult = Json::parse(r#"{"action":"decline"}"#).unwrap().to().unwrap();
-/// assert_eq!(result.action, ElicitAction::Decline);
-/// assert_eq!(result.content, None);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
@@ -86,12 +56,6 @@ pub struct ElicitResult {
 }
 
 /// What a user does with a question.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// assert_eq!(Json::of(&ElicitAction::Accept).get(), r#""accept""#);
-/// assert!(Json::parse(r#""maybe""#).unwrap().to::<ElicitAction>().is_err());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElicitAction {
@@ -104,13 +68,6 @@ pub enum ElicitAction {
 }
 
 /// The parameters of `notifications/elicitation/complete` (2025-11-25).
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"elicitationId":"login-1"}"#;
-/// let params: ElicitationCompleteParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params.elicitation_id, "login-1");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -121,35 +78,16 @@ pub struct ElicitationCompleteParams {
 
 impl ElicitParams {
     /// A form.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ElicitParams::form("Ready?", FormSchema::new().to_json());
-    /// let json = r#"{"mode":"form","message":"Ready?","requestedSchema":{"type":"object","properties":{}}}"#;
-    /// assert_eq!(Json::of(&params).get(), json);
-    /// ```
     pub fn form(message: impl Into<String>, requested_schema: Json) -> Self {
         Self::Form(ElicitForm::new(message, requested_schema))
     }
 
     /// A URL.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ElicitParams::url("Please pay.", "https://example.com/pay");
-    /// assert!(matches!(params, ElicitParams::Url(it) if it.elicitation_id.is_none()));
-    /// ```
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(ElicitUrl::new(message, url))
     }
 
     /// The question.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ElicitParams::url("Please pay.", "https://example.com/pay");
-    /// assert_eq!(params.message(), "Please pay.");
-    /// ```
     pub fn message(&self) -> &str {
         match self {
             Self::Form(form) => &form.message,
@@ -158,13 +96,6 @@ impl ElicitParams {
     }
 
     /// Whether it asks for a task, and how.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let text = r#"{"message":"Ready?","requestedSchema":{},"task":{"ttl":5000}}"#;
-    /// let params: ElicitParams = Json::parse(text).unwrap().to().unwrap();
-    /// assert_eq!(params.task().and_then(|task| task.ttl_ms), Some(5000));
-    /// ```
     pub fn task(&self) -> Option<&TaskRequest> {
         match self {
             Self::Form(form) => form.task.as_ref(),
@@ -175,12 +106,6 @@ impl ElicitParams {
 
 impl ElicitForm {
     /// A question and its fields.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let form = ElicitForm::new("Ready?", FormSchema::new().to_json());
-    /// assert_eq!((&*form.message, form.task), ("Ready?", None));
-    /// ```
     pub fn new(message: impl Into<String>, requested_schema: Json) -> Self {
         Self { message: message.into(), requested_schema, task: None, names_mode: true }
     }
@@ -188,13 +113,6 @@ impl ElicitForm {
 
 impl ElicitUrl {
     /// A reason and where to go.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let url = ElicitUrl::new("Please log in.", "https://example.com/login");
-    /// assert_eq!(url.url, "https://example.com/login");
-    /// assert_eq!(url.elicitation_id, None);
-    /// ```
     pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self { message: message.into(), url: url.into(), elicitation_id: None, task: None }
     }
@@ -207,23 +125,11 @@ setters! { ElicitUrl = ElicitUrl::new("Please log in.", "https://example.com/log
 
 impl ElicitResult {
     /// The user filled in the form.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = ElicitResult::accept(Json::of(&serde_json::json!({ "nights": 3 })));
-    /// assert_eq!(Json::of(&result).get(), r#"{"action":"accept","content":{"nights":3}}"#);
-    /// ```
     pub fn accept(content: Json) -> Self {
         Self { action: ElicitAction::Accept, content: Some(content) }
     }
 
     /// The user did this, and there is nothing filled in.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = ElicitResult::new(ElicitAction::Cancel);
-    /// assert_eq!(Json::of(&result).get(), r#"{"action":"cancel"}"#);
-    /// ```
     pub fn new(action: ElicitAction) -> Self {
         Self { action, content: None }
     }
@@ -231,12 +137,6 @@ impl ElicitResult {
 
 impl ElicitationCompleteParams {
     /// This visit is over.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ElicitationCompleteParams::new("login-1");
-    /// assert_eq!(Json::of(&params).get(), r#"{"elicitationId":"login-1"}"#);
-    /// ```
     pub fn new(elicitation_id: impl Into<String>) -> Self {
         Self { elicitation_id: elicitation_id.into() }
     }

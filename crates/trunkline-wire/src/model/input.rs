@@ -11,13 +11,6 @@ use crate::json::Json;
 use crate::method::Gate;
 
 /// One question. In the stateful era it is a request of its own.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let ask = InputRequest::Elicit(ElicitParams::url("Please pay.", "https://example.com/pay"));
-/// assert!(Json::of(&ask).get().starts_with(r#"{"method":"elicitation/create","params":{"#));
-/// assert_eq!(Json::of(&InputRequest::Roots).get(), r#"{"method":"roots/list"}"#);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputRequest {
     /// Ask the user.
@@ -29,14 +22,6 @@ pub enum InputRequest {
 }
 
 /// One answer.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// // Nothing names the kind of an answer; its members tell.
-/// let answer: InputResponse = Json::parse(r#"{"action":"decline"}"#).unwrap().to().unwrap();
-/// assert_eq!(answer, InputResponse::Elicit(ElicitResult::new(ElicitAction::Decline)));
-/// assert!(Json::parse("{}").unwrap().to::<InputResponse>().is_err());
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputResponse {
     /// From the user.
@@ -48,14 +33,6 @@ pub enum InputResponse {
 }
 
 /// A result that needs answers first. At least one of the two is there.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"inputRequests":{"where":{"method":"roots/list"}},"requestState":"x"}"#;
-/// let input: InputRequired = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(input.requests, [("where".to_owned(), InputRequest::Roots)]);
-/// assert_eq!(input.state.as_deref(), Some("x"));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputRequired {
@@ -73,13 +50,6 @@ pub struct InputRequired {
 }
 
 /// What a retry carries: answers by key, and the state handed back.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"inputResponses":{"where":{"roots":[]}},"requestState":"x"}"#;
-/// let input: InputResponses = Json::parse(text).unwrap().to().unwrap();
-/// assert!(matches!(input.get("where"), Some(InputResponse::Roots(_))));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputResponses {
@@ -98,11 +68,6 @@ pub struct InputResponses {
 
 impl InputRequest {
     /// The method that asks this.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(InputRequest::Roots.method(), "roots/list");
-    /// ```
     pub fn method(&self) -> &'static str {
         match self {
             Self::Elicit(_) => "elicitation/create",
@@ -112,14 +77,6 @@ impl InputRequest {
     }
 
     /// The capability without which a client cannot be asked this.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// # use trunkline_wire::method::Gate;
-    /// let client = ClientCapabilities::new();
-    /// assert_eq!(InputRequest::Roots.gate(), Gate::Roots);
-    /// assert!(!client.supports(InputRequest::Roots.gate()));
-    /// ```
     pub fn gate(&self) -> Gate {
         match self {
             Self::Elicit(_) => Gate::Elicitation,
@@ -129,13 +86,6 @@ impl InputRequest {
     }
 
     /// The parameters, if the method has any.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let ask = InputRequest::Sample(Box::new(CreateMessageParams::new(Vec::new(), 10)));
-    /// assert_eq!(ask.params().unwrap().get(), r#"{"messages":[],"maxTokens":10}"#);
-    /// assert_eq!(InputRequest::Roots.params(), None);
-    /// ```
     pub fn params(&self) -> Option<Json> {
         match self {
             Self::Elicit(params) => Some(Json::of(params)),
@@ -145,13 +95,6 @@ impl InputRequest {
     }
 
     /// Reads a question from its method and parameters.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(InputRequest::read("roots/list", None).unwrap(), InputRequest::Roots);
-    /// let error = InputRequest::read("tools/call", None).unwrap_err();
-    /// assert!(error.to_string().contains("elicitation/create"));
-    /// ```
     pub fn read(method: &str, params: Option<&Json>) -> Result<Self, serde_json::Error> {
         let params = || params.ok_or_else(|| serde_json::Error::missing_field("params"));
         match method {
@@ -163,13 +106,6 @@ impl InputRequest {
     }
 
     /// Reads the answer to this question.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let raw = Json::parse(r#"{"roots":[{"uri":"file:///a"}]}"#).unwrap();
-    /// let answer = InputRequest::Roots.read_response(&raw).unwrap();
-    /// assert!(matches!(answer, InputResponse::Roots(it) if it.roots.len() == 1));
-    /// ```
     pub fn read_response(&self, raw: &Json) -> Result<InputResponse, serde_json::Error> {
         match self {
             Self::Elicit(_) => raw.to().map(InputResponse::Elicit),
@@ -181,12 +117,6 @@ impl InputRequest {
 
 impl InputRequired {
     /// Questions, and nothing to hand back.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let input = InputRequired::new(vec![("where".to_owned(), InputRequest::Roots)]);
-    /// assert_eq!(Json::of(&input).get(), r#"{"inputRequests":{"where":{"method":"roots/list"}}}"#);
-    /// ```
     pub fn new(requests: Vec<(String, InputRequest)>) -> Self {
         Self { requests, state: None }
     }
@@ -200,26 +130,11 @@ setters! { InputRequired = InputRequired::new(vec![("where".to_owned(), InputReq
 
 impl InputResponses {
     /// Answers, and nothing to hand back.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let no = InputResponse::Elicit(ElicitResult::new(ElicitAction::Decline));
-    /// let input = InputResponses::new(vec![("sure".to_owned(), no)]);
-    /// assert_eq!(Json::of(&input).get(), r#"{"inputResponses":{"sure":{"action":"decline"}}}"#);
-    /// ```
     pub fn new(responses: Vec<(String, InputResponse)>) -> Self {
         Self { responses, state: None }
     }
 
     /// The answer to the question `key`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let yes = InputResponse::Elicit(ElicitResult::accept(Json::empty_object()));
-    /// let input = InputResponses::new(vec![("sure".to_owned(), yes.clone())]);
-    /// assert_eq!(input.get("sure"), Some(&yes));
-    /// assert_eq!(input.get("really"), None);
-    /// ```
     pub fn get(&self, key: &str) -> Option<&InputResponse> {
         self.responses.iter().find(|(name, _)| name == key).map(|(_, response)| response)
     }

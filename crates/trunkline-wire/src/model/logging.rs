@@ -8,13 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::json::Json;
 
 /// The levels of RFC 5424, mildest first.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// assert!(LogLevel::Debug < LogLevel::Emergency);
-/// assert_eq!("warning".parse(), Ok(LogLevel::Warning));
-/// assert!("loud".parse::<LogLevel>().unwrap_err().starts_with("`loud` is not a log level"));
-/// ```
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -33,14 +26,6 @@ pub enum LogLevel {
 }
 
 /// One log message.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"level":"notice","data":{"free":12}}"#;
-/// let message: LogMessage = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(message.data.get(), r#"{"free":12}"#);
-/// assert_eq!(message.logger, None);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessage {
@@ -54,12 +39,6 @@ pub struct LogMessage {
 }
 
 /// The parameters of `logging/setLevel`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let params: SetLevelParams = Json::parse(r#"{"level":"critical"}"#).unwrap().to().unwrap();
-/// assert_eq!(params.level, LogLevel::Critical);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SetLevelParams {
@@ -81,12 +60,6 @@ impl LogLevel {
     ];
 
     /// The level as it stands on the wire.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(LogLevel::Emergency.as_str(), "emergency");
-    /// assert_eq!(format!("{:>8}", LogLevel::Info), "    info");
-    /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -120,23 +93,11 @@ impl FromStr for LogLevel {
 
 impl LogMessage {
     /// A message without a logger's name.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let message = LogMessage::new(LogLevel::Info, Json::of(&serde_json::json!({ "free": 12 })));
-    /// assert_eq!(Json::of(&message).get(), r#"{"level":"info","data":{"free":12}}"#);
-    /// ```
     pub fn new(level: LogLevel, data: Json) -> Self {
         Self { level, logger: None, data }
     }
 
     /// A message that is a plain sentence.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let message = LogMessage::text(LogLevel::Alert, "The disk is full.");
-    /// assert_eq!(Json::of(&message).get(), r#"{"level":"alert","data":"The disk is full."}"#);
-    /// ```
     pub fn text(level: LogLevel, text: &str) -> Self {
         Self::new(level, Json::string(text))
     }
@@ -150,12 +111,6 @@ setters! { LogMessage = LogMessage::text(LogLevel::Error, "The disk is full.");
 
 impl SetLevelParams {
     /// Asks for `level` and worse.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let json = Json::of(&SetLevelParams::new(LogLevel::Warning));
-    /// assert_eq!(json.get(), r#"{"level":"warning"}"#);
-    /// ```
     pub fn new(level: LogLevel) -> Self {
         Self { level }
     }

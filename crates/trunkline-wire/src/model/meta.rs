@@ -39,13 +39,6 @@ pub const TRACESTATE: &str = "tracestate";
 pub const BAGGAGE: &str = "baggage";
 
 /// What can be wrong with a request's `_meta`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::meta::*};
-/// let fault = MetaFault::Missing(PROTOCOL_VERSION);
-/// assert_eq!(fault.to_string(), "`_meta` must hold `io.modelcontextprotocol/protocolVersion`.");
-/// assert_eq!(ErrorObject::from(fault).code, trunkline_wire::code::INVALID_PARAMS);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaFault {
     /// It is not an object.

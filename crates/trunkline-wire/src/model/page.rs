@@ -6,12 +6,6 @@ use super::{Prompt, Resource, ResourceTemplate, Skill, Task, Tool};
 use crate::json::Json;
 
 /// The parameters of every list request.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let params: ListParams = Json::parse(r#"{"cursor":"page-2"}"#).unwrap().to().unwrap();
-/// assert_eq!(params.cursor.as_deref(), Some("page-2"));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListParams {
@@ -22,11 +16,6 @@ pub struct ListParams {
 
 impl ListParams {
     /// The first page.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&ListParams::new()).get(), "{}");
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }

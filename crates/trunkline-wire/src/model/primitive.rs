@@ -7,12 +7,6 @@ use super::spelling::{null_is_default, number, ordered};
 use crate::json::Json;
 
 /// A form: its fields in order, and which of them must be filled in.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let form = FormSchema::new().required("city", StringSchema::new());
-/// let json = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
-/// assert_eq!(Json::of(&form).get(), json);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "FormOnWire", into = "FormOnWire")]
 #[non_exhaustive]
@@ -24,12 +18,6 @@ pub struct FormSchema {
 }
 
 /// One field.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let field: PrimitiveSchema = Json::parse(r#"{"type":"integer"}"#).unwrap().to().unwrap();
-/// assert_eq!(field, NumberSchema::new().integer(true).into());
-/// assert!(Json::parse(r#"{"type":"object"}"#).unwrap().to::<PrimitiveSchema>().is_err());
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PrimitiveSchema {
@@ -44,12 +32,6 @@ pub enum PrimitiveSchema {
 }
 
 /// Text.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let field = PrimitiveSchema::from(StringSchema::new().format("date").initial("2026-07-28"));
-/// let json = r#"{"type":"string","format":"date","default":"2026-07-28"}"#;
-/// assert_eq!(Json::of(&field).get(), json);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -65,11 +47,6 @@ pub struct StringSchema {
 }
 
 /// A number.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let field = PrimitiveSchema::from(NumberSchema::new().minimum(1.0).maximum(2.5));
-/// assert_eq!(Json::of(&field).get(), r#"{"type":"number","minimum":1,"maximum":2.5}"#);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -85,11 +62,6 @@ pub struct NumberSchema {
 }
 
 /// Yes or no.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let field = PrimitiveSchema::from(BooleanSchema::new().initial(true));
-/// assert_eq!(Json::of(&field).get(), r#"{"type":"boolean","default":true}"#);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -101,13 +73,6 @@ pub struct BooleanSchema {
 }
 
 /// A choice.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// // Older spellings are read as well.
-/// let text = r#"{"type":"string","enum":["r","g"],"enumNames":["Red","Green"]}"#;
-/// let field: PrimitiveSchema = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(field, EnumSchema::titled([("r", "Red"), ("g", "Green")]).into());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -123,11 +88,6 @@ pub struct EnumSchema {
 }
 
 /// One thing to choose.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let choice = EnumSchema::titled([("r", "Red")]);
-/// assert_eq!(choice.options, [EnumOption { value: "r".into(), title: Some("Red".into()) }]);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnumOption {
     /// What the server gets.
@@ -137,12 +97,6 @@ pub struct EnumOption {
 }
 
 /// How many may be chosen.
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let field = PrimitiveSchema::from(EnumSchema::new(["a", "b"]).many(Many::default()));
-/// let json = r#"{"type":"array","items":{"type":"string","enum":["a","b"]}}"#;
-/// assert_eq!(Json::of(&field).get(), json);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Many {
@@ -152,20 +106,11 @@ pub struct Many {
 
 impl FormSchema {
     /// A form without fields.
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(FormSchema::new().to_json().get(), r#"{"type":"object","properties":{}}"#);
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a field that must be filled in.
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let form = FormSchema::new().required("sure", BooleanSchema::new());
-    /// assert_eq!(form.required, ["sure"]);
-    /// ```
     #[must_use]
     pub fn required(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         let name = name.into();
@@ -175,11 +120,6 @@ impl FormSchema {
     }
 
     /// Adds a field that may stay empty.
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let form = FormSchema::new().optional("note", StringSchema::new());
-    /// assert!(form.required.is_empty() && form.properties[0].0 == "note");
-    /// ```
     #[must_use]
     pub fn optional(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         self.properties.push((name.into(), schema.into()));
@@ -187,11 +127,6 @@ impl FormSchema {
     }
 
     /// The schema as JSON.
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let form = FormSchema::new().optional("note", StringSchema::new());
-    /// assert_eq!(form.to_json().to::<FormSchema>().unwrap(), form);
-    /// ```
     pub fn to_json(&self) -> Json {
         Json::of(self)
     }
@@ -253,11 +188,6 @@ setters! { BooleanSchema = BooleanSchema::new() => PrimitiveSchema::from(it);
 
 impl EnumSchema {
     /// A choice of one among `values`.
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let field = PrimitiveSchema::from(EnumSchema::new(["red", "green"]));
-    /// assert_eq!(Json::of(&field).get(), r#"{"type":"string","enum":["red","green"]}"#);
-    /// ```
     pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let option = |value: String| EnumOption { value, title: None };
         let options = values.into_iter().map(|it| option(it.into())).collect();
@@ -265,11 +195,6 @@ impl EnumSchema {
     }
 
     /// A choice of one among values with titles.
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let field = PrimitiveSchema::from(EnumSchema::titled([("r", "Red")]));
-    /// assert_eq!(Json::of(&field).get(), r#"{"type":"string","oneOf":[{"const":"r","title":"Red"}]}"#);
-    /// ```
     pub fn titled<V: Into<String>, T: Into<String>>(
         options: impl IntoIterator<Item = (V, T)>,
     ) -> Self {

@@ -6,13 +6,6 @@ use super::spelling::number;
 use crate::jsonrpc::Id;
 
 /// One step forward.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::Id, model::*};
-/// let step = Progress::new(50.0).total(99.5).message("Packing");
-/// // Whole numbers are written without a fraction.
-/// assert_eq!(Json::of(&step).get(), r#"{"progress":50,"total":99.5,"message":"Packing"}"#);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Progress {
@@ -28,14 +21,6 @@ pub struct Progress {
 }
 
 /// The parameters of `notifications/progress`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::Id, model::*};
-/// let text = r#"{"progressToken":"p","progress":0.5}"#;
-/// let params: ProgressParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params.token, Id::Text("p".into()));
-/// assert_eq!(params.progress, Progress::new(0.5));
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Flat", into = "Flat")]
 #[non_exhaustive]
@@ -48,12 +33,6 @@ pub struct ProgressParams {
 
 impl Progress {
     /// A step of unknown end.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::Id, model::*};
-    /// let step = Progress::new(3);
-    /// assert_eq!((step.progress, step.total), (3.0, None));
-    /// ```
     pub fn new(progress: impl Into<f64>) -> Self {
         Self { progress: progress.into(), total: None, message: None }
     }
@@ -68,12 +47,6 @@ setters! { Progress = Progress::new(1.0);
 
 impl ProgressParams {
     /// A step of the request that carried `token`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::Id, model::*};
-    /// let params = ProgressParams::new(Id::Number(7), Progress::new(1.0));
-    /// assert_eq!(Json::of(&params).get(), r#"{"progressToken":7,"progress":1}"#);
-    /// ```
     pub fn new(token: Id, progress: Progress) -> Self {
         Self { token, progress }
     }

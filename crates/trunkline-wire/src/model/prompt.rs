@@ -9,14 +9,6 @@ use super::{Content, Icon, Role};
 use crate::json::Json;
 
 /// A prompt in a server's list.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"name":"review","arguments":[{"name":"code","required":true}]}"#;
-/// let prompt: Prompt = Json::parse(text).unwrap().to().unwrap();
-/// assert!(prompt.arguments[0].required);
-/// assert_eq!(prompt.title, None);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
@@ -40,13 +32,6 @@ pub struct Prompt {
 }
 
 /// One thing a prompt takes, always a string.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// // What is not said to be required may be left out.
-/// let argument: PromptArgument = Json::parse(r#"{"name":"code"}"#).unwrap().to().unwrap();
-/// assert!(!argument.required);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
@@ -64,13 +49,6 @@ pub struct PromptArgument {
 }
 
 /// The parameters of `prompts/get`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"name":"review","arguments":{"code":"1 + 1"}}"#;
-/// let params: GetPromptParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params.arguments["code"], "1 + 1");
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetPromptParams {
@@ -86,13 +64,6 @@ pub struct GetPromptParams {
 }
 
 /// The answer to `prompts/get`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}]}"#;
-/// let result: GetPromptResult = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(result.messages, [PromptMessage::user("Hi")]);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetPromptResult {
@@ -107,12 +78,6 @@ pub struct GetPromptResult {
 }
 
 /// One message of a prompt.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let message = PromptMessage::new(Role::User, ImageContent::new("AA==", "image/png"));
-/// assert!(matches!(message.content, Content::Image(_)));
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
@@ -124,11 +89,6 @@ pub struct PromptMessage {
 
 impl Prompt {
     /// A prompt that takes nothing.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&Prompt::new("review")).get(), r#"{"name":"review"}"#);
-    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -151,11 +111,6 @@ setters! { Prompt = Prompt::new("review");
 
 impl PromptArgument {
     /// Something that may be left out.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&PromptArgument::new("code")).get(), r#"{"name":"code"}"#);
-    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -172,11 +127,6 @@ setters! { PromptArgument = PromptArgument::new("code");
 
 impl GetPromptParams {
     /// Asks for a prompt.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&GetPromptParams::new("review")).get(), r#"{"name":"review"}"#);
-    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), arguments: BTreeMap::new() }
     }
@@ -190,15 +140,6 @@ setters! { GetPromptParams = GetPromptParams::new("review");
 
 impl GetPromptResult {
     /// What to tell the model.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = GetPromptResult::new(vec![
-    ///     PromptMessage::user("Is 7 prime?"),
-    ///     PromptMessage::assistant("Yes."),
-    /// ]);
-    /// assert_eq!((result.messages.len(), result.description), (2, None));
-    /// ```
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { description: None, messages, meta: None }
     }
@@ -214,34 +155,16 @@ setters! { GetPromptResult = GetPromptResult::new(vec![PromptMessage::user("Revi
 
 impl PromptMessage {
     /// Someone says something.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let message = PromptMessage::new(Role::Assistant, "Yes.");
-    /// let json = r#"{"role":"assistant","content":{"type":"text","text":"Yes."}}"#;
-    /// assert_eq!(Json::of(&message).get(), json);
-    /// ```
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self { role, content: content.into() }
     }
 
     /// The user says something.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(PromptMessage::user("Hi").role, Role::User);
-    /// ```
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
     /// The model says something.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let message = PromptMessage::assistant("Yes.");
-    /// assert_eq!((message.role, message.content.as_text()), (Role::Assistant, Some("Yes.")));
-    /// ```
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

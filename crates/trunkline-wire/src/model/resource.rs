@@ -7,13 +7,6 @@ use super::{Annotations, Icon, ResourceContents};
 use crate::json::Json;
 
 /// A resource in a server's list.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"uri":"file:///a.md","name":"a","size":12,"icons":null}"#;
-/// let resource: Resource = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(resource, Resource::new("file:///a.md", "a").size(12_u64));
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -46,14 +39,6 @@ pub struct Resource {
 }
 
 /// A family of resources.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// # use trunkline_wire::text::UriTemplate;
-/// let family = ResourceTemplate::new("city://{name}/weather", "weather");
-/// let template = UriTemplate::parse(&family.uri_template).unwrap();
-/// assert!(template.matches("city://Paris/weather").is_some());
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -83,12 +68,6 @@ pub struct ResourceTemplate {
 }
 
 /// The parameters of `resources/read`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let params: ReadResourceParams = Json::parse(r#"{"uri":"file:///a"}"#).unwrap().to().unwrap();
-/// assert_eq!(params.uri, "file:///a");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResourceParams {
@@ -97,13 +76,6 @@ pub struct ReadResourceParams {
 }
 
 /// The answer to `resources/read`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"contents":[{"uri":"file:///a","text":"A"},{"uri":"file:///b","blob":"Qg=="}]}"#;
-/// let result: ReadResourceResult = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(result.contents[1].data, ResourceData::Blob("Qg==".into()));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResourceResult {
@@ -115,12 +87,6 @@ pub struct ReadResourceResult {
 }
 
 /// The parameters of `resources/subscribe` and `resources/unsubscribe`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let params: SubscribeParams = Json::parse(r#"{"uri":"file:///a"}"#).unwrap().to().unwrap();
-/// assert_eq!(params, SubscribeParams::new("file:///a"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscribeParams {
@@ -129,13 +95,6 @@ pub struct SubscribeParams {
 }
 
 /// The parameters of `notifications/resources/updated`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"uri":"file:///a/b"}"#;
-/// let params: ResourceUpdatedParams = Json::parse(text).unwrap().to().unwrap();
-/// assert!(params.uri.starts_with("file:///a"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdatedParams {
@@ -145,12 +104,6 @@ pub struct ResourceUpdatedParams {
 
 impl Resource {
     /// A resource at a URI.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let resource = Resource::new("file:///a.md", "a");
-    /// assert_eq!(Json::of(&resource).get(), r#"{"uri":"file:///a.md","name":"a"}"#);
-    /// ```
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -187,12 +140,6 @@ setters! { Resource = Resource::new("file:///trip.json", "trip");
 
 impl ResourceTemplate {
     /// A family of resources.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let family = ResourceTemplate::new("file:///{path}", "files");
-    /// assert_eq!(Json::of(&family).get(), r#"{"uriTemplate":"file:///{path}","name":"files"}"#);
-    /// ```
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri_template: uri_template.into(),
@@ -227,12 +174,6 @@ setters! { ResourceTemplate = ResourceTemplate::new("file:///{path}", "files");
 
 impl ReadResourceParams {
     /// Reads one URI.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ReadResourceParams::new("file:///a");
-    /// assert_eq!(Json::of(&params).get(), r#"{"uri":"file:///a"}"#);
-    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }
@@ -240,12 +181,6 @@ impl ReadResourceParams {
 
 impl ReadResourceResult {
     /// One or several parts.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = ReadResourceResult::new(vec![ResourceContents::text("file:///a", "A")]);
-    /// assert_eq!(Json::of(&result).get(), r#"{"contents":[{"uri":"file:///a","text":"A"}]}"#);
-    /// ```
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, meta: None }
     }
@@ -258,11 +193,6 @@ setters! { ReadResourceResult = ReadResourceResult::new(vec![ResourceContents::t
 
 impl SubscribeParams {
     /// Watches one URI.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&SubscribeParams::new("file:///a")).get(), r#"{"uri":"file:///a"}"#);
-    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }
@@ -270,12 +200,6 @@ impl SubscribeParams {
 
 impl ResourceUpdatedParams {
     /// One URI changed.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ResourceUpdatedParams::new("file:///a");
-    /// assert_eq!(Json::of(&params).get(), r#"{"uri":"file:///a"}"#);
-    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }

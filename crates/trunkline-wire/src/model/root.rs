@@ -5,12 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::json::Json;
 
 /// A folder or file, always a `file://` URI. Information, not access control.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let root: Root = Json::parse(r#"{"uri":"file:///a","name":"A"}"#).unwrap().to().unwrap();
-/// assert_eq!(root, Root::new("file:///a").name("A"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Root {
@@ -25,12 +19,6 @@ pub struct Root {
 }
 
 /// The answer to `roots/list`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let none: ListRootsResult = Json::parse(r#"{"roots":[]}"#).unwrap().to().unwrap();
-/// assert_eq!(none, ListRootsResult::default());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListRootsResult {
@@ -40,11 +28,6 @@ pub struct ListRootsResult {
 
 impl Root {
     /// A nameless root.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&Root::new("file:///project")).get(), r#"{"uri":"file:///project"}"#);
-    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: None, meta: None }
     }
@@ -57,12 +40,6 @@ setters! { Root = Root::new("file:///project");
 
 impl ListRootsResult {
     /// All the roots.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = ListRootsResult::new(vec![Root::new("file:///a"), Root::new("file:///b")]);
-    /// assert_eq!(Json::of(&result).get(), r#"{"roots":[{"uri":"file:///a"},{"uri":"file:///b"}]}"#);
-    /// ```
     pub fn new(roots: Vec<Root>) -> Self {
         Self { roots }
     }

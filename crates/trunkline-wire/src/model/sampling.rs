@@ -11,13 +11,6 @@ use super::{Content, Role, TaskRequest, Tool};
 use crate::json::Json;
 
 /// The parameters of `sampling/createMessage`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}],"maxTokens":9}"#;
-/// let params: CreateMessageParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params, CreateMessageParams::new(vec![SamplingMessage::user("Hi")], 9));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -56,12 +49,6 @@ pub struct CreateMessageParams {
 }
 
 /// One message of a conversation.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let message = SamplingMessage::new(Role::User, vec![Content::text("Hi"), Content::text("there")]);
-/// assert_eq!(message.content.as_slice().len(), 2);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingMessage {
@@ -75,14 +62,6 @@ pub struct SamplingMessage {
 }
 
 /// One thing, or a list of them; which of the two is remembered.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let one: OneOrMany<u8> = Json::parse("7").unwrap().to().unwrap();
-/// let many: OneOrMany<u8> = Json::parse("[7]").unwrap().to().unwrap();
-/// assert_eq!(one.as_slice(), many.as_slice());
-/// assert_eq!((Json::of(&one).get(), Json::of(&many).get()), ("7", "[7]"));
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum OneOrMany<T> {
     /// The thing itself.
@@ -92,12 +71,6 @@ pub enum OneOrMany<T> {
 }
 
 /// Which model would suit. Weights go from 0 to 1.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let fast = ModelPreferences::new().hints([ModelHint::new("haiku")]).speed_priority(1.0);
-/// assert_eq!(Json::of(&fast).get(), r#"{"hints":[{"name":"haiku"}],"speedPriority":1}"#);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -117,13 +90,6 @@ pub struct ModelPreferences {
 }
 
 /// A model's name, or part of it.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// // A hint may say nothing.
-/// let hint: ModelHint = Json::parse("{}").unwrap().to().unwrap();
-/// assert_eq!(hint, ModelHint::default());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelHint {
@@ -133,11 +99,6 @@ pub struct ModelHint {
 }
 
 /// Whose context to add to the conversation.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// assert_eq!(Json::of(&IncludeContext::AllServers).get(), r#""allServers""#);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum IncludeContext {
@@ -150,12 +111,6 @@ pub enum IncludeContext {
 }
 
 /// Whether the model uses tools.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// assert_eq!(Json::of(&ToolChoice::Required).get(), r#"{"mode":"required"}"#);
-/// assert_eq!(Json::empty_object().to::<ToolChoice>().unwrap(), ToolChoice::Auto);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// It decides.
@@ -168,13 +123,6 @@ pub enum ToolChoice {
 }
 
 /// The answer to `sampling/createMessage`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"role":"assistant","content":{"type":"text","text":"42"},"model":"m"}"#;
-/// let result: CreateMessageResult = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!((result.text(), result.stop_reason), ("42".to_owned(), None));
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -194,13 +142,6 @@ pub struct CreateMessageResult {
 }
 
 /// Why a conversation with tools makes no sense.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let fault = SamplingFault::Unanswered("call-1".into());
-/// let sentence = "The tool use `call-1` is not answered by the next message.";
-/// assert_eq!(fault.to_string(), sentence);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SamplingFault {
     /// A message mixes tool results with other content.
@@ -227,28 +168,11 @@ impl From<String> for CreateMessageParams {
 
 impl CreateMessageParams {
     /// Asks the model to go on.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = CreateMessageParams::new(vec![SamplingMessage::assistant("Hi")], 100);
-    /// assert!(Json::of(&params).get().ends_with(r#""maxTokens":100}"#));
-    /// ```
     pub fn new(messages: Vec<SamplingMessage>, max_tokens: u64) -> Self {
         Self { messages, max_tokens, ..Self::default() }
     }
 
     /// Whether every tool use is answered by the next message, and tool results stand alone.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let uses = Content::from(ToolUseContent::new("call-1", "add", Json::empty_object()));
-    /// let answers = Content::from(ToolResultContent::new("call-1", vec!["3".into()]));
-    /// let mut messages = vec![SamplingMessage::new(Role::Assistant, uses)];
-    /// let open = CreateMessageParams::new(messages.clone(), 10);
-    /// assert_eq!(open.check(), Err(SamplingFault::Unanswered("call-1".into())));
-    /// messages.push(SamplingMessage::new(Role::User, answers));
-    /// assert_eq!(CreateMessageParams::new(messages, 10).check(), Ok(()));
-    /// ```
     pub fn check(&self) -> Result<(), SamplingFault> {
         let mut open: BTreeSet<&str> = BTreeSet::new();
         for message in &self.messages {
@@ -305,33 +229,16 @@ setters! { CreateMessageParams = CreateMessageParams::new(vec![SamplingMessage::
 
 impl SamplingMessage {
     /// Someone says something.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let message = SamplingMessage::new(Role::User, Content::text("Hi"));
-    /// assert_eq!(message, SamplingMessage::user("Hi"));
-    /// ```
     pub fn new(role: Role, content: impl Into<OneOrMany<Content>>) -> Self {
         Self { role, content: content.into(), meta: None }
     }
 
     /// The user says a text.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let json = r#"{"role":"user","content":{"type":"text","text":"Hi"}}"#;
-    /// assert_eq!(Json::of(&SamplingMessage::user("Hi")).get(), json);
-    /// ```
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, Content::text(text))
     }
 
     /// The model says a text.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(SamplingMessage::assistant("Hello.").role, Role::Assistant);
-    /// ```
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, Content::text(text))
     }
@@ -339,12 +246,6 @@ impl SamplingMessage {
 
 impl<T> OneOrMany<T> {
     /// All of them.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(OneOrMany::One('a').as_slice(), ['a']);
-    /// assert!(OneOrMany::<char>::Many(Vec::new()).as_slice().is_empty());
-    /// ```
     pub fn as_slice(&self) -> &[T] {
         match self {
             Self::One(one) => std::slice::from_ref(one),
@@ -353,12 +254,6 @@ impl<T> OneOrMany<T> {
     }
 
     /// All of them.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(OneOrMany::Many(vec![1, 2]).into_vec(), [1, 2]);
-    /// assert_eq!(OneOrMany::One(1).into_vec(), [1]);
-    /// ```
     pub fn into_vec(self) -> Vec<T> {
         match self {
             Self::One(one) => vec![one],
@@ -381,11 +276,6 @@ impl<T> From<Vec<T>> for OneOrMany<T> {
 
 impl ModelPreferences {
     /// No preference.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&ModelPreferences::new()).get(), "{}");
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -405,11 +295,6 @@ setters! { ModelPreferences = ModelPreferences::new();
 
 impl ModelHint {
     /// A model's name, or part of it.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&ModelHint::new("haiku")).get(), r#"{"name":"haiku"}"#);
-    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: Some(name.into()) }
     }
@@ -417,12 +302,6 @@ impl ModelHint {
 
 impl CreateMessageResult {
     /// What `model` answered.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = CreateMessageResult::new(Content::text("42"), "model-1");
-    /// assert_eq!((result.role, &*result.model), (Role::Assistant, "model-1"));
-    /// ```
     pub fn new(content: impl Into<OneOrMany<Content>>, model: impl Into<String>) -> Self {
         Self {
             role: Role::Assistant,
@@ -434,12 +313,6 @@ impl CreateMessageResult {
     }
 
     /// The texts of the answer, one a line.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let blocks = vec![Content::text("One"), Content::image("AA==", "image/png"), Content::text("Two")];
-    /// assert_eq!(CreateMessageResult::new(blocks, "model-1").text(), "One\nTwo");
-    /// ```
     pub fn text(&self) -> String {
         let texts: Vec<_> = self.content.as_slice().iter().filter_map(Content::as_text).collect();
         texts.join("\n")

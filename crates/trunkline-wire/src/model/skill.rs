@@ -7,14 +7,6 @@ use super::spelling::is_false;
 use crate::json::Json;
 
 /// A skill in a server's list.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"uri":"skill://pdf/SKILL.md","frontmatter":{"name":"pdf"},"resources":"dynamic"}"#;
-/// let skill: Skill = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(skill.name().as_deref(), Some("pdf"));
-/// assert_eq!(skill.resources, SkillFiles::Dynamic);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Skill {
@@ -30,12 +22,6 @@ pub struct Skill {
 }
 
 /// The files of a skill.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// assert_eq!(Json::of(&SkillFiles::Dynamic).get(), r#""dynamic""#);
-/// assert_eq!(Json::of(&SkillFiles::Listed(Vec::new())).get(), "[]");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkillFiles {
     /// All of them, the `SKILL.md` included.
@@ -45,13 +31,6 @@ pub enum SkillFiles {
 }
 
 /// One file of a skill.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"uri":"skill://pdf/SKILL.md","digest":"sha256:00","size":120}"#;
-/// let file: SkillFile = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!((&*file.digest, file.size), ("sha256:00", 120));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SkillFile {
@@ -64,13 +43,6 @@ pub struct SkillFile {
 }
 
 /// The parameters of `skills/get`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"uri":"skill://pdf/SKILL.md"}"#;
-/// let params: GetSkillParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params, GetSkillParams::new("skill://pdf/SKILL.md"));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetSkillParams {
@@ -79,13 +51,6 @@ pub struct GetSkillParams {
 }
 
 /// The answer to `skills/get`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"skill":{"uri":"skill://a/SKILL.md","frontmatter":{},"resources":[]}}"#;
-/// let result: GetSkillResult = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(result.skill.resources, SkillFiles::Listed(Vec::new()));
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GetSkillResult {
@@ -97,12 +62,6 @@ pub struct GetSkillResult {
 }
 
 /// The parameters of `resources/directory/read`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let params = ReadDirectoryParams::new("skill://pdf").cursor("page-2");
-/// assert_eq!(Json::of(&params).get(), r#"{"uri":"skill://pdf","cursor":"page-2"}"#);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadDirectoryParams {
@@ -114,12 +73,6 @@ pub struct ReadDirectoryParams {
 }
 
 /// What a server says with the extension.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let settings: SkillsSettings = Json::empty_object().to().unwrap();
-/// assert!(!settings.directory_read);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -131,38 +84,16 @@ pub struct SkillsSettings {
 
 impl Skill {
     /// A skill.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let skill = Skill::new("skill://pdf/SKILL.md", Json::empty_object(), SkillFiles::Dynamic);
-    /// let json = r#"{"uri":"skill://pdf/SKILL.md","frontmatter":{},"resources":"dynamic"}"#;
-    /// assert_eq!(Json::of(&skill).get(), json);
-    /// ```
     pub fn new(uri: impl Into<String>, frontmatter: Json, resources: SkillFiles) -> Self {
         Self { uri: uri.into(), frontmatter, resources, meta: None }
     }
 
     /// The name in its frontmatter.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let front = Json::of(&serde_json::json!({ "name": "pdf" }));
-    /// let skill = Skill::new("skill://pdf/SKILL.md", front, SkillFiles::Dynamic);
-    /// assert_eq!(skill.name().as_deref(), Some("pdf"));
-    /// ```
     pub fn name(&self) -> Option<String> {
         self.field("name")
     }
 
     /// The description in its frontmatter.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let front = Json::of(&serde_json::json!({ "name": "pdf", "description": 7 }));
-    /// let skill = Skill::new("skill://pdf/SKILL.md", front, SkillFiles::Dynamic);
-    /// // Only a string counts.
-    /// assert_eq!(skill.description(), None);
-    /// ```
     pub fn description(&self) -> Option<String> {
         self.field("description")
     }
@@ -180,13 +111,6 @@ setters! { Skill = Skill::new("skill://pdf/SKILL.md", Json::empty_object(), Skil
 
 impl SkillFile {
     /// A file.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let file = SkillFile::new("skill://pdf/a.md", "sha256:00", 3);
-    /// let json = r#"{"uri":"skill://pdf/a.md","digest":"sha256:00","size":3}"#;
-    /// assert_eq!(Json::of(&file).get(), json);
-    /// ```
     pub fn new(uri: impl Into<String>, digest: impl Into<String>, size: u64) -> Self {
         Self { uri: uri.into(), digest: digest.into(), size }
     }
@@ -194,12 +118,6 @@ impl SkillFile {
 
 impl GetSkillParams {
     /// Asks for one skill.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = GetSkillParams::new("skill://pdf/SKILL.md");
-    /// assert_eq!(Json::of(&params).get(), r#"{"uri":"skill://pdf/SKILL.md"}"#);
-    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into() }
     }
@@ -207,12 +125,6 @@ impl GetSkillParams {
 
 impl GetSkillResult {
     /// One skill.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let skill = Skill::new("skill://pdf/SKILL.md", Json::empty_object(), SkillFiles::Dynamic);
-    /// assert!(Json::of(&GetSkillResult::new(skill)).get().starts_with(r#"{"skill":{"uri":"#));
-    /// ```
     pub fn new(skill: Skill) -> Self {
         Self { skill, meta: None }
     }
@@ -220,12 +132,6 @@ impl GetSkillResult {
 
 impl ReadDirectoryParams {
     /// Reads one directory.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ReadDirectoryParams::new("skill://pdf");
-    /// assert_eq!(Json::of(&params).get(), r#"{"uri":"skill://pdf"}"#);
-    /// ```
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), cursor: None }
     }
@@ -238,12 +144,6 @@ setters! { ReadDirectoryParams = ReadDirectoryParams::new("skill://pdf");
 
 impl SkillsSettings {
     /// Skills whose directories can be read, or not.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&SkillsSettings::new(true)).get(), r#"{"directoryRead":true}"#);
-    /// assert_eq!(Json::of(&SkillsSettings::new(false)).get(), "{}");
-    /// ```
     pub fn new(directory_read: bool) -> Self {
         Self { directory_read }
     }

@@ -5,14 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::spelling::is_false;
 
 /// The changes a listener wants, or those that a server agrees to tell.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"toolsListChanged":true,"resourceSubscriptions":["file:///a.md"]}"#;
-/// let filter: SubscriptionFilter = Json::parse(text).unwrap().to().unwrap();
-/// assert!(filter.tools_list_changed && !filter.prompts_list_changed);
-/// assert_eq!(filter.resource_subscriptions, ["file:///a.md"]);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -35,13 +27,6 @@ pub struct SubscriptionFilter {
 }
 
 /// The parameters of `subscriptions/listen`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"notifications":{"taskIds":["t-1"]}}"#;
-/// let params: ListenParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params.notifications.task_ids, ["t-1"]);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListenParams {
@@ -50,13 +35,6 @@ pub struct ListenParams {
 }
 
 /// The parameters of `notifications/subscriptions/acknowledged`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// // A server that tells nothing of what was asked for says so.
-/// let agreed: AcknowledgedParams = Json::parse(r#"{"notifications":{}}"#).unwrap().to().unwrap();
-/// assert!(agreed.notifications.is_empty());
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AcknowledgedParams {
@@ -66,22 +44,11 @@ pub struct AcknowledgedParams {
 
 impl SubscriptionFilter {
     /// Nothing.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&SubscriptionFilter::new()).get(), "{}");
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Whether it asks for nothing.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert!(SubscriptionFilter::new().is_empty());
-    /// assert!(!SubscriptionFilter::new().tools_list_changed(true).is_empty());
-    /// ```
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -103,12 +70,6 @@ setters! { SubscriptionFilter = SubscriptionFilter::new();
 
 impl ListenParams {
     /// Asks for `notifications`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = ListenParams::new(SubscriptionFilter::new().tools_list_changed(true));
-    /// assert_eq!(Json::of(&params).get(), r#"{"notifications":{"toolsListChanged":true}}"#);
-    /// ```
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications }
     }
@@ -116,12 +77,6 @@ impl ListenParams {
 
 impl AcknowledgedParams {
     /// Agrees to `notifications`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = AcknowledgedParams::new(SubscriptionFilter::new().prompts_list_changed(true));
-    /// assert_eq!(Json::of(&params).get(), r#"{"notifications":{"promptsListChanged":true}}"#);
-    /// ```
     pub fn new(notifications: SubscriptionFilter) -> Self {
         Self { notifications }
     }

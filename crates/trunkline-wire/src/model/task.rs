@@ -12,15 +12,6 @@ use crate::jsonrpc::{ErrorObject, Object};
 
 /// A task. Written as the extension of 2026-07-28 spells it, read in both spellings;
 /// [`crate::era::stateful`] writes that of 2025-11-25.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-/// // The spelling of 2025-11-25 is read too.
-/// let text = r#"{"taskId":"t-1","status":"working","createdAt":"2026-07-28T12:00:00Z",
-///     "lastUpdatedAt":"2026-07-28T12:00:00Z","ttl":60000,"pollInterval":500}"#;
-/// let task: Task = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!((task.ttl_ms, task.poll_interval_ms), (Some(60_000), Some(500)));
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -45,11 +36,6 @@ pub struct Task {
 }
 
 /// How a task stands.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-/// assert_eq!(Json::of(&TaskStatus::InputRequired).get(), r#""input_required""#);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
@@ -66,14 +52,6 @@ pub enum TaskStatus {
 }
 
 /// A task with whatever it has come to.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-/// let task = Task::new("t-1", "2026-07-28T12:00:00Z").status(TaskStatus::Failed);
-/// let told = DetailedTask::new(task).error(ErrorObject::new(-32603, "It broke."));
-/// let read: DetailedTask = Json::of(&told).to().unwrap();
-/// assert_eq!(read, told);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DetailedTask {
@@ -90,12 +68,6 @@ pub struct DetailedTask {
 }
 
 /// The wish that a request become a task (2025-11-25).
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-/// let wish: TaskRequest = Json::parse(r#"{"ttl":5000}"#).unwrap().to().unwrap();
-/// assert_eq!(wish.ttl_ms, Some(5000));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskRequest {
@@ -105,12 +77,6 @@ pub struct TaskRequest {
 }
 
 /// The parameters of `tasks/get`, `tasks/result` and `tasks/cancel`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-/// let params: TaskParams = Json::parse(r#"{"taskId":"t-1"}"#).unwrap().to().unwrap();
-/// assert_eq!(params.task_id, "t-1");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -120,13 +86,6 @@ pub struct TaskParams {
 }
 
 /// The parameters of `tasks/update`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-/// let text = r#"{"taskId":"t-1","inputResponses":{"sure":{"action":"decline"}}}"#;
-/// let params: UpdateTaskParams = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(params.input_responses[0].0, "sure");
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -139,24 +98,11 @@ pub struct UpdateTaskParams {
 }
 
 /// The JSON is not a task in either spelling.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-/// let error = Task::read(&Json::parse(r#"{"taskId":7}"#).unwrap()).unwrap_err();
-/// assert!(error.to_string().starts_with("This is not a task: "));
-/// ```
 #[derive(Debug)]
 pub struct UnknownTaskShape(serde_json::Error);
 
 impl Task {
     /// A task that began just now.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-    /// let task = Task::new("t-1", "2026-07-28T12:00:00Z");
-    /// assert_eq!((task.status, task.ttl_ms), (TaskStatus::Working, None));
-    /// assert_eq!(task.last_updated_at, task.created_at);
-    /// ```
     pub fn new(task_id: impl Into<String>, created_at: impl Into<String>) -> Self {
         let created_at = created_at.into();
         Self {
@@ -171,14 +117,6 @@ impl Task {
     }
 
     /// Reads a task that stands alone, or inside `task` as 2025-11-25 answers its creation.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-    /// let task = Task::new("t-1", "2026-07-28T12:00:00Z");
-    /// let nested = Json::of(&serde_json::json!({ "task": task }));
-    /// assert_eq!(Task::read(&nested).unwrap(), task);
-    /// assert_eq!(Task::read(&Json::of(&task)).unwrap(), task);
-    /// ```
     pub fn read(raw: &Json) -> Result<Self, UnknownTaskShape> {
         let object = Object::parse(raw.get()).map_err(UnknownTaskShape)?;
         object.get("task").unwrap_or(raw).to().map_err(UnknownTaskShape)
@@ -200,12 +138,6 @@ setters! { Task = Task::new("t-1", "2026-07-28T12:00:00Z");
 
 impl TaskStatus {
     /// Whether nothing more will happen.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-    /// assert!(TaskStatus::Cancelled.is_terminal());
-    /// assert!(!TaskStatus::InputRequired.is_terminal());
-    /// ```
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
@@ -213,13 +145,6 @@ impl TaskStatus {
 
 impl DetailedTask {
     /// A task that has come to nothing yet.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-    /// let task = DetailedTask::new(Task::new("t-1", "2026-07-28T12:00:00Z"));
-    /// assert_eq!((&task.result, &task.error), (&None, &None));
-    /// assert_eq!(Json::of(&task), Json::of(&task.task));
-    /// ```
     pub fn new(task: Task) -> Self {
         Self { task, result: None, error: None, input_requests: Vec::new(), progress: None }
     }
@@ -241,11 +166,6 @@ setters! { DetailedTask = DetailedTask::new(Task::new("t-1", "2026-07-28T12:00:0
 
 impl TaskRequest {
     /// Kept as long as the receiver likes.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-    /// assert_eq!(Json::of(&TaskRequest::new()).get(), "{}");
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -258,11 +178,6 @@ setters! { TaskRequest = TaskRequest::new();
 
 impl TaskParams {
     /// Means this task.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-    /// assert_eq!(Json::of(&TaskParams::new("t-1")).get(), r#"{"taskId":"t-1"}"#);
-    /// ```
     pub fn new(task_id: impl Into<String>) -> Self {
         Self { task_id: task_id.into() }
     }
@@ -270,14 +185,6 @@ impl TaskParams {
 
 impl UpdateTaskParams {
     /// Answers questions of this task.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, jsonrpc::ErrorObject, model::*};
-    /// let yes = InputResponse::Elicit(ElicitResult::new(ElicitAction::Accept));
-    /// let params = UpdateTaskParams::new("t-1", vec![("sure".to_owned(), yes)]);
-    /// let json = r#"{"taskId":"t-1","inputResponses":{"sure":{"action":"accept"}}}"#;
-    /// assert_eq!(Json::of(&params).get(), json);
-    /// ```
     pub fn new(task_id: impl Into<String>, input_responses: Vec<(String, InputResponse)>) -> Self {
         Self { task_id: task_id.into(), input_responses }
     }

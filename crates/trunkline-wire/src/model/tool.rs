@@ -8,14 +8,6 @@ use crate::json::Json;
 use crate::jsonrpc::Object;
 
 /// A tool in a server's list.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"name":"add","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}"#;
-/// let tool: Tool = Json::parse(text).unwrap().to().unwrap();
-/// assert_eq!(tool.task_support, TaskSupport::Required);
-/// assert_eq!(Json::of(&tool).get(), text);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -53,12 +45,6 @@ pub struct Tool {
 }
 
 /// How a tool says it behaves.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let hints = ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
-/// assert_eq!(Json::of(&hints).get(), r#"{"readOnlyHint":true,"openWorldHint":false}"#);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -81,12 +67,6 @@ pub struct ToolAnnotations {
 }
 
 /// Whether a tool can be called as a task.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// assert_eq!(Json::of(&TaskSupport::Optional).get(), r#""optional""#);
-/// assert_eq!(TaskSupport::default(), TaskSupport::Forbidden);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskSupport {
@@ -100,14 +80,6 @@ pub enum TaskSupport {
 }
 
 /// The parameters of `tools/call`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let text = r#"{"name":"add","arguments":{"a":1.50}}"#;
-/// let params: CallToolParams = Json::parse(text).unwrap().to().unwrap();
-/// // Arguments are kept as they came.
-/// assert_eq!(params.arguments.unwrap().get(), r#"{"a":1.50}"#);
-/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallToolParams {
@@ -122,14 +94,6 @@ pub struct CallToolParams {
 }
 
 /// The answer to `tools/call`.
-///
-/// ```
-/// # use trunkline_wire::{json::Json, model::*};
-/// let silent: CallToolResult = Json::parse(r#"{"content":[]}"#).unwrap().to().unwrap();
-/// let null: CallToolResult = Json::parse(r#"{"structuredContent":null}"#).unwrap().to().unwrap();
-/// assert_eq!(silent.structured_content, None);
-/// assert_eq!(null.structured_content, Some(Json::null()));
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -150,12 +114,6 @@ pub struct CallToolResult {
 
 impl Tool {
     /// A tool that takes what `input_schema` says.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let tool = Tool::new("now", Json::of(&serde_json::json!({ "type": "object" })));
-    /// assert_eq!(Json::of(&tool).get(), r#"{"name":"now","inputSchema":{"type":"object"}}"#);
-    /// ```
     pub fn new(name: impl Into<String>, input_schema: Json) -> Self {
         Self {
             name: name.into(),
@@ -194,11 +152,6 @@ setters! { Tool = Tool::new("add", Json::of(&serde_json::json!({ "type": "object
 
 impl ToolAnnotations {
     /// Nothing said.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&ToolAnnotations::new()).get(), "{}");
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -219,12 +172,6 @@ setters! { ToolAnnotations = ToolAnnotations::new();
 
 impl TaskSupport {
     /// Whether it cannot be called as a task.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert!(Tool::new("now", Json::empty_object()).task_support.is_forbidden());
-    /// assert!(!TaskSupport::Optional.is_forbidden());
-    /// ```
     pub fn is_forbidden(&self) -> bool {
         *self == Self::Forbidden
     }
@@ -232,25 +179,11 @@ impl TaskSupport {
 
 impl CallToolParams {
     /// Calls a tool without arguments.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert_eq!(Json::of(&CallToolParams::new("now")).get(), r#"{"name":"now"}"#);
-    /// ```
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), arguments: None, task: None }
     }
 
     /// Reads the parameters out of their members without copying the arguments.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// # use trunkline_wire::jsonrpc::Object;
-    /// let object = Object::parse(r#"{"name":"add","arguments":null}"#).unwrap();
-    /// let params = CallToolParams::from_object(object).unwrap();
-    /// assert_eq!((&*params.name, params.arguments), ("add", None));
-    /// assert!(CallToolParams::from_object(Object::default()).is_err());
-    /// ```
     pub fn from_object(mut object: Object) -> Result<Self, serde_json::Error> {
         use serde::de::Error as _;
         let name = object.take("name").ok_or_else(|| serde_json::Error::missing_field("name"))?;
@@ -260,12 +193,6 @@ impl CallToolParams {
     }
 
     /// The parameters as members, without copying the arguments.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let params = CallToolParams::new("add").arguments(Json::empty_object());
-    /// assert_eq!(params.into_object().to_json().get(), r#"{"name":"add","arguments":{}}"#);
-    /// ```
     pub fn into_object(self) -> Object {
         let mut object = Object::default();
         object.set("name", Json::string(&self.name));
@@ -290,69 +217,32 @@ setters! { CallToolParams = CallToolParams::new("add");
 
 impl CallToolResult {
     /// What the tool says, in blocks.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = CallToolResult::new(vec![Content::text("3"), Content::text("4")]);
-    /// assert_eq!((result.content.len(), result.is_error()), (2, false));
-    /// ```
     pub fn new(content: Vec<Content>) -> Self {
         Self { content, ..Self::default() }
     }
 
     /// The tool says one text.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = CallToolResult::text("Sunny");
-    /// assert_eq!(Json::of(&result).get(), r#"{"content":[{"type":"text","text":"Sunny"}]}"#);
-    /// ```
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Content::text(text)])
     }
 
     /// All that the tool says in texts, one after the other.
-    ///
-    /// ```
-    /// # use trunkline_wire::model::*;
-    /// let result = CallToolResult::new(vec![Content::text("3"), Content::text("4")]);
-    /// assert_eq!(result.as_text(), "3\n4");
-    /// ```
     pub fn as_text(&self) -> String {
         let texts: Vec<_> = self.content.iter().filter_map(|it| it.as_text()).collect();
         texts.join("\n")
     }
 
     /// The tool failed, and says so to the model.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = CallToolResult::error("There is no such city.");
-    /// assert!(Json::of(&result).get().ends_with(r#""isError":true}"#));
-    /// ```
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: Some(true), ..Self::text(text) }
     }
 
     /// A value for programs, and the same as text for the model.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// let result = CallToolResult::structured(Json::of(&serde_json::json!({ "sum": 3 })));
-    /// assert_eq!(result.content[0].as_text(), Some(r#"{"sum":3}"#));
-    /// assert_eq!(result.structured_content.unwrap().get(), r#"{"sum":3}"#);
-    /// ```
     pub fn structured(value: Json) -> Self {
         Self { structured_content: Some(value.clone()), ..Self::text(value.get()) }
     }
 
     /// Whether the tool failed.
-    ///
-    /// ```
-    /// # use trunkline_wire::{json::Json, model::*};
-    /// assert!(CallToolResult::error("No.").is_error());
-    /// assert!(!CallToolResult::text("Yes.").is_error());
-    /// ```
     pub fn is_error(&self) -> bool {
         self.is_error == Some(true)
     }

@@ -93,61 +93,22 @@ impl ClientBuilder {
 
 impl<H: Responder> ClientBuilder<H> {
     /// Speaks this revision and no other.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let builder = Client::builder("old", "1.0.0").protocol(Revision::V2024_11_05);
-    /// assert_eq!(builder.connect_memory(&server).await?.revision(), Revision::V2024_11_05);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
     }
 
     /// Speaks one of these revisions.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Era, Revision, Revisions, Server};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let builder = Client::builder("old", "1").protocols(Revisions::ALL.of_era(Era::Stateful));
-    /// assert_eq!(builder.connect_memory(&server).await?.revision(), Revision::V2025_11_25);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn protocols(mut self, revisions: Revisions) -> Self {
         self.revisions = revisions;
         self
     }
 
     /// Has the server's questions answered by `responder`.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, client::Hooks};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let hooks = Hooks::new().on_ask(|question| async move { question.decline() });
-    /// let client = Client::builder("example", "1.0.0").responder(hooks).connect_memory(&server);
-    /// assert!(client.await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn responder<G: Responder>(self, responder: G) -> ClientBuilder<G> {
         self.swap(responder).0
     }
 
     /// Says more about this client than its name and version.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, model::Implementation, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let who = async |cx: Context| cx.client().and_then(|it| it.title.clone()).unwrap_or_default();
-    /// # let server = Server::builder("a", "1").tool(tool("who", who)).build();
-    /// let info = Implementation::new("example", "1.0.0").title("An example");
-    /// let client = Client::builder("", "").info(info).connect_memory(&server).await?;
-    /// assert_eq!(client.call_tool("who", ()).await?.content[0].as_text(), Some("An example"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn info(mut self, info: Implementation) -> Self {
         self.info = info;
         self
@@ -171,49 +132,18 @@ impl<H: Responder> ClientBuilder<H> {
     }
 
     /// Bounds what a server can cost.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Limits, Server, client::CallError, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("a", "1").tool(tool("a", async || ())).tool(tool("b", async || ()));
-    /// # let server = server.build();
-    /// let limits = Limits::default().list_items(1);
-    /// let client = Client::builder("example", "1").limits(limits).connect_memory(&server).await?;
-    /// assert!(matches!(client.list_tools().await, Err(CallError::TooLong { .. })));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
     /// How long a call may take, unless the call says otherwise.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, Timing, client::CallError, tool}; use std::time::Duration;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let slow = async || std::future::pending::<String>().await;
-    /// # let server = Server::builder("slow", "1").tool(tool("slow", slow)).build();
-    /// let timing = Timing { idle: Duration::from_millis(10), hard: Duration::from_secs(1) };
-    /// let client = Client::builder("example", "1").timing(timing).connect_memory(&server).await?;
-    /// assert_eq!(client.call_tool("slow", ()).await.err(), Some(CallError::TimedOut));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = Some(timing);
         self
     }
 
     /// How messages are cut out of the byte stream; lines, unless said.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, client::Framing};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let builder = Client::builder("example", "1.0.0").framing(Framing::Newline);
-    /// assert!(builder.connect_memory(&server).await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self

@@ -101,95 +101,32 @@ impl<T> Call<T> {
     }
 
     /// Asks for progress. `on_progress` is called in order, and always before the result is there.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, tool}; use std::sync::mpsc::channel;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let save = async |cx: Context| cx.progress(1.0, 2.0).await;
-    /// # let server = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-    /// # let client = Client::in_memory(&server).await?;
-    /// let (heard, steps) = channel();
-    /// let call = client.call_tool("save", ());
-    /// call.on_progress(move |step| heard.send(step.progress).unwrap()).await?;
-    /// assert_eq!(steps.iter().collect::<Vec<_>>(), [1.0]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn on_progress(self, on_progress: impl FnMut(Progress) + Send + 'static) -> Self {
         self.told(|ask| ask.on_progress = Some(Box::new(on_progress)))
     }
 
     /// Gives up after so long without a sign of life; progress starts the time anew, within the
     /// hard deadline.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, client::CallError, tool}; use std::time::Duration;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let slow = async || std::future::pending::<String>().await;
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("slow", slow)).build()).await?;
-    /// let outcome = client.call_tool("slow", ()).timeout(Duration::from_millis(10)).await;
-    /// assert_eq!(outcome.err(), Some(CallError::TimedOut));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn timeout(self, idle: Duration) -> Self {
         self.told(|ask| ask.timing = Timing { idle, hard: ask.timing.hard.max(idle) })
     }
 
     /// Gives up after so long, whatever the progress.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, client::CallError, tool}; use std::time::Duration;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let slow = async || std::future::pending::<String>().await;
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("slow", slow)).build()).await?;
-    /// let outcome = client.call_tool("slow", ()).deadline(Duration::from_millis(10)).await;
-    /// assert_eq!(outcome.err(), Some(CallError::TimedOut));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn deadline(self, hard: Duration) -> Self {
         self.told(|ask| ask.timing = Timing { idle: ask.timing.idle.min(hard), hard })
     }
 
     /// Asks the server even if an earlier answer is still fresh.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::CacheHint, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1").cache(CacheHint::public(60_000)).tools_later().build();
-    /// # let client = Client::in_memory(&server).await?;
-    /// assert!(client.list_tools().await?.is_empty());
-    /// server.put_tool(tool("new", async || "I am new."))?;
-    /// assert_eq!(client.list_tools().fresh().await?.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn fresh(self) -> Self {
         self.told(|ask| ask.is_fresh = true)
     }
 
     /// Adds a member to the `_meta` of the request.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Meta, Server, serde_json::json, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let whose = async |meta: Meta| meta.get::<String>("com.example/tenant").unwrap_or_default();
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("whose", whose)).build()).await?;
-    /// let call = client.call_tool("whose", ()).meta("com.example/tenant", json!("blue"));
-    /// assert_eq!(call.await?.content[0].as_text(), Some("blue"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn meta(self, name: impl Into<String>, value: impl Into<Json>) -> Self {
         self.told(|ask| ask.meta.set(name.into(), value.into()))
     }
 
     /// Makes the request part of a trace, such as the one of the call that a handler answers.
-    ///
-    /// ```
-    /// # use trunkline::{Client, TraceContext};
-    /// # async fn example(client: Client) -> Result<(), trunkline::client::CallError> {
-    /// let trace = TraceContext::begin(true);
-    /// client.call_tool("weather", ()).trace(&trace).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn trace(self, trace: &TraceContext) -> Self {
         self.told(|ask| ask.trace = Some(Box::new(trace.clone())))
     }

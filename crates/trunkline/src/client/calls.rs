@@ -43,28 +43,11 @@ impl Client {
     }
 
     /// All tools that can be used; [`Self::rejected_tools`] has the others.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
-    /// let client = Client::in_memory(&server).await?;
-    /// assert_eq!(client.list_tools().await?[0].name, "now");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_tools(&self) -> Call<Vec<Tool>> {
         self.all::<ListToolsResult>("tools/list")
     }
 
     /// One page of tools.
-    /// ```
-    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("a", "1").tool(tool("a", async || ())).tool(tool("b", async || ()));
-    /// # let client = Client::in_memory(&server.page_size(1).build()).await?;
-    /// let first = client.list_tools_page(None).await?;
-    /// let second = client.list_tools_page(first.next_cursor.as_deref()).await?;
-    /// assert_eq!((&*first.tools[0].name, &*second.tools[0].name), ("a", "b"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_tools_page(&self, cursor: Option<&str>) -> Call<ListToolsResult> {
         self.page("tools/list", cursor)
     }
@@ -100,51 +83,21 @@ impl Client {
     }
 
     /// All resources.
-    /// ```
-    /// # use trunkline::{Client, Server, resource}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let menu = resource("menu://today", "menu", async || "Soup.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
-    /// assert_eq!(client.list_resources().await?[0].uri, "menu://today");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_resources(&self) -> Call<Vec<Resource>> {
         self.all::<ListResourcesResult>("resources/list")
     }
 
     /// One page of resources.
-    /// ```
-    /// # use trunkline::{Client, Server, resource}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let menu = resource("menu://today", "menu", async || "Soup.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
-    /// let page = client.list_resources_page(None).await?;
-    /// assert!(page.resources.len() == 1 && page.next_cursor.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_resources_page(&self, cursor: Option<&str>) -> Call<ListResourcesResult> {
         self.page("resources/list", cursor)
     }
 
     /// All resource templates.
-    /// ```
-    /// # use trunkline::{Client, Server, template}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let day = template("menu://{day}", "day", async || "Soup.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(day).build()).await?;
-    /// assert_eq!(client.list_resource_templates().await?[0].uri_template, "menu://{day}");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_resource_templates(&self) -> Call<Vec<ResourceTemplate>> {
         self.all::<ListResourceTemplatesResult>("resources/templates/list")
     }
 
     /// One page of resource templates.
-    /// ```
-    /// # use trunkline::{Client, Server, template}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let day = template("menu://{day}", "day", async || "Soup.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(day).build()).await?;
-    /// let page = client.list_resource_templates_page(None).await?;
-    /// assert!(page.resource_templates.len() == 1 && page.next_cursor.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_resource_templates_page(
         &self,
         cursor: Option<&str>,
@@ -153,42 +106,17 @@ impl Client {
     }
 
     /// All prompts.
-    /// ```
-    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
-    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// assert_eq!(client.list_prompts().await?[0].name, "plan");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_prompts(&self) -> Call<Vec<Prompt>> {
         self.all::<ListPromptsResult>("prompts/list")
     }
 
     /// One page of prompts.
-    /// ```
-    /// # use trunkline::{Client, Server, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
-    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// let page = client.list_prompts_page(None).await?;
-    /// assert!(page.prompts.len() == 1 && page.next_cursor.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_prompts_page(&self, cursor: Option<&str>) -> Call<ListPromptsResult> {
         self.page("prompts/list", cursor)
     }
 
     /// Calls a tool. `arguments` write themselves as an object, or as `null` for none. A call
     /// that becomes a task is followed to its end.
-    ///
-    /// ```
-    /// # use trunkline::{Args, Client, Server, serde_json::json, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let count = async |Args(it): Args<std::collections::BTreeMap<String, u8>>| it.len().to_string();
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("count", count)).build()).await?;
-    /// let result = client.call_tool("count", json!({ "a": 1, "b": 2 })).await?;
-    /// assert_eq!(result.content[0].as_text(), Some("2"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn call_tool(
         &self,
         name: impl Into<String>,
@@ -200,14 +128,6 @@ impl Client {
     /// Calls a tool for its structured result, or for its text if that is JSON or a `String` is wanted. A tool that
     /// reports an error is [`CallError::Tool`]. Once the tool has been listed, a result that is not
     /// what its `outputSchema` promises is [`CallError::Schema`].
-    /// ```
-    /// # use trunkline::{Client, Json, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let primes = tool("primes", async || Json(vec![2, 3, 5]));
-    /// # let client = Client::in_memory(&Server::builder("sums", "1").tool(primes).build()).await?;
-    /// let primes: Vec<u32> = client.call("primes", ()).await?;
-    /// assert_eq!(primes, [2, 3, 5]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn call<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -227,16 +147,6 @@ impl Client {
     }
 
     /// Calls a tool as a task, where tool and server have them; the caller minds the task.
-    /// ```
-    /// # use trunkline::{Client, Server, client::ToolCall, server::Task, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
-    /// # let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
-    /// let ToolCall::Task(task) = client.call_tool_task("render", ()).await? else { panic!() };
-    /// let film = client.task_result(task.task_id).await?;
-    /// assert_eq!(film.content[0].as_text(), Some("A film."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn call_tool_task(
         &self,
         name: impl Into<String>,
@@ -246,34 +156,12 @@ impl Client {
     }
 
     /// Reads a resource.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let menu = resource("menu://today", "menu", async || "Soup.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
-    /// assert_eq!(client.read_resource("menu://today").await?.contents.len(), 1);
-    /// assert!(client.read_resource("menu://never").await.is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResourceResult> {
         Call::plain(self.caller.ask("resources/read", ReadResourceParams::new(uri)))
     }
 
     /// Gets a prompt, filled in. The arguments of a prompt are texts: pairs of them, or an object of
     /// `json!`, whose numbers are written as texts.
-    /// ```
-    /// # use trunkline::{Args, Client, Server, data, prompt}; tokio::runtime::Runtime::new().unwrap().block_on(async { #[data]
-    /// # struct Day { city: String }
-    /// # let plan = prompt("plan", async |Args(it): Args<Day>| format!("Plan a day in {}.", it.city));
-    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// let plan = client.get_prompt("plan", [("city", "Oslo")]).await?;
-    /// assert_eq!(plan.messages[0].content.as_text(), Some("Plan a day in Oslo."));
-    /// # use trunkline::serde_json::json;
-    /// let same = client.get_prompt("plan", json!({ "city": "Oslo" })).await?;
-    /// assert_eq!(same, plan);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn get_prompt<M>(
         &self,
         name: impl Into<String>,
@@ -289,16 +177,6 @@ impl Client {
     }
 
     /// Completes what someone began to type.
-    /// ```
-    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
-    /// # let plan = plan.complete("city", |typed, _| vec![format!("{typed}lo")]);
-    /// # let client = Client::in_memory(&Server::builder("days", "1").prompt(plan).build()).await?;
-    /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "Os");
-    /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn complete(&self, params: CompleteParams) -> Call<Completion> {
         Call::new(self.caller.ask("completion/complete", params), |mut ask| {
             Box::pin(async move { Ok(ask.send_and_read::<CompleteResult>().await?.completion) })
@@ -307,14 +185,6 @@ impl Client {
 
     /// Sets the least severe log message the server should send: once where the server remembers
     /// it, with every later request in 2026-07-28.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::LogLevel};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
-    /// assert!(client.set_log_level(LogLevel::Warning).await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn set_log_level(&self, level: LogLevel) -> Result<(), CallError> {
         *self.caller.log_level() = Some(level);
         match self.caller.revision().era() {
@@ -370,15 +240,6 @@ impl Client {
     }
 
     /// No longer hears of changes to a resource.
-    /// ```
-    /// # use trunkline::{Client, Server, resource}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let menu = resource("menu://today", "menu", async || "Soup.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1").resource(menu).build()).await?;
-    /// client.subscribe("menu://today").await?;
-    /// client.unsubscribe("menu://today").await;
-    /// assert!(client.ping().await.is_ok(), "the rest goes on");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn unsubscribe(&self, uri: &str) {
         let listener = self.subscriptions().remove(uri);
         if let Some(listener) = listener {
@@ -387,78 +248,26 @@ impl Client {
     }
 
     /// All tasks; only 2025-11-25 has such a list.
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, server::Task, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
-    /// # let server = Server::builder("films", "1").tool(render).build();
-    /// # let builder = Client::builder("example", "1").protocol(Revision::V2025_11_25);
-    /// # let client = builder.connect_memory(&server).await?;
-    /// client.call_tool_task("render", ()).await?;
-    /// assert_eq!(client.list_tasks().await?.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_tasks(&self) -> Call<Vec<Task>> {
         self.all::<ListTasksResult>("tasks/list")
     }
 
     /// One page of tasks.
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, server::Task, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
-    /// # let server = Server::builder("films", "1").tool(render).build();
-    /// # let builder = Client::builder("example", "1").protocol(Revision::V2025_11_25);
-    /// # let client = builder.connect_memory(&server).await?;
-    /// let page = client.list_tasks_page(None).await?;
-    /// assert!(page.tasks.is_empty() && page.next_cursor.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_tasks_page(&self, cursor: Option<&str>) -> Call<ListTasksResult> {
         self.page("tasks/list", cursor)
     }
 
     /// How a task stands.
-    /// ```
-    /// # use trunkline::{Client, Server, client::ToolCall, server::Task, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
-    /// # let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
-    /// let ToolCall::Task(task) = client.call_tool_task("render", ()).await? else { panic!() };
-    /// assert_eq!(client.get_task(&*task.task_id).await?.task.task_id, task.task_id);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn get_task(&self, task_id: impl Into<String>) -> Call<DetailedTask> {
         Call::plain(self.caller.ask("tasks/get", TaskParams::new(task_id)))
     }
 
     /// The result of a task, once it is there. Questions are answered meanwhile.
-    /// ```
-    /// # use trunkline::{Client, Server, client::ToolCall, server::Task, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let render = tool("render", async || Task::new(async |_| Ok("A film.")));
-    /// # let client = Client::in_memory(&Server::builder("films", "1").tool(render).build()).await?;
-    /// let ToolCall::Task(task) = client.call_tool_task("render", ()).await? else { panic!() };
-    /// let film = client.task_result(task.task_id).await?;
-    /// assert_eq!(film.content[0].as_text(), Some("A film."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn task_result(&self, task_id: impl Into<String>) -> Call<CallToolResult> {
         Call::new(self.caller.ask("tasks/result", TaskParams::new(task_id)), tasks::result)
     }
 
     /// Asks the server to stop a task.
-    /// ```
-    /// # use trunkline::{Client, Server, client::ToolCall, model::TaskStatus, server::Task, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let endless = async || Task::new(async |_| std::future::pending::<Result<(), _>>().await);
-    /// # let server = Server::builder("films", "1").tool(tool("endless", endless)).build();
-    /// # let client = Client::in_memory(&server).await?;
-    /// let ToolCall::Task(task) = client.call_tool_task("endless", ()).await? else { panic!() };
-    /// client.cancel_task(&*task.task_id).await?;
-    /// assert_eq!(client.get_task(task.task_id).await?.task.status, TaskStatus::Cancelled);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn cancel_task(&self, task_id: impl Into<String>) -> Call<()> {
         let ask = self.caller.ask("tasks/cancel", TaskParams::new(task_id));
         Call::new(ask, |mut ask| Box::pin(async move { ask.send().await.map(drop) }))

@@ -123,14 +123,6 @@ impl Host {
     }
 
     /// The names of the servers, reached or not.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let clock = Server::builder("clock", "1.0.0").build();
-    /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
-    /// assert_eq!(host.servers().collect::<Vec<_>>(), ["clock"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|it| &*it.name)
     }
@@ -165,60 +157,21 @@ impl Host {
     }
 
     /// The tools of all servers.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
-    /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
-    /// assert_eq!(host.tools().await.items[0].name, "clock.now");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn tools(&self) -> Listed<Tool> {
         self.list(|it| it.tools.is_some(), Client::list_tools, |tool| &tool.name).await
     }
 
     /// The prompts of all servers.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host, prompt};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
-    /// # let days = Server::builder("days", "1.0.0").prompt(plan).build();
-    /// let host = Host::builder("app", "1.0.0").server("days", &days).connect().await?;
-    /// assert_eq!(host.prompts().await.items[0].name, "days.plan");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn prompts(&self) -> Listed<Prompt> {
         self.list(|it| it.prompts.is_some(), Client::list_prompts, |prompt| &prompt.name).await
     }
 
     /// The resources of all servers.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let menu = resource("menu://today", "menu", async || "Soup.");
-    /// # let inn = Server::builder("inn", "1.0.0").resource(menu).build();
-    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).connect().await?;
-    /// assert_eq!(host.resources().await.items[0].name, "inn.menu://today");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn resources(&self) -> Listed<Resource> {
         self.list(|it| it.resources.is_some(), Client::list_resources, |it| &it.uri).await
     }
 
     /// The resource templates of all servers.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let day = template("menu://{day}", "day", async || "Soup.");
-    /// # let inn = Server::builder("inn", "1.0.0").resource(day).build();
-    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).connect().await?;
-    /// assert_eq!(host.resource_templates().await.items[0].name, "inn.menu://{day}");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn resource_templates(&self) -> Listed<ResourceTemplate> {
         let list = Client::list_resource_templates;
         self.list(|it| it.resources.is_some(), list, |it| &it.uri_template).await
@@ -226,15 +179,6 @@ impl Host {
 
     /// [`Client::call`] of `server.tool`. Without consent it is [`CallError::Denied`], and nothing
     /// is sent.
-    ///
-    /// ```
-    /// # use trunkline::{Json, Server, client::Host, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let sums = Server::builder("sums", "1").tool(tool("primes", async || Json(vec![2, 3, 5]))).build();
-    /// let host = Host::builder("app", "1.0.0").server("sums", &sums).connect().await?;
-    /// assert_eq!(host.call::<Vec<u32>>("sums.primes", ()).await?, [2, 3, 5]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn call<T: DeserializeOwned + Send + 'static>(
         &self,
         name: &str,
@@ -273,16 +217,6 @@ impl Host {
     }
 
     /// [`Client::read_resource`] of `server.uri`.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let menu = resource("menu://today", "menu", async || "Soup.");
-    /// # let inn = Server::builder("inn", "1.0.0").resource(menu).build();
-    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).connect().await?;
-    /// assert_eq!(host.read_resource("inn.menu://today").await?.contents.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn read_resource(&self, name: &str) -> Call<ReadResourceResult> {
         match self.find(name) {
             Ok((client, _, uri)) => client.read_resource(uri),
@@ -291,17 +225,6 @@ impl Host {
     }
 
     /// [`Client::get_prompt`] of `server.prompt`.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host, prompt};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let plan = prompt("plan", async || "Plan my day.".to_owned());
-    /// # let days = Server::builder("days", "1.0.0").prompt(plan).build();
-    /// let host = Host::builder("app", "1.0.0").server("days", &days).connect().await?;
-    /// let plan = host.get_prompt("days.plan", [("city", "Oslo")]).await?;
-    /// assert_eq!(plan.messages[0].content.as_text(), Some("Plan my day."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn get_prompt<M>(&self, name: &str, arguments: impl IntoTexts<M>) -> Call<GetPromptResult> {
         match self.find(name) {
             Ok((client, _, prompt)) => client.get_prompt(prompt, arguments),

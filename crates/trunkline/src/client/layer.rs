@@ -428,19 +428,6 @@ pub struct LayerError(Arc<dyn Error + Send + Sync>);
 
 impl LayerError {
     /// The layer's own error, if it is of this type.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, client::CallError}; use std::time::Duration;
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # use tower::timeout::{TimeoutLayer, error::Elapsed};
-    /// # let slow = async || std::future::pending::<String>().await;
-    /// # let server = Server::builder("slow", "1").tool(trunkline::tool("slow", slow)).build();
-    /// let layer = TimeoutLayer::new(Duration::from_millis(10));
-    /// let client = Client::builder("example", "1").layer(layer).connect_memory(&server).await?;
-    /// let Err(CallError::Layer(error)) = client.call_tool("slow", ()).await else { panic!() };
-    /// assert!(error.downcast_ref::<Elapsed>().is_some());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         self.0.downcast_ref()
     }

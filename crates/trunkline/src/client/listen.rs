@@ -98,16 +98,6 @@ impl Listener {
     }
 
     /// Ends the subscription and waits until the server has been told.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::SubscriptionFilter};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").tools_later().build()).await?;
-    /// let listener = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
-    /// listener.close().await;
-    /// assert!(!client.is_closed(), "the connection goes on");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn close(mut self) {
         if let Held::Session(caller) = &mut self.held
             && let Some(caller) = caller.take()

@@ -51,40 +51,11 @@ impl Question {
     }
 
     /// Which server asks, if a [`Host`](super::Host) with many of them was asked.
-    ///
-    /// ```
-    /// use trunkline::{Server, client::{Hooks, Host}};
-    ///
-    /// let hooks = Hooks::new().on_ask(|question| async move {
-    ///     assert_eq!(question.server(), Some("inn"));
-    ///     question.decline()
-    /// });
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let ask = async |cx: trunkline::Context| {
-    /// #     cx.ask::<bool>("Book it?").await.map(|_| "Asked.").map_err(trunkline::ToolError::from)
-    /// # };
-    /// # let inn = Server::builder("inn", "1").tool(trunkline::tool("ask", ask)).build();
-    /// # let host = Host::builder("app", "1").server("inn", &inn).hooks(hooks).connect().await.unwrap();
-    /// # let asked = host.call_tool("inn.ask", ()).await.unwrap();
-    /// # assert_eq!(asked.content[0].as_text(), Some("Asked."));
-    /// # });
-    /// ```
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
     /// Whether the user is asked to visit a URL rather than to fill in a form.
-    ///
-    /// ```
-    /// # use trunkline::{*, testing::*};
-    /// # let ask = async |cx: Context| cx.ask::<bool>("Book it?").await.map(|_| ()).map_err(ToolError::from);
-    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("ask", ask)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// peer.answers([true]);
-    /// peer.call_tool("ask", ()).await.unwrap();
-    /// assert!(!peer.questions()[0].is_url());
-    /// # });
-    /// ```
     pub fn is_url(&self) -> bool {
         matches!(self.params, ElicitParams::Url(_))
     }
@@ -110,17 +81,6 @@ impl Question {
     }
 
     /// The JSON Schema of the form, as the server wrote it.
-    ///
-    /// ```
-    /// # use trunkline::{*, testing::*};
-    /// # let ask = async |cx: Context| cx.ask::<bool>("Book it?").await.map(|_| ()).map_err(ToolError::from);
-    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("ask", ask)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// peer.answers([true]);
-    /// peer.call_tool("ask", ()).await.unwrap();
-    /// assert!(peer.questions()[0].schema().unwrap().get().contains(r#""type":"boolean""#));
-    /// # });
-    /// ```
     pub fn schema(&self) -> Option<&Json> {
         match &self.params {
             ElicitParams::Form(it) => Some(&it.requested_schema),
@@ -147,53 +107,17 @@ impl Question {
     }
 
     /// The question as the protocol has it.
-    ///
-    /// ```
-    /// # use trunkline::{*, testing::*};
-    /// # let ask = async |cx: Context| cx.ask::<bool>("Book it?").await.map(|_| ()).map_err(ToolError::from);
-    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("ask", ask)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// peer.answers([true]);
-    /// peer.call_tool("ask", ()).await.unwrap();
-    /// assert_eq!(peer.questions()[0].params().message(), "Book it?");
-    /// # });
-    /// ```
     pub fn params(&self) -> &ElicitParams {
         &self.params
     }
 
     /// The same, for good.
-    ///
-    /// ```
-    /// # use trunkline::{*, testing::*};
-    /// # let ask = async |cx: Context| cx.ask::<bool>("Book it?").await.map(|_| ()).map_err(ToolError::from);
-    /// # let server = || Server::builder("inn", "1.0.0").tool(tool("ask", ask)).build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// peer.answers([true]);
-    /// peer.call_tool("ask", ()).await.unwrap();
-    /// let params = peer.questions().remove(0).into_params();
-    /// assert!(matches!(params, model::ElicitParams::Form(_)));
-    /// # });
-    /// ```
     pub fn into_params(self) -> ElicitParams {
         self.params
     }
 
     /// The user agrees. An object fills in the form; any other value fills in its only field, so
     /// that `true` answers a question of yes or no. For a URL nothing is sent but the consent.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, ToolError, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn book(cx: Context) -> Result<String, ToolError> {
-    /// #     Ok(cx.ask::<u8>("How many nights?").await?.accepted()?.to_string())
-    /// # }
-    /// # let server = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// let builder = Client::builder("example", "1.0.0").on_ask(|it| async move { it.accept(2) });
-    /// let booked = builder.connect_memory(&server).await?.call_tool("book", ()).await?;
-    /// assert_eq!(booked.content[0].as_text(), Some("2"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn accept(&self, content: impl Serialize) -> Result<ElicitResult, ErrorObject> {
         if self.is_url() {
             return Ok(ElicitResult::new(ElicitAction::Accept));
@@ -218,37 +142,11 @@ impl Question {
     }
 
     /// The user says no.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, ToolError, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn book(cx: Context) -> Result<String, ToolError> {
-    /// #     Ok(cx.ask::<u8>("How many nights?").await?.accepted()?.to_string())
-    /// # }
-    /// # let server = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// let builder = Client::builder("example", "1.0.0").on_ask(|it| async move { it.decline() });
-    /// let booked = builder.connect_memory(&server).await?.call_tool("book", ()).await?;
-    /// assert_eq!(booked.content[0].as_text(), Some("The user declined."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn decline(&self) -> Result<ElicitResult, ErrorObject> {
         Ok(ElicitResult::new(ElicitAction::Decline))
     }
 
     /// The user closed the question without an answer.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, ToolError, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn book(cx: Context) -> Result<String, ToolError> {
-    /// #     Ok(format!("{:?}", cx.ask::<u8>("How many nights?").await?))
-    /// # }
-    /// # let server = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// let builder = Client::builder("example", "1.0.0").on_ask(|it| async move { it.cancel() });
-    /// let booked = builder.connect_memory(&server).await?.call_tool("book", ()).await?;
-    /// assert_eq!(booked.content[0].as_text(), Some("Cancel"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn cancel(&self) -> Result<ElicitResult, ErrorObject> {
         Ok(ElicitResult::new(ElicitAction::Cancel))
     }
@@ -256,21 +154,6 @@ impl Question {
     /// Agrees as a user who only presses Enter: every field has its default; without one, what must
     /// be filled in is the first choice, `true`, the least number or the shortest text that the form
     /// allows. For tests and demonstrations; nobody has been asked.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Form, Server, ToolError, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # #[derive(Form)]
-    /// # struct Stay { #[form(default = 2)] nights: u8 }
-    /// # async fn book(cx: Context) -> Result<String, ToolError> {
-    /// #     Ok(cx.ask::<Stay>("How long?").await?.accepted()?.nights.to_string())
-    /// # }
-    /// # let server = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// let builder = Client::builder("me", "1").on_ask(|it| async move { it.accept_defaults() });
-    /// let booked = builder.connect_memory(&server).await?.call_tool("book", ()).await?;
-    /// assert_eq!(booked.content[0].as_text(), Some("2"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn accept_defaults(&self) -> Result<ElicitResult, ErrorObject> {
         if self.is_url() {
             return self.accept(());
@@ -310,45 +193,11 @@ impl Sampling {
     }
 
     /// Which server asks, if a [`Host`](super::Host) with many of them was asked.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::{Hooks, Host}, model::*, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let sum = async |cx: trunkline::Context| {
-    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
-    /// #     cx.sample(params).await.map(|it| it.text()).map_err(trunkline::ToolError::from)
-    /// # };
-    /// # let sums = Server::builder("sums", "1").tool(tool("sum", sum)).build();
-    /// let hooks = Hooks::new().on_sample(|request| async move {
-    ///     let text = format!("{} asks me.", request.server().unwrap_or("Somebody"));
-    ///     request.reply("my-model", text)
-    /// });
-    /// # let host = Host::builder("app", "1").server("sums", &sums).hooks(hooks).connect().await?;
-    /// # assert_eq!(host.call_tool("sums.sum", ()).await?.content[0].as_text(), Some("sums asks me."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
     /// The texts of the last message, one a line: what the model is asked.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::*, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let sum = async |cx: trunkline::Context| {
-    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
-    /// #     cx.sample(params).await.map(|it| it.text()).map_err(trunkline::ToolError::from)
-    /// # };
-    /// # let server = Server::builder("sums", "1").tool(tool("sum", sum)).build();
-    /// let client = Client::builder("example", "1.0.0").on_sample(|request| async move {
-    ///     assert_eq!(request.text(), "2 + 2?");
-    ///     request.reply("my-model", "Four.")
-    /// });
-    /// # let sum = client.connect_memory(&server).await?.call_tool("sum", ()).await?;
-    /// # assert_eq!(sum.content[0].as_text(), Some("Four."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn text(&self) -> String {
         let blocks = self.params.messages.last().map(|it| it.content.as_slice());
         let texts = blocks.unwrap_or_default().iter().filter_map(Content::as_text);
@@ -356,21 +205,6 @@ impl Sampling {
     }
 
     /// `model` says a text, and that is all it says.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::*, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let sum = async |cx: trunkline::Context| {
-    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
-    /// #     cx.sample(params).await.map(|it| it.text()).map_err(trunkline::ToolError::from)
-    /// # };
-    /// # let server = Server::builder("sums", "1").tool(tool("sum", sum)).build();
-    /// let client = Client::builder("example", "1.0.0")
-    ///     .on_sample(|request| async move { request.reply("my-model", "Four.") });
-    /// let sum = client.connect_memory(&server).await?.call_tool("sum", ()).await?;
-    /// assert_eq!(sum.content[0].as_text(), Some("Four."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn reply(
         &self,
         model: impl Into<String>,
@@ -380,43 +214,11 @@ impl Sampling {
     }
 
     /// The user does not want the model to be asked.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::*, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let sum = async |cx: trunkline::Context| {
-    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
-    /// #     cx.sample(params).await.map(|it| it.text()).map_err(trunkline::ToolError::from)
-    /// # };
-    /// # let server = Server::builder("sums", "1").tool(tool("sum", sum)).build();
-    /// let client =
-    ///     Client::builder("example", "1.0.0").on_sample(|asked| async move { asked.refuse() });
-    /// let sum = client.connect_memory(&server).await?.call_tool("sum", ()).await;
-    /// assert!(sum.is_err_and(|error| error.to_string().contains("does not want")));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn refuse(&self) -> Result<CreateMessageResult, ErrorObject> {
         Err(ErrorObject::new(USER_REJECTED, "The user does not want the model to be asked."))
     }
 
     /// The question as the protocol has it.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::*, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let sum = async |cx: trunkline::Context| {
-    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
-    /// #     cx.sample(params).await.map(|it| it.text()).map_err(trunkline::ToolError::from)
-    /// # };
-    /// # let server = Server::builder("sums", "1").tool(tool("sum", sum)).build();
-    /// let client = Client::builder("example", "1.0.0").on_sample(|request| async move {
-    ///     let tokens = request.into_params().max_tokens;
-    ///     Ok(CreateMessageResult::new(Content::text(format!("{tokens} tokens.")), "my-model"))
-    /// });
-    /// # let sum = client.connect_memory(&server).await?.call_tool("sum", ()).await?;
-    /// # assert_eq!(sum.content[0].as_text(), Some("10 tokens."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn into_params(self) -> CreateMessageParams {
         self.params
     }

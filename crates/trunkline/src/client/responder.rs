@@ -57,14 +57,6 @@ pub trait Responder: Send + Sync + 'static {
     }
 
     /// Asks the user.
-    ///
-    /// ```
-    /// # use trunkline::{RawJson, client::Responder, model::ElicitParams};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let params = ElicitParams::form("Your name?", RawJson::empty_object());
-    /// assert!(().elicit(params).await.is_err(), "nobody is there to be asked");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     fn elicit(
         &self,
         _params: ElicitParams,
@@ -74,14 +66,6 @@ pub trait Responder: Send + Sync + 'static {
 
     /// Asks the model. To refuse in the user's name, answer with
     /// [`USER_REJECTED`](trunkline_wire::code::USER_REJECTED).
-    ///
-    /// ```
-    /// # use trunkline::{client::Responder, model::CreateMessageParams};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let params = CreateMessageParams::new(Vec::new(), 10);
-    /// assert!(().sample(params).await.is_err(), "nobody is there to be asked");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     fn sample(
         &self,
         _params: CreateMessageParams,
@@ -90,12 +74,6 @@ pub trait Responder: Send + Sync + 'static {
     }
 
     /// The folders the server may know about, as `file://` URIs.
-    ///
-    /// ```
-    /// # use trunkline::client::Responder; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// assert!(().roots().await.is_err(), "nobody is there to be asked");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     fn roots(&self) -> impl Future<Output = Result<Vec<Root>, ErrorObject>> + Send {
         async { Err(ErrorObject::method_not_found("roots/list")) }
     }

@@ -195,18 +195,6 @@ impl RootsWatch {
     }
 
     /// Goes on watching until the connection ends, without anybody holding this.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use trunkline::{Client, Server, client::Roots, model::Root};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("files", "1.0.0").build();
-    /// let roots = Roots::new([Root::new("file:///")]);
-    /// let client = Client::builder("example", "1.0.0").roots(roots.clone());
-    /// let client = client.connect_memory(&server).await?;
-    /// client.watch_roots(&roots, Duration::from_secs(2)).detach();
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn detach(mut self) {
         self.0 = None;
     }

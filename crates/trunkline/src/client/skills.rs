@@ -19,28 +19,11 @@ use super::pages::{Page, follow};
 
 impl Client {
     /// All skills. None of their files is read.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
-    /// # let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
-    /// assert_eq!(client.list_skills().await?[0].name().as_deref(), Some("pdf"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_skills(&self) -> Call<Vec<Skill>> {
         Call::new(self.caller.ask("skills/list", ListParams::new()), follow::<ListSkillsResult>)
     }
 
     /// One page of skills.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
-    /// # let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
-    /// let page = client.list_skills_page(None).await?;
-    /// assert!(page.skills.len() == 1 && page.next_cursor.is_none());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn list_skills_page(&self, cursor: Option<&str>) -> Call<ListSkillsResult> {
         let mut params = ListParams::new();
         params.cursor = cursor.map(str::to_owned);
@@ -48,15 +31,6 @@ impl Client {
     }
 
     /// One skill, by the URI of its `SKILL.md`.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
-    /// # let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
-    /// let skill = client.get_skill("skill://pdf/SKILL.md").await?;
-    /// assert_eq!(skill.description().as_deref(), Some("Reads PDF files."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn get_skill(&self, uri: impl Into<String>) -> Call<Skill> {
         Call::new(self.caller.ask("skills/get", GetSkillParams::new(uri)), |mut ask| {
             Box::pin(async move { Ok(ask.send_and_read::<GetSkillResult>().await?.skill) })
@@ -64,15 +38,6 @@ impl Client {
     }
 
     /// The direct children of a directory.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
-    /// # let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
-    /// let files = client.read_directory("skill://pdf").await?;
-    /// assert_eq!(files[0].uri, "skill://pdf/SKILL.md");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn read_directory(&self, uri: impl Into<String>) -> Call<Vec<Resource>> {
         let ask = self.caller.ask("resources/directory/read", ReadDirectoryParams::new(uri));
         Call::new(ask, follow::<ReadDirectoryResult>)
@@ -80,15 +45,6 @@ impl Client {
 
     /// The `SKILL.md` of a skill, if it is the one that its entry promised: by size, by digest and
     /// by every field of its frontmatter.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
-    /// # let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
-    /// let skill = client.get_skill("skill://pdf/SKILL.md").await?;
-    /// assert!(client.load_skill(&skill).await?.ends_with("Use it."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn load_skill(&self, skill: &Skill) -> Result<String, SkillError> {
         let bytes = self.read_skill_file(skill, &skill.uri).await?;
         let text = String::from_utf8(bytes)
@@ -103,16 +59,6 @@ impl Client {
 
     /// A file of a skill, if it is the one that the skill's entry promised. The files of a skill
     /// that is made as it is read are not promised, and only their place is checked.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, skill}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
-    /// # let pdf = pdf.file("pdf.sh", "text/x-sh", "pdftotext")?;
-    /// # let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
-    /// let skill = client.get_skill("skill://pdf/SKILL.md").await?;
-    /// assert_eq!(client.read_skill_file(&skill, "skill://pdf/pdf.sh").await?, b"pdftotext");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn read_skill_file(&self, skill: &Skill, uri: &str) -> Result<Vec<u8>, SkillError> {
         let promised = promised(skill, uri)?;
         let result = self.read_resource(uri).await.map_err(SkillError::Call)?;

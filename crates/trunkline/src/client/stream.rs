@@ -63,20 +63,6 @@ pub enum Event<T> {
 impl<T: 'static> Call<T> {
     /// This call as a stream of its progress and its result. A closure that was given to
     /// [`Self::on_progress`] is not called.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let save = async |cx: Context| cx.progress(1.0, 2.0).await;
-    /// # let server = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-    /// # let client = Client::in_memory(&server).await?;
-    /// let (mut events, mut count) = (client.call_tool("save", ()).stream(), 0);
-    /// while let Some(_event) = events.next().await {
-    ///     count += 1;
-    /// }
-    /// assert_eq!(count, 2, "a step and the result");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn stream(self) -> CallStream<T> {
         let steps = Arc::new(Mutex::new(VecDeque::new()));
         let heard = Arc::clone(&steps);
@@ -89,16 +75,6 @@ impl<T: 'static> Call<T> {
 
 impl<T> CallStream<T> {
     /// What happens next; `None` once the result has been told.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, client::Event};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
-    /// let mut events = client.ping().stream();
-    /// assert_eq!(events.next().await, Some(Event::Done(Ok(()))));
-    /// assert_eq!(events.next().await, None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn next(&mut self) -> Option<Event<T>> {
         poll_fn(|cx| self.poll(cx)).await
     }

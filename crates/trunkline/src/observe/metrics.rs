@@ -64,18 +64,6 @@ impl Metrics {
 
     /// Everything counted so far, in the text format of Prometheus. Names are those of the
     /// conventions with `_` for `.`.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, observe::Metrics, tool};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let metrics = Metrics::new();
-    /// let server = Server::builder("example", "1.0.0").meter(metrics.clone()).tools_later().build();
-    /// Client::in_memory(&server).await?.list_tools().await?;
-    /// assert!(metrics.render().contains(r#"_count{mcp_method_name="tools/list","#));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn render(&self) -> String {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = table.targets.iter();

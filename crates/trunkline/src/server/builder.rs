@@ -274,13 +274,6 @@ impl ServerBuilder {
     }
 
     /// Speaks this revision only.
-    /// ```
-    /// # use trunkline::{Client, Revision, Server};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let server = Server::builder("old", "1.0.0").protocol(Revision::V2025_06_18).build();
-    /// assert_eq!(Client::in_memory(&server).await?.revision(), Revision::V2025_06_18);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
     }

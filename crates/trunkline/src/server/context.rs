@@ -118,24 +118,11 @@ impl Context {
 
     /// Reports that `done` of `total` is done. Nothing is sent if the caller did not ask for
     /// progress, and nothing is sent twice.
-    /// ```
-    /// # use trunkline::{*, model::*, testing::*};
-    /// let save = async |cx: Context| cx.progress(1.0, 2.0).await;
-    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
-    /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.progress()[0].total, Some(2.0)); });
-    /// ```
     pub async fn progress(&self, done: impl Into<f64>, total: impl Into<f64>) {
         self.report(Progress::new(done).total(total)).await;
     }
 
     /// Reports progress, in words if you like.
-    /// ```
-    /// # use trunkline::{*, model::*, testing::*};
-    /// let save = async |cx: Context| cx.report(Progress::new(1.0).message("Half way.")).await;
-    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
-    /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.progress()[0].message.as_deref(), Some("Half way."));
-    /// # });
-    /// ```
     pub async fn report(&self, progress: Progress) {
         let is_new = lock(self.0.asker.notebook()).is_new_progress(progress.progress);
         if let (true, Asker::Task(task)) = (is_new, &self.0.asker) {
@@ -165,12 +152,6 @@ impl Context {
     }
 
     /// Logs a value for the client. It is sent only if the client chose to hear this level.
-    /// ```
-    /// # use trunkline::{*, model::*, testing::*};
-    /// let save = async |cx: Context| cx.log(LogLevel::Info, "Saved.").await;
-    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("save", save)).build(), async |peer| {
-    /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.logs()[0].level, LogLevel::Info); });
-    /// ```
     pub async fn log(&self, level: LogLevel, data: impl Serialize) {
         let Ok(data) = Json::try_of(&data) else { return };
         self.log_message(LogMessage::new(level, data)).await;
@@ -244,15 +225,6 @@ impl Context {
     }
 
     /// Asks for the folders that the client's user works in. Information, never permission.
-    /// ```
-    /// # use trunkline::{*, model::*, testing::*};
-    /// async fn count(cx: Context) -> Result<String, ToolError> {
-    ///     Ok(cx.roots().await?.len().to_string())
-    /// }
-    /// # run(Revision::LATEST, Transport::Memory, || Server::builder("a", "1").tool(tool("count", count)).build(), async |peer| {
-    /// #     peer.roots([Root::new("file:///projects/ada")]);
-    /// #     assert_eq!(peer.call_tool("count", ()).await.unwrap().content[0].as_text(), Some("1")); });
-    /// ```
     pub fn roots(&self) -> AskRoots {
         AskRoots::new(self.clone())
     }
@@ -283,13 +255,6 @@ impl Context {
     /// Lets the client hang up and come back for the rest after `retry`: for work that takes long
     /// enough for connections to break. It does something in 2025-11-25 over HTTP; elsewhere there
     /// is no need.
-    /// ```
-    /// # use trunkline::*; use std::time::Duration; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let slow = async |cx: Context| { cx.pause_stream(Duration::from_secs(5)).await; "At last" };
-    /// # let client = Client::in_memory(&Server::builder("slow", "1").tool(tool("slow", slow)).build()).await?;
-    /// # assert_eq!(client.call_tool("slow", ()).await?.content[0].as_text(), Some("At last"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn pause_stream(&self, retry: Duration) {
         self.0.voice.say(self.0.key, Utterance::Pause(retry)).await;
     }
@@ -342,25 +307,11 @@ impl Context {
 
     /// Whether the caller has given up. The handler itself is dropped then; this is for what it
     /// has spawned.
-    /// ```
-    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let is_on = async |cx: Context| if cx.is_cancelled() { "Over." } else { "It goes on." };
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("on", is_on)).build()).await?;
-    /// # assert_eq!(client.call_tool("on", ()).await?.content[0].as_text(), Some("It goes on."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.0.over.load(Ordering::Acquire)
     }
 
     /// Waits until the caller gives up or the call is over.
-    /// ```
-    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let work = async |cx: Context| { tokio::spawn(cx.cancelled()); "Begun." };
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("work", work)).build()).await?;
-    /// # assert_eq!(client.call_tool("work", ()).await?.content[0].as_text(), Some("Begun."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let facts = Arc::clone(&self.0);
         async move {
@@ -402,40 +353,17 @@ impl Context {
     }
 
     /// What the client can be asked.
-    /// ```
-    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let can = async |cx: Context| cx.client_capabilities().elicitation.is_some().to_string();
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
-    /// assert_eq!(client.call_tool("can", ()).await?.content[0].as_text(), Some("false"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn client_capabilities(&self) -> &ClientCapabilities {
         &self.0.peer.client
     }
 
     /// Who was let in, if the transport knows.
-    /// ```
-    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let who = async |cx: Context| cx.principal().map_or("Somebody.".to_owned(), |it| it.id());
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("who", who)).build()).await?;
-    /// assert_eq!(client.call_tool("who", ()).await?.content[0].as_text(), Some("Somebody."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn principal(&self) -> Option<&Principal> {
         extract::principal(&self.0.attached)
     }
 
     /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
     /// extensions of the HTTP request.
-    /// ```
-    /// # use trunkline::{*, layer::ServerRequest}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let tag = tower::util::MapRequestLayer::new(|mut it: ServerRequest| { it.insert(7_u8); it });
-    /// let tagged = async |cx: Context| cx.extension::<u8>().map_or(0, |it| *it).to_string();
-    /// let server = Server::builder("a", "1").tool(tool("tagged", tagged)).layer(tag).build();
-    /// # let client = Client::in_memory(&server).await?;
-    /// assert_eq!(client.call_tool("tagged", ()).await?.content[0].as_text(), Some("7"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         extract::extension(&self.0.attached)
     }
@@ -504,25 +432,11 @@ impl Context {
     }
 
     /// Whether anybody wants to hear of progress.
-    /// ```
-    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let wants = async |cx: Context| cx.wants_progress().to_string();
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("w", wants)).build()).await?;
-    /// assert_eq!(client.call_tool("w", ()).await?.content[0].as_text(), Some("false"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn wants_progress(&self) -> bool {
         self.0.wants_progress
     }
 
     /// The revision this call speaks. For logs; a handler need not know.
-    /// ```
-    /// # use trunkline::*; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let spoken = async |cx: Context| cx.revision().to_string();
-    /// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("s", spoken)).build()).await?;
-    /// assert_eq!(client.call_tool("s", ()).await?.content[0].as_text(), Some("2026-07-28"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn revision(&self) -> Revision {
         self.0.revision
     }

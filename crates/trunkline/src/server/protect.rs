@@ -64,25 +64,6 @@ impl Http {
     }
 
     /// Lets in only those whom this gate admits.
-    ///
-    /// ```
-    /// # use std::sync::Arc; use trunkline::{Server, server::protect::{Gate, Protect}};
-    /// # use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
-    /// # struct Nobody;
-    /// # impl Fetch for Nobody {
-    /// #     fn fetch(&self, _: Ask) -> Pending<'_, Result<Answer, FetchError>> { unreachable!() }
-    /// #     fn now(&self) -> std::time::SystemTime { std::time::SystemTime::now() }
-    /// # }
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let protect = Protect::new("http://localhost/mcp")
-    ///     .api_key("build-robot", "pQ7-lVhCgW2kXr9bTz4n", ["files:read"]);
-    /// let gate = Gate::new(protect, Arc::new(Nobody))?;
-    /// let service = Server::builder("files", "1.0.0").build().http().gate(gate).service();
-    /// let document = "http://localhost/.well-known/oauth-protected-resource";
-    /// let request = http::Request::get(document).body(String::new())?;
-    /// assert_eq!(service.answer(request).await.status(), 200, "it is for everybody");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn gate(mut self, gate: impl Into<Arc<Gate>>) -> Self {
         self.settings.gate = Some(gate.into());
         self

@@ -208,16 +208,6 @@ impl IntoResource for ResourceOrTemplate {
 
 impl ResourceEntry {
     /// Says what it is.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let menu = resource("menu://today", "menu", async || "Soup.").about("What there is today.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
-    /// let listed = client.list_resources().await?;
-    /// assert_eq!(listed[0].description.as_deref(), Some("What there is today."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.resource.description = Some(description.into());
@@ -225,15 +215,6 @@ impl ResourceEntry {
     }
 
     /// Names it for people.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let menu = resource("menu://today", "menu", async || "Soup.").title("The menu");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
-    /// assert_eq!(client.list_resources().await?[0].title.as_deref(), Some("The menu"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.resource.title = Some(title.into());
@@ -241,16 +222,6 @@ impl ResourceEntry {
     }
 
     /// Says what kind of content it has.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let menu = resource("menu://today", "menu", async || "Soup.").mime_type("text/plain");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
-    /// let read = client.read_resource("menu://today").await?;
-    /// assert_eq!(read.contents[0].mime_type.as_deref(), Some("text/plain"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.resource.mime_type = Some(mime_type.into());
@@ -258,16 +229,6 @@ impl ResourceEntry {
     }
 
     /// Says for whom it is, and how much it matters.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::{Annotations, Role}, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let people = Annotations::new().audience([Role::User]);
-    /// let menu = resource("menu://today", "menu", async || "Soup.").annotations(people.clone());
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
-    /// assert_eq!(client.list_resources().await?[0].annotations, Some(people));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.resource.annotations = Some(annotations);
@@ -275,16 +236,6 @@ impl ResourceEntry {
     }
 
     /// Gives it a picture.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::Icon, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let icon = Icon::new("https://example.com/soup.svg");
-    /// let menu = resource("menu://today", "menu", async || "Soup.").icon(icon.clone());
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
-    /// assert_eq!(client.list_resources().await?[0].icons, [icon]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.resource.icons.push(icon);
@@ -292,15 +243,6 @@ impl ResourceEntry {
     }
 
     /// Shows it to some callers only. For the others there is no such thing.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, resource};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let menu = resource("menu://today", "menu", async || "Soup.").visible(|_| false);
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(menu).build()).await?;
-    /// assert!(client.read_resource("menu://today").await.is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.visible = Some(Arc::new(decide));
@@ -326,16 +268,6 @@ impl ResourceEntry {
 
 impl TemplateEntry {
     /// Says what it is.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let day = template("menu://{day}", "day", async || "Soup.").about("The menu of a day.");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// let listed = client.list_resource_templates().await?;
-    /// assert_eq!(listed[0].description.as_deref(), Some("The menu of a day."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn about(mut self, description: impl Into<String>) -> Self {
         self.template.description = Some(description.into());
@@ -343,16 +275,6 @@ impl TemplateEntry {
     }
 
     /// Names it for people.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let day = template("menu://{day}", "day", async || "Soup.").title("A day");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// let listed = client.list_resource_templates().await?;
-    /// assert_eq!(listed[0].title.as_deref(), Some("A day"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.template.title = Some(title.into());
@@ -360,16 +282,6 @@ impl TemplateEntry {
     }
 
     /// Says what kind of content it has.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let day = template("menu://{day}", "day", async || "Soup.").mime_type("text/plain");
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// let read = client.read_resource("menu://friday").await?;
-    /// assert_eq!(read.contents[0].mime_type.as_deref(), Some("text/plain"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.template.mime_type = Some(mime_type.into());
@@ -423,15 +335,6 @@ impl TemplateEntry {
     }
 
     /// Shows it to some callers only. For the others there is no such thing.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let day = template("menu://{day}", "day", async || "Soup.").visible(|_| false);
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// assert!(client.list_resource_templates().await?.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     #[must_use]
     pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.visible = Some(Arc::new(decide));

@@ -53,30 +53,11 @@ impl Clock {
     }
 
     /// How much time has passed since the clock was stopped, in the test's own time.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline::{Revision, Server, testing::*}};
-    /// # let server = || Server::builder("empty", "1.0.0").build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// let clock = peer.clock();
-    /// assert_eq!(clock.elapsed(), Duration::ZERO);
-    /// # });
-    /// ```
     pub fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
     /// Lets time pass, in up to a thousand steps, so that what happens on the way happens in order.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline::{Revision, Server, testing::*}};
-    /// # let server = || Server::builder("empty", "1.0.0").build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// let clock = peer.clock();
-    /// clock.advance(Duration::from_secs(60)).await;
-    /// assert_eq!(clock.elapsed(), Duration::from_secs(60));
-    /// # });
-    /// ```
     pub async fn advance(&self, by: Duration) {
         let step = (by / STEPS).max(SHORTEST);
         let mut left = by;
@@ -92,16 +73,6 @@ impl Clock {
 impl Clock {
     /// Lets time pass until `future` is done, however long that takes. A call is taken as it is:
     /// `clock.until(peer.call_tool("sleep", ()))`.
-    ///
-    /// ```
-    /// # use {std::time::Duration, trunkline::{Revision, Server, testing::*}};
-    /// # let server = || Server::builder("empty", "1.0.0").build();
-    /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    /// let clock = peer.clock();
-    /// clock.until(tokio::time::sleep(Duration::from_secs(60))).await;
-    /// assert!(clock.elapsed() >= Duration::from_secs(60));
-    /// # });
-    /// ```
     pub async fn until<F: IntoFuture>(&self, future: F) -> F::Output {
         let (mut future, start) = (pin!(future.into_future()), Instant::now());
         loop {

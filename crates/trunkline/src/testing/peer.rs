@@ -79,20 +79,6 @@ impl Peer {
     }
 
     /// Answers the questions of the server to a model; keep a clone to see what it was asked.
-    ///
-    /// ```
-    /// # use trunkline::{*, model::*, testing::*};
-    /// # async fn sum(cx: Context) -> Result<String, ToolError> {
-    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
-    /// #     Ok(cx.sample(params).await?.text())
-    /// # }
-    /// # let server = || Server::builder("sum", "1.0.0").tool(tool("sum", sum)).build();
-    /// run(Revision::LATEST, Transport::Memory, server, async |peer| {
-    ///     peer.model(ScriptedModel::new(["Four."]));
-    ///     let sum = peer.call_tool("sum", ()).await.unwrap();
-    ///     assert_eq!(sum.content[0].as_text(), Some("Four."));
-    /// });
-    /// ```
     pub fn model(&self, model: ScriptedModel) {
         self.stage.model(model);
     }

@@ -4,15 +4,6 @@ use std::fmt;
 
 /// An authorization server that is asked about tokens (RFC 7662). What it says is remembered for a
 /// minute at most.
-///
-/// ```
-/// use trunkline_auth::resource::Introspection;
-///
-/// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
-///     .issuer("https://id.example")
-///     .audience("mcp");
-/// assert!(!format!("{ask:?}").contains("our secret"));
-/// ```
 #[derive(Clone)]
 pub struct Introspection {
     pub(crate) url: String,
@@ -24,11 +15,6 @@ pub struct Introspection {
 
 impl Introspection {
     /// Asks at this URL, as this client.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::Introspection;
-    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret");
-    /// ```
     pub fn new(
         url: impl Into<String>,
         client_id: impl Into<String>,
@@ -40,12 +26,6 @@ impl Introspection {
 
     /// It speaks for this issuer, and for no other. Unless this is said, it speaks for whichever
     /// issuer it names, but never for one of [`Protect::jwt`](super::Protect::jwt).
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::Introspection;
-    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
-    ///     .issuer("https://id.example");
-    /// ```
     #[must_use]
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
@@ -54,12 +34,6 @@ impl Introspection {
 
     /// Tokens are for this audience, and no longer for the resource's URL. Said again, either will
     /// do.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::Introspection;
-    /// let ask = Introspection::new("https://id.example/introspect", "mcp", "our secret")
-    ///     .audience("mcp");
-    /// ```
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());

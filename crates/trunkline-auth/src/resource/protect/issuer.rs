@@ -7,18 +7,6 @@ use crate::jose::{Algorithm, Jwks};
 use crate::resource::jwt::{Rules, Types};
 
 /// An issuer whose JWTs are let in.
-///
-/// ```
-/// use std::time::Duration;
-/// use trunkline_auth::jose::Algorithm;
-/// use trunkline_auth::resource::JwtIssuer;
-///
-/// let issuer = JwtIssuer::new("https://id.example/realms/one")
-///     .jwks_url("https://id.example/realms/one/certs")
-///     .audience("mcp")
-///     .algorithms([Algorithm::ES256])
-///     .leeway(Duration::from_secs(10));
-/// ```
 #[derive(Clone, Debug)]
 pub struct JwtIssuer {
     pub(crate) issuer: String,
@@ -41,11 +29,6 @@ impl JwtIssuer {
     /// An issuer by its identifier, byte for byte what `iss` says. Its keys are found through its
     /// metadata, its tokens must be for the resource's URL, a minute of leeway is given, and every
     /// algorithm with a public key is allowed.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example");
-    /// ```
     pub fn new(issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
         let rules = Rules::new(&*issuer, [] as [String; 0]);
@@ -53,11 +36,6 @@ impl JwtIssuer {
     }
 
     /// Its keys are here.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").jwks_url("https://id.example/keys");
-    /// ```
     #[must_use]
     pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
         self.source = Source::At(url.into());
@@ -65,12 +43,6 @@ impl JwtIssuer {
     }
 
     /// Its keys are these, and never change.
-    ///
-    /// ```
-    /// # use trunkline_auth::{jose::{Jwks, SigningKey}, resource::JwtIssuer};
-    /// let keys = Jwks::new([SigningKey::generate().public().clone()]);
-    /// let issuer = JwtIssuer::new("https://id.example").jwks(keys);
-    /// ```
     #[must_use]
     pub fn jwks(mut self, keys: Jwks) -> Self {
         self.source = Source::Known(Arc::new(keys));
@@ -79,11 +51,6 @@ impl JwtIssuer {
 
     /// Its keys are where its own metadata says (RFC 8414, OpenID Connect Discovery). This is so
     /// from the beginning.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").discover();
-    /// ```
     #[must_use]
     pub fn discover(mut self) -> Self {
         self.source = Source::Discovered;
@@ -92,11 +59,6 @@ impl JwtIssuer {
 
     /// What a claim of its tokens says is kept in [`Principal::claims`](crate::Principal::claims), under this
     /// name. A claim within another is written `realm_access.roles`.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").claim("groups", "realm_access.roles");
-    /// ```
     #[must_use]
     pub fn claim(mut self, name: impl Into<String>, claim: impl Into<String>) -> Self {
         self.rules.claims.push((name.into(), claim.into()));
@@ -105,11 +67,6 @@ impl JwtIssuer {
 
     /// Its tokens are for this audience, and no longer for the resource's URL. Said again, either
     /// will do.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").audience("api://mcp");
-    /// ```
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.rules.audiences.push(audience.into());
@@ -117,11 +74,6 @@ impl JwtIssuer {
     }
 
     /// Its tokens are signed with one of these.
-    ///
-    /// ```
-    /// # use trunkline_auth::{jose::Algorithm, resource::JwtIssuer};
-    /// let issuer = JwtIssuer::new("https://id.example").algorithms([Algorithm::RS256]);
-    /// ```
     #[must_use]
     pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         self.rules.algorithms = algorithms.into_iter().collect();
@@ -131,11 +83,6 @@ impl JwtIssuer {
     /// Its tokens say this `typ`, and no other: `at+jwt` where it follows RFC 9068, which keeps
     /// every other kind of its JWTs out. Unless this is said, `JWT` and nothing will also do, for
     /// that is what many issuers say; of those, what looks like an ID token is refused.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").token_type("at+jwt");
-    /// ```
     #[must_use]
     pub fn token_type(mut self, typ: impl Into<String>) -> Self {
         self.rules.types = Types::Only(typ.into());
@@ -143,11 +90,6 @@ impl JwtIssuer {
     }
 
     /// How far its clock and ours may differ.
-    ///
-    /// ```
-    /// # use trunkline_auth::resource::JwtIssuer;
-    /// let issuer = JwtIssuer::new("https://id.example").leeway(std::time::Duration::ZERO);
-    /// ```
     #[must_use]
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.rules.leeway = leeway;

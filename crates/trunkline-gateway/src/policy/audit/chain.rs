@@ -74,14 +74,6 @@ impl<'a> Sealed<'a> {
 }
 
 /// Reads files of one chain, in order.
-///
-/// ```
-/// use trunkline_gateway::policy::audit::chain::Verifier;
-///
-/// let mut verifier = Verifier::default();
-/// assert!(verifier.line(b"{\"tool\":\"forged\"}", true).is_ok());
-/// assert_eq!(verifier.found().unprotected, 1);
-/// ```
 #[derive(Debug, Default)]
 pub struct Verifier {
     found: Found,
@@ -130,35 +122,17 @@ impl fmt::Display for Broken {
 
 impl Verifier {
     /// The chain must have a line with this hash, which was noted elsewhere.
-    ///
-    /// ```
-    /// # use trunkline_gateway::policy::audit::chain::Verifier;
-    /// let verifier = Verifier::default().expects("ab");
-    /// assert!(verifier.finish().is_err());
-    /// ```
     pub fn expects(mut self, hash: &str) -> Self {
         self.expected = Some((hash.trim_start_matches("sha256:").to_ascii_lowercase(), false));
         self
     }
 
     /// The next file begins.
-    ///
-    /// ```
-    /// # use trunkline_gateway::policy::audit::chain::Verifier;
-    /// Verifier::default().next_file();
-    /// ```
     pub fn next_file(&mut self) {
         self.line = 0;
     }
 
     /// The next line, without its end; `is_whole` if it had one.
-    ///
-    /// ```
-    /// # use trunkline_gateway::policy::audit::chain::Verifier;
-    /// let mut verifier = Verifier::default();
-    /// let forged = br#"{"seq":1,"prev":"00","tool":"x","hash":"00"}"#;
-    /// assert!(verifier.line(forged, true).is_ok(), "it is no line of a chain");
-    /// ```
     pub fn line(&mut self, line: &[u8], is_whole: bool) -> Result<(), Broken> {
         self.line += 1;
         self.found.is_cut_off = false;
@@ -201,21 +175,11 @@ impl Verifier {
     }
 
     /// What was found so far.
-    ///
-    /// ```
-    /// # use trunkline_gateway::policy::audit::chain::Verifier;
-    /// assert_eq!(Verifier::default().found().lines, 0);
-    /// ```
     pub fn found(&self) -> &Found {
         &self.found
     }
 
     /// There are no more lines.
-    ///
-    /// ```
-    /// # use trunkline_gateway::policy::audit::chain::Verifier;
-    /// assert_eq!(Verifier::default().finish().unwrap().lines, 0);
-    /// ```
     pub fn finish(mut self) -> Result<Found, Broken> {
         if !self.found.is_cut_off {
             self.explain(None)?;

@@ -10,13 +10,6 @@ use std::time::{Duration, Instant};
 use super::target::HttpTarget;
 
 /// What is remembered. Cheap to clone; clones share it.
-///
-/// ```
-/// # use trunkline_transport::http::client::{HttpTarget, Verdicts};
-/// let known = Verdicts::new();
-/// let target = HttpTarget::new("http://localhost/mcp").verdicts(Some(known.clone()));
-/// assert_eq!(format!("{known:?}"), format!("{:?}", Verdicts::default()), "nobody was asked yet");
-/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Verdicts(Arc<Mutex<Vec<Entry>>>);
 
@@ -47,21 +40,11 @@ struct Entry {
 
 impl Verdicts {
     /// An empty one.
-    ///
-    /// ```
-    /// # use trunkline_transport::http::client::Verdicts;
-    /// assert_eq!(format!("{:?}", Verdicts::new()), format!("{:?}", Verdicts::default()));
-    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// The one that the whole process shares.
-    ///
-    /// ```
-    /// # use trunkline_transport::http::client::Verdicts;
-    /// assert_eq!(format!("{:?}", Verdicts::shared()), format!("{:?}", Verdicts::shared()));
-    /// ```
     pub fn shared() -> Self {
         static SHARED: LazyLock<Verdicts> = LazyLock::new(Verdicts::new);
         SHARED.clone()

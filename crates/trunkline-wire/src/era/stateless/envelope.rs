@@ -10,14 +10,6 @@ use crate::model::{ClientCapabilities, Implementation, LogLevel};
 use crate::revision::Revision;
 
 /// A request's `_meta`, read.
-///
-/// ```
-/// # use trunkline_wire::{era::stateless::Envelope, json::Json, model::*, revision::Revision};
-/// let mut envelope = Envelope::new(Revision::V2026_07_28, ClientCapabilities::new());
-/// envelope.log_level = Some(LogLevel::Warning);
-/// let read = Envelope::read(Some(&envelope.to_json())).unwrap();
-/// assert_eq!(read, envelope);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Envelope {
@@ -37,13 +29,6 @@ pub struct Envelope {
 
 impl Envelope {
     /// A request of `revision`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::stateless::Envelope, json::Json, model::*, revision::Revision};
-    /// let envelope = Envelope::new(Revision::V2026_07_28, ClientCapabilities::new());
-    /// assert_eq!(envelope.protocol_version, "2026-07-28");
-    /// assert_eq!((envelope.client_info, envelope.progress_token), (None, None));
-    /// ```
     pub fn new(revision: Revision, capabilities: ClientCapabilities) -> Self {
         Self {
             protocol_version: revision.as_str().to_owned(),
@@ -56,40 +41,16 @@ impl Envelope {
     }
 
     /// The revision, if it is one we know.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::stateless::Envelope, json::Json, model::*, revision::Revision};
-    /// let mut envelope = Envelope::new(Revision::V2026_07_28, ClientCapabilities::new());
-    /// assert_eq!(envelope.revision(), Some(Revision::V2026_07_28));
-    /// envelope.protocol_version = "2099-01-01".into();
-    /// assert_eq!(envelope.revision(), None);
-    /// ```
     pub fn revision(&self) -> Option<Revision> {
         Revision::parse(&self.protocol_version)
     }
 
     /// The revision that `params._meta` names, whether or not the rest is in order.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::stateless::Envelope, json::Json, model::*, revision::Revision};
-    /// let text = r#"{"io.modelcontextprotocol/protocolVersion":"2099-01-01"}"#;
-    /// let meta = Json::parse(text).unwrap();
-    /// assert_eq!(Envelope::peek(Some(&meta)).as_deref(), Some("2099-01-01"));
-    /// assert_eq!(Envelope::peek(None), None);
-    /// ```
     pub fn peek(meta: Option<&Json>) -> Option<String> {
         Object::parse(meta?.get()).ok()?.get(PROTOCOL_VERSION)?.to().ok()
     }
 
     /// Reads `params._meta`.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::stateless::Envelope, json::Json, model::*, revision::Revision};
-    /// # use trunkline_wire::model::meta::{CLIENT_CAPABILITIES, MetaFault};
-    /// let text = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
-    /// let fault = Envelope::read(Some(&Json::parse(text).unwrap())).unwrap_err();
-    /// assert_eq!(fault, MetaFault::Missing(CLIENT_CAPABILITIES));
-    /// ```
     pub fn read(meta: Option<&Json>) -> Result<Self, MetaFault> {
         let meta = meta.ok_or(MetaFault::Missing(PROTOCOL_VERSION))?;
         let mut rest = Object::parse(meta.get()).map_err(|_| MetaFault::of(meta))?;
@@ -106,16 +67,6 @@ impl Envelope {
     }
 
     /// The `_meta` to send.
-    ///
-    /// ```
-    /// # use trunkline_wire::{era::stateless::Envelope, json::Json, model::*, revision::Revision};
-    /// let envelope = Envelope::new(Revision::V2026_07_28, ClientCapabilities::new());
-    /// let text = concat!(
-    ///     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
-    ///     r#""io.modelcontextprotocol/clientCapabilities":{}}"#
-    /// );
-    /// assert_eq!(envelope.to_json().get(), text);
-    /// ```
     pub fn to_json(&self) -> Json {
         let mut meta = Object::default();
         meta.set(PROTOCOL_VERSION, Json::string(&self.protocol_version));

@@ -88,19 +88,6 @@ impl Http {
 impl<H: Responder> ClientBuilder<H> {
     /// Sends a header with every HTTP request, such as `Authorization`. Other origins than the
     /// URL's never see it, whatever redirects say.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let listener = bind("127.0.0.1:0").await?;
-    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
-    /// let builder = Client::builder("example", "1.0.0").header("Authorization", "Bearer abc");
-    /// assert!(!format!("{builder:?}").contains("abc"), "it may be a secret");
-    /// assert!(builder.connect_http(url).await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.http.headers.push((name.into(), value.into()));
         self
@@ -141,14 +128,6 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Has the user log in when the server wants it: a browser opens, and the login is kept for the
     /// next time. See [`auth::oauth`](crate::auth::oauth), whose parts can be replaced.
-    ///
-    /// ```no_run
-    /// # async fn example() -> Result<(), trunkline::client::ConnectError> {
-    /// # use trunkline::Client;
-    /// let builder = Client::builder("My editor", "1.0.0").login();
-    /// let client = builder.connect_http("https://mcp.example/mcp").await?;
-    /// # Ok(()) }
-    /// ```
     #[cfg(feature = "auth")]
     pub fn login(mut self) -> Self {
         self.http.way = Some(Way::Person);
@@ -179,12 +158,6 @@ impl<H: Responder> ClientBuilder<H> {
     /// The issuer of the authorization server that [`client_credentials`](Self::client_credentials)
     /// are for, or that a [`login`](Self::login) must be one of. A server that names another is
     /// refused.
-    ///
-    /// ```
-    /// # use trunkline::Client;
-    /// let builder = Client::builder("My editor", "1.0.0").login().for_issuer("https://id.example");
-    /// # let _ = builder;
-    /// ```
     #[cfg(feature = "auth")]
     pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.http.issuer = Some(issuer.into());
@@ -210,18 +183,6 @@ impl<H: Responder> ClientBuilder<H> {
 
     /// Finds out anew how to speak to the server, whatever this process remembers of it. Otherwise
     /// a server that was found to be an old one is taken for an old one for a day.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let listener = bind("127.0.0.1:0").await?;
-    /// # let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// # tokio::spawn(server.http().serve(listener, std::future::pending()));
-    /// let client = Client::builder("example", "1.0.0").ask_anew().connect_http(url).await?;
-    /// assert_eq!(client.revision(), trunkline::Revision::LATEST);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn ask_anew(mut self) -> Self {
         self.http.forgets = true;
         self

@@ -112,21 +112,6 @@ impl<H: IntoHooks> ClientBuilder<H> {
 
     /// Lets the user be asked to fill in forms; by form only, unless
     /// [`on_ask_url`](Self::on_ask_url) is there too.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, ToolError, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn book(cx: Context) -> Result<String, ToolError> {
-    /// #     Ok(cx.ask::<bool>("Book it?").await?.accepted()?.to_string())
-    /// # }
-    /// # let server = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// let client = Client::builder("example", "1.0.0")
-    ///     .on_ask_form(|question| async move { question.accept(true) })
-    ///     .connect_memory(&server)
-    ///     .await?;
-    /// assert_eq!(client.call_tool("book", ()).await?.content[0].as_text(), Some("true"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn on_ask_form<F>(
         self,
         answer: impl Fn(Question) -> F + Send + Sync + 'static,
@@ -139,22 +124,6 @@ impl<H: IntoHooks> ClientBuilder<H> {
 
     /// Lets the user be asked to visit URLs; by URL only, unless
     /// [`on_ask_form`](Self::on_ask_form) is there too.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, ToolError, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn login(cx: Context) -> Result<&'static str, ToolError> {
-    /// #     cx.ask_url("Please log in.", "https://example.com").await?.accepted()?;
-    /// #     Ok("Welcome!")
-    /// # }
-    /// # let server = Server::builder("inn", "1.0.0").tool(tool("login", login)).build();
-    /// let client = Client::builder("example", "1.0.0")
-    ///     .on_ask_url(|question| async move { question.accept(()) })
-    ///     .connect_memory(&server)
-    ///     .await?;
-    /// assert_eq!(client.call_tool("login", ()).await?.content[0].as_text(), Some("Welcome!"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn on_ask_url<F>(
         self,
         answer: impl Fn(Question) -> F + Send + Sync + 'static,
@@ -166,22 +135,6 @@ impl<H: IntoHooks> ClientBuilder<H> {
     }
 
     /// Lets the model be asked, without tools.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, ToolError, model::*, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn sum(cx: Context) -> Result<String, ToolError> {
-    /// #     let params = CreateMessageParams::new(vec![SamplingMessage::user("2 + 2?")], 10);
-    /// #     Ok(cx.sample(params).await?.text())
-    /// # }
-    /// # let server = Server::builder("sum", "1.0.0").tool(tool("sum", sum)).build();
-    /// let client = Client::builder("example", "1.0.0")
-    ///     .on_sample(|request| async move { request.reply("my-model", "Four.") })
-    ///     .connect_memory(&server)
-    ///     .await?;
-    /// assert_eq!(client.call_tool("sum", ()).await?.content[0].as_text(), Some("Four."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn on_sample<F>(
         self,
         answer: impl Fn(Sampling) -> F + Send + Sync + 'static,
@@ -213,21 +166,6 @@ impl<H: IntoHooks> ClientBuilder<H> {
     }
 
     /// Tells these roots: some that do not change, or [`Roots`] that may.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Context, Server, ToolError, model::Root, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn count(cx: Context) -> Result<String, ToolError> {
-    /// #     Ok(cx.roots().await?.len().to_string())
-    /// # }
-    /// # let server = Server::builder("files", "1.0.0").tool(tool("count", count)).build();
-    /// let client = Client::builder("example", "1.0.0")
-    ///     .roots([Root::new("file:///projects/ada")])
-    ///     .connect_memory(&server)
-    ///     .await?;
-    /// assert_eq!(client.call_tool("count", ()).await?.content[0].as_text(), Some("1"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn roots(self, roots: impl Into<Roots>) -> ClientBuilder<Hooks> {
         self.hooks(|hooks| hooks.roots(roots))
     }

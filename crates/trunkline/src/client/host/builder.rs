@@ -83,30 +83,12 @@ impl HostBuilder {
     }
 
     /// Adds a server under a name of the host's own: letters, digits, `-` and `_`.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::Host}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let clock = Server::builder("clock", "1.0.0").build();
-    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock).server("radio", &clock);
-    /// assert_eq!(builder.connect().await?.servers().collect::<Vec<_>>(), ["clock", "radio"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn server(self, name: impl Into<String>, target: impl Into<Target>) -> Self {
         let client = ClientBuilder::new(self.info.clone());
         self.server_with(name, client, target)
     }
 
     /// The same with a client builder: for headers, deadlines, revisions and layers of its own.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, client::Host};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let clock = Server::builder("clock", "1.0.0").build();
-    /// let old = Client::builder("app", "1.0.0").protocol(Revision::V2025_06_18);
-    /// let host = Host::builder("app", "1.0.0").server_with("clock", old, &clock).connect().await?;
-    /// assert_eq!(host.client("clock").unwrap().revision(), Revision::V2025_06_18);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn server_with(
         mut self,
         name: impl Into<String>,
@@ -118,20 +100,6 @@ impl HostBuilder {
     }
 
     /// Answers the servers' questions. Each question knows which server asks.
-    ///
-    /// ```
-    /// # use trunkline::{Context, Server, ToolError, client::{Hooks, Host}, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # async fn book(cx: Context) -> Result<String, ToolError> {
-    /// #     Ok(cx.ask::<bool>("Book it?").await?.accepted()?.to_string())
-    /// # }
-    /// # let inn = Server::builder("inn", "1.0.0").tool(tool("book", book)).build();
-    /// let hooks = Hooks::new().on_ask(|it| async move { it.accept(it.server() == Some("inn")) });
-    /// let host = Host::builder("app", "1.0.0").server("inn", &inn).hooks(hooks).connect().await?;
-    /// let booked = host.call_tool("inn.book", ()).await?;
-    /// assert_eq!(booked.content[0].as_text(), Some("true"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.guard.hooks = hooks;
         self
@@ -143,16 +111,6 @@ impl HostBuilder {
     /// Without it everything is left to [`Self::on_consent`]. With neither of them a tool is called
     /// because the program says so, and a server reaches the user, the model and the roots as far
     /// as the program's own [`Self::hooks`] answer it; without hooks it can ask nothing.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::{Consent, Host}, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
-    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock);
-    /// let host = builder.consent(|_| Consent::deny("Not now.")).connect().await?;
-    /// assert!(host.call_tool("clock.now", ()).await.is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub fn consent(mut self, rule: impl Fn(&Wish) -> Consent + Send + Sync + 'static) -> Self {
         self.guard.rule = Some(Arc::new(rule));
         self
@@ -224,16 +182,6 @@ impl HostBuilder {
 
     /// Connects to all servers, side by side. One that cannot be reached does not keep the others:
     /// [`Host::failures`] has it.
-    ///
-    /// ```
-    /// # use trunkline::{Server, client::{Command, Host}};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let clock = Server::builder("clock", "1.0.0").build();
-    /// let builder = Host::builder("app", "1.0.0").server("clock", &clock);
-    /// let host = builder.server("gone", Command::new("no-such-server")).connect().await?;
-    /// assert!(host.client("clock").is_some() && host.failures().count() == 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
     pub async fn connect(self) -> Result<Host, HostError> {
         check(&self.servers)?;
         let guard = Arc::new(self.guard);

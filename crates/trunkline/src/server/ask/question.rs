@@ -225,20 +225,6 @@ macro_rules! named {
             /// Names the question. By default questions are named by the order in which they are
             /// asked. A second one of the same name in one call is an [`AskError::Invalid`]. A
             /// client that knows the name may answer before it is asked.
-            ///
-            /// ```
-            /// # use trunkline::{*, testing::*};
-            /// async fn book(cx: Context) -> Result<String, ToolError> {
-            ///     let city = cx.ask::<String>("Which city?").key("city").await?.accepted()?;
-            ///     Ok(format!("Off to {city}."))
-            /// }
-            /// # let server = || Server::builder("travel", "1.0.0").tool(tool("book", book)).build();
-            /// # run(Revision::LATEST, Transport::Memory, server, async |peer| {
-            /// #     peer.answers(["Oslo"]);
-            /// #     let result = peer.call_tool("book", ()).await.unwrap();
-            /// #     assert_eq!(result.content[0].as_text(), Some("Off to Oslo."));
-            /// # });
-            /// ```
             pub fn key(mut self, key: impl Into<String>) -> Self {
                 self.key = Key { text: key.into(), is_chosen: true };
                 self
