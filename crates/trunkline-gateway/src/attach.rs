@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::face::Selector;
 use crate::gateway::Gateway;
+use crate::selector::Selector;
 use crate::socket::{self, Socket};
 
 /// Where hosts come in.

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::metrics::Outcome;
+use crate::outcome::Outcome;
 use crate::policy::stamp::rfc3339;
-use crate::trail::Trace;
+use crate::trace::Trace;
 
 /// What is noted of a call. Never an argument or a result.
 #[derive(Clone, Copy, Debug)]

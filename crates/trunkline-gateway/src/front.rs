@@ -27,9 +27,11 @@ use trunkline_transport::http::{
 use crate::caller::Caller;
 use crate::catalog::may_listen;
 use crate::catalog::plan::{GatewayPlan, Inward};
-use crate::face::{Face, Selector, Sight};
+use crate::face::Face;
 use crate::failure::{Failure, Stage};
 use crate::gateway::Gateway;
+use crate::selector::Selector;
+use crate::state::Sight;
 use choice::{ALL, Choice, Place};
 
 /// The door of a gateway for HTTP.

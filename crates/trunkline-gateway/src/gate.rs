@@ -1,11 +1,16 @@
 //! The walk of a call, from top to bottom: who calls, what is meant, whether it may be, where it
 //! runs, what comes of it, and how the caller is told.
 
+mod approve;
 mod at;
+mod automatic;
 mod completed;
+mod decide;
 mod held;
 mod plugged;
+mod resolve;
 mod skills;
+mod tasks;
 mod visible;
 
 use std::sync::Arc;
@@ -17,25 +22,23 @@ use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
-use trunkline_wire::model::{CallToolResult, InputRequired, LogLevel, LogMessage, Tool};
+use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::model::{InputRequired, LogLevel, LogMessage, Tool};
 use trunkline_wire::revision::Revision;
 
 use crate::caller::Caller;
-use crate::catalog::nearest;
 use crate::catalog::plan::{Effect, ServerPlan};
-use crate::face::{Sight, View, what};
 use crate::failure::{Done, Failure, Stage};
-use crate::gateway::{Shared, World};
-use crate::merge::{Cursor, Index, Item, Kind, Look, Target};
-use crate::metrics;
-use crate::policy::pins::Part;
-use crate::policy::plugins::{CallView, Rejected};
-use crate::policy::{self, ask::Binding, audit::Decision};
+use crate::merge::{Cursor, Kind, Look, Target};
+use crate::outcome;
+use crate::policy::ask::Binding;
+use crate::policy::plugins::CallView;
 use crate::server::Server;
-use crate::trail::Trail;
+use crate::state::{Shared, Sight, View, World};
+use crate::trail::{Trail, With};
 
-use completed::Completed;
+use decide::{Decided, Permit};
+use resolve::{About, Resolved, Work};
 
 /// Answers a call.
 pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &Voice) -> Answer {
@@ -106,7 +109,7 @@ fn list(
         seal: &|cursor| shared.seals.cursor(&cursor.to_bytes(), &caller.id),
     };
     if kind == Kind::Tools
-        && let Some(tools) = crate::automatic::tools(shared, world, view, caller, call.revision)
+        && let Some(tools) = automatic::tools(shared, world, view, caller, call.revision)
     {
         return Ok(tools);
     }
@@ -170,7 +173,10 @@ impl From<ErrorObject> for Wrong {
 
 impl Walk {
     async fn go(mut self) -> Outcome {
-        let trail = Trail::new(&self);
+        let own = self.shared.next_trace();
+        let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
+        let with = With { audits: self.world.audits(), began: self.began, span };
+        let trail = Trail::new(&self.call, &self.caller, own, with);
         let mut noted = Noted {
             shared: Arc::clone(&self.shared),
             world: Arc::clone(&self.world),
@@ -179,14 +185,15 @@ impl Walk {
         let Some(trail) = &mut noted.trail else { unreachable!("nobody has taken it") };
         let mut came = self.route(trail).await;
         if let (Ok(Came::Ask(input)), Some(binding)) = (&mut came, &self.approved) {
-            crate::approve::once(&self.shared, binding, input);
+            approve::once(&self.shared, binding, input);
         }
         if let Err(Wrong::Here(failure)) = &came {
             trail.failed(failure);
         }
         if let (Ok(Came::Answer(said, _) | Came::Told(said)), Some(server)) = (&came, &trail.server)
         {
-            crate::named::remember(&self.shared, &self.view, &self.caller, server, said);
+            let index = || self.view.index(&self.shared);
+            self.shared.named.remember(index, &self.caller, server, said);
         }
         let outcome = self.tell(came, trail);
         if let Some(trail) = noted.trail.take() {
@@ -197,20 +204,52 @@ impl Walk {
         outcome
     }
 
+    /// resolve → decide → call → review: every call of something that a server has takes this way. What a call
+    /// may do is decided in `decide` alone, and nothing reaches a server without the permit that it gives.
     async fn route(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         if let Some(audit) = &self.world.audit {
             audit.admit()?;
         }
-        match self.call.method.name {
-            "tools/call" => self.tool(trail).await,
-            // In boxes, so that a call of a tool does not carry their size about.
-            "prompts/get" => Box::pin(self.prompt(trail)).await,
-            "resources/read" => Box::pin(self.resource(trail)).await,
-            "completion/complete" => Box::pin(self.completion(trail)).await,
-            "skills/list" => Box::pin(self.skills(trail)).await,
-            "skills/get" | "resources/directory/read" => Box::pin(self.skill(trail)).await,
-            method if method.starts_with("tasks/") => Box::pin(self.task(trail)).await,
-            method => Err(ErrorObject::method_not_found(method).into()),
+        let mut about = match self.resolve(trail).await? {
+            Resolved::About(about) => about,
+            Resolved::Told(told) => return Ok(told),
+        };
+        let permit = match self.decide(trail, &about).await? {
+            Decided::Permit(permit) => permit,
+            Decided::Told(told) => return Ok(told),
+        };
+        let came = self.perform(trail, &mut about, &permit).await;
+        let came = self.tell_plugins(trail, &about.target, permit.into_plugins(), came).await;
+        match about.work {
+            Work::Skill(asked) => came.map(|it| self.as_asked(trail, &asked, it)),
+            _ => came,
+        }
+    }
+
+    /// Makes the call that was permitted, under the name that its server has for what is called.
+    async fn perform(
+        &mut self,
+        trail: &mut Trail,
+        about: &mut About,
+        permit: &Permit,
+    ) -> Result<Came, Wrong> {
+        let name = || Json::string(&about.target.name);
+        match &mut about.work {
+            Work::Tool(tool) => {
+                self.call.params.set("name", name());
+                return tasks::call(self, trail, permit, tool).await;
+            }
+            Work::Prompt => self.call.params.set("name", name()),
+            Work::Resource | Work::Skill(_) => {
+                self.call.params.take("arguments");
+                self.call.params.set("uri", name());
+            }
+            Work::Completion(_) => completed::unpack(&mut self.call.params),
+        }
+        let came = Box::pin(self.at(trail, permit, true)).await;
+        match &mut about.work {
+            Work::Completion(Some(completed)) => came.map(|it| completed.filter(self, it)),
+            _ => came,
         }
     }
 
@@ -238,255 +277,6 @@ impl Walk {
         }
     }
 
-    async fn tool(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
-        let shown: String = self.named("name")?;
-        if self.world.plan.gateway.automatic.is_some()
-            && let Some(came) = Box::pin(crate::automatic::call(self, trail, &shown)).await
-        {
-            return came;
-        }
-        self.call_tool(trail, &shown).await
-    }
-
-    /// Calls the tool that is shown by a name, with the arguments of the call.
-    pub(crate) async fn call_tool(
-        &mut self,
-        trail: &mut Trail,
-        shown: &str,
-    ) -> Result<Came, Wrong> {
-        let index = self.index(shown, |it| it.tool(shown).is_some()).await;
-        let found = index.tool(shown).filter(|it| self.is_allowed(trail, it)).cloned();
-        let Some(target) = found else {
-            return Err(self.no_tool(trail, &index, shown));
-        };
-        let server = self.server(&target)?;
-        let plan = server.plan();
-        let Item::Tool(tool) = &target.item else {
-            return Err(ErrorObject::invalid_params("That is no tool.").into());
-        };
-        trail.is(&target);
-        trail.tool = Some(Arc::clone(tool));
-        if let Some(came) = self.admit(trail, &target).await? {
-            return Ok(came);
-        }
-        let plugins = match self.ask_plugins(trail, &target).await {
-            Ok(plugins) => plugins,
-            Err(rejected) => return self.rejected(trail, &target, &rejected),
-        };
-        self.call.params.set("name", Json::string(&target.name));
-        let is_repeatable = is_repeatable(&plan, tool);
-        let came = crate::tasks::call(self, trail, &server, &plan, tool, is_repeatable).await;
-        self.tell_plugins(trail, &target, plugins, came).await
-    }
-
-    /// Why there is no tool by a name.
-    fn no_tool(&self, trail: &mut Trail, index: &Index, shown: &str) -> Wrong {
-        trail.name.get_or_insert_with(|| clip(shown).into());
-        if let Some(held) = self.held(trail, Part::Tool, shown) {
-            return held;
-        }
-        let message = format!("There is no tool `{}` here.", clip(shown));
-        let mut failure = Failure::new("unknown_tool", Stage::Route, message);
-        let sight = Sight::new(&self.world, &self.caller);
-        if let Some(why) = self.world.why_not(&sight, shown) {
-            return failure.advice(why).into();
-        }
-        let names = || {
-            let seen = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
-            seen.map(|(name, _)| &**name)
-        };
-        // Whoever knows the server by itself leaves out the name that it has here.
-        let is_own = |name: &str| name.split_once('.').is_some_and(|(_, own)| own == shown);
-        if let Some(near) = names().find(|it| is_own(it)).or_else(|| nearest(shown, names())) {
-            failure = failure.advice(format!("Did you mean `{near}`?"));
-        }
-        failure.into()
-    }
-
-    /// Whether rules let the caller know of this. What they do not is noted as such, whatever the
-    /// caller is told.
-    fn is_allowed(&self, trail: &mut Trail, target: &Target) -> bool {
-        let is_allowed = self.may(target) != Effect::Deny;
-        if !is_allowed {
-            trail.is(target);
-            trail.decision = Decision::Denied;
-        }
-        is_allowed
-    }
-
-    async fn prompt(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
-        let shown: String = self.named("name")?;
-        let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
-        let target = index.prompt(&shown).filter(|it| self.is_allowed(trail, it)).cloned();
-        let target = target.ok_or_else(|| {
-            trail.name.get_or_insert_with(|| clip(&shown).into());
-            if let Some(held) = self.held(trail, Part::Prompt, &shown) {
-                return held;
-            }
-            let message = format!("There is no prompt `{}` here.", clip(&shown));
-            Failure::new("unknown_prompt", Stage::Route, message).into()
-        })?;
-        let server = self.server(&target)?;
-        trail.is(&target);
-        if let Some(came) = self.admit(trail, &target).await? {
-            return Ok(came);
-        }
-        let plugins = match self.ask_plugins(trail, &target).await {
-            Ok(plugins) => plugins,
-            Err(rejected) => return self.rejected(trail, &target, &rejected),
-        };
-        self.call.params.set("name", Json::string(&target.name));
-        let came = self.at(trail, &server, true).await;
-        self.tell_plugins(trail, &target, plugins, came).await
-    }
-
-    async fn resource(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
-        let uri: String = self.named("uri")?;
-        self.call.params.take("arguments");
-        let index = self.index("", |it| !it.claims(&uri).is_empty()).await;
-        trail.name = Some(clip(&uri).into());
-        let target = self.find(trail, &index, &uri)?;
-        let server = self.server(&target)?;
-        trail.is(&target);
-        if let Some(came) = self.admit(trail, &target).await? {
-            return Ok(came);
-        }
-        let plugins = match self.ask_plugins(trail, &target).await {
-            Ok(plugins) => plugins,
-            Err(rejected) => return self.rejected(trail, &target, &rejected),
-        };
-        self.call.params.take("arguments");
-        self.call.params.set("uri", Json::string(&target.name));
-        let came = self.at(trail, &server, true).await;
-        self.tell_plugins(trail, &target, plugins, came).await
-    }
-
-    /// Where a resource is that the caller may read: at the one server that claims it, or else at the
-    /// one whose result named it.
-    fn find(&self, trail: &mut Trail, index: &Index, uri: &str) -> Result<Target, Wrong> {
-        let claims = crate::named::places(&self.shared, index, &self.caller, uri);
-        let may = |it: &&Target| self.may(it) != Effect::Deny;
-        let mut found: Vec<Target> = claims.iter().filter(may).cloned().collect();
-        match found.len() {
-            0 => {
-                claims.first().map(|it| self.is_allowed(trail, it));
-                Err(ErrorObject::resource_not_found(uri, self.call.revision).into())
-            }
-            1 => Ok(found.remove(0)),
-            _ => Err(crate::named::ambiguous(uri, &found).into()),
-        }
-    }
-
-    async fn completion(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
-        #[derive(serde::Deserialize)]
-        struct Reference {
-            #[serde(default)]
-            name: Option<String>,
-            #[serde(default)]
-            uri: Option<String>,
-        }
-        let bad = || ErrorObject::invalid_params("`ref` names neither a prompt nor a template.");
-        let reference = self.call.params.get("ref").ok_or_else(bad)?;
-        let mut object = Object::parse(reference.get()).map_err(|_| bad())?;
-        let reference: Reference = object.to().map_err(|_| bad())?;
-        let index = self.index("", |it| {
-            let prompt = reference.name.as_deref().and_then(|name| it.prompt(name));
-            prompt.is_some()
-                || reference.uri.as_deref().is_some_and(|uri| it.template(uri).is_some())
-        });
-        let index = index.await;
-        let (member, target) = match (&reference.name, &reference.uri) {
-            (Some(name), _) => ("name", index.prompt(name).cloned()),
-            (_, Some(uri)) => ("uri", index.template(uri).cloned().or_else(|| index.resource(uri))),
-            _ => return Err(bad().into()),
-        };
-        let target = target.filter(|it| self.is_allowed(trail, it));
-        let target = target.ok_or_else(|| {
-            let message = "There is no such prompt or template here.";
-            Failure::new("unknown_reference", Stage::Route, message)
-        })?;
-        let server = self.server(&target)?;
-        trail.is(&target);
-        object.set(member, Json::string(&target.name));
-        self.call.params.set("ref", object.to_json());
-        let completed = Completed::of(self, &target, &self.call.params);
-        let typed = completed.as_ref().map(Completed::target);
-        if typed.as_ref().is_some_and(|it| !self.is_allowed(trail, it)) {
-            let message = "There is no such prompt or template here.";
-            return Err(Failure::new("unknown_reference", Stage::Route, message).into());
-        }
-        let typed = typed.filter(|it| self.may(it) == Effect::Ask);
-        // Rules, people and plugins see what is completed as arguments.
-        let mut arguments = Object::default();
-        for member in COMPLETED {
-            if let Some(value) = self.call.params.take(member) {
-                arguments.set(member, value);
-            }
-        }
-        self.call.params.set("arguments", arguments.to_json());
-        if let Some(came) = self.admit(trail, typed.as_ref().unwrap_or(&target)).await? {
-            return Ok(came);
-        }
-        let plugins = match self.ask_plugins(trail, &target).await {
-            Ok(plugins) => plugins,
-            Err(rejected) => return self.rejected(trail, &target, &rejected),
-        };
-        let arguments = self.call.params.take("arguments");
-        let arguments = arguments.and_then(|it| Object::parse(it.get()).ok());
-        let mut arguments = arguments.unwrap_or_default();
-        for member in COMPLETED {
-            if let Some(value) = arguments.take(member) {
-                self.call.params.set(member, value);
-            }
-        }
-        let came = self.at(trail, &server, true).await;
-        let came = match completed {
-            Some(completed) => came.map(|it| completed.filter(self, it)),
-            None => came,
-        };
-        self.tell_plugins(trail, &target, plugins, came).await
-    }
-
-    async fn task(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
-        crate::tasks::manage(self, trail).await
-    }
-
-    /// What there is. Servers that have not said what they offer are waited for only if what is
-    /// looked for is not found without them: the one that a name begins with as long as its start takes,
-    /// all of them for a while.
-    async fn index(&self, shown: &str, is_there: impl Fn(&Index) -> bool) -> Arc<Index> {
-        let index = self.view.index(&self.shared);
-        if is_there(&index) {
-            return index;
-        }
-        if let Some(server) = self.unknown_server(shown) {
-            Box::pin(self.visibly(&server, self.shared.refresh(&server, true))).await;
-            return self.view.index(&self.shared);
-        }
-        // The index is of the plan in force now, which need not be the one that the call began with.
-        self.shared.complete(&self.shared.world(), &self.view).await;
-        self.view.index(&self.shared)
-    }
-
-    /// Rates, and whether a person has to say yes first. `Some` ends the call with a question.
-    async fn admit(&mut self, trail: &mut Trail, target: &Target) -> Result<Option<Came>, Wrong> {
-        self.approved = None;
-        let world = Arc::clone(&self.world);
-        if let Err(after) = world.take(self.caller.bearer.names(), target) {
-            trail.decision = Decision::RateLimited;
-            return Err(policy::limited(&target.server, what(target), after).into());
-        }
-        match self.may(target) {
-            Effect::Allow => Ok(None),
-            Effect::Deny => {
-                trail.decision = Decision::Denied;
-                let message = format!("`{}` may not be used.", target.name);
-                Err(Failure::new("denied", Stage::Policy, message).of(&target.server).into())
-            }
-            Effect::Ask => Box::pin(crate::approve::approve(self, trail, target)).await,
-        }
-    }
-
     fn may(&self, target: &Target) -> Effect {
         Sight::new(&self.world, &self.caller).effect(target)
     }
@@ -498,30 +288,6 @@ impl Walk {
             Failure::new("gone", Stage::Route, "That server is no longer in the catalog.")
                 .of(&target.server)
         })
-    }
-
-    fn named(&self, member: &'static str) -> Result<String, ErrorObject> {
-        self.call
-            .params
-            .get(member)
-            .and_then(|it| it.to().ok())
-            .ok_or_else(|| ErrorObject::invalid_params(format!("`{member}` must be a string.")))
-    }
-
-    /// A plugin said no. Models read that of a tool; everything else is an error.
-    fn rejected(
-        &self,
-        trail: &mut Trail,
-        target: &Target,
-        rejected: &Rejected,
-    ) -> Result<Came, Wrong> {
-        trail.decision = Decision::Rejected;
-        let Item::Tool(_) = target.item else {
-            return Err(rejected.to_failure(&target.server).into());
-        };
-        let result = CallToolResult::error(rejected.to_string());
-        let extras = stateless::Extras::default();
-        Ok(Came::Told(trunkline_wire::era::stateful::encode(result, self.call.revision, &extras)))
     }
 }
 
@@ -554,13 +320,10 @@ struct Noted {
 impl Drop for Noted {
     fn drop(&mut self) {
         if let Some(trail) = self.trail.take() {
-            self.shared.note(&self.world, &trail, metrics::Outcome::Cancelled);
+            self.shared.note(&self.world, &trail, outcome::Outcome::Cancelled);
         }
     }
 }
-
-/// What says what is to be completed.
-const COMPLETED: [&str; 2] = ["argument", "context"];
 
 #[cfg(test)]
 mod tests;

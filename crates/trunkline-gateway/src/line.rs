@@ -1,6 +1,7 @@
 //! One call through an instance: who made it, and what the server asks or says meanwhile.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -153,7 +154,7 @@ impl Line {
                 let asked = question.params().and_then(|it| Object::parse(it.get()).ok());
                 let mut request = Request::new(question.method(), asked.unwrap_or_default());
                 request.during = Some(self.key);
-                request.timing = Some(crate::park::THINKING);
+                request.timing = Some(crate::question::THINKING);
                 let asking = Asking::new(&self);
                 let answer = self.voice.ask(request).await.map_err(refused);
                 drop((asking, held));
@@ -284,6 +285,17 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
 
 /// What is attached to a request at a server: the line it is made for.
 pub(crate) struct OnLine(pub(crate) Arc<Line>);
+
+/// Answers the questions of a task: the caller who waits for it, or whoever asks how it stands.
+pub(crate) trait Answers: Send + Sync {
+    fn ask(&self, method: &'static str, params: Object) -> Answering;
+}
+
+/// An answer, once there is one.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// What is attached to `tasks/result` at a server: questions on its stream are the task's.
+pub(crate) struct OnTask(pub(crate) Arc<dyn Answers>);
 
 /// An answer that stands for none, where nobody can be asked.
 pub(crate) fn nobody(why: &str) -> Outcome {

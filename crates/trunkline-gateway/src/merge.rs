@@ -20,6 +20,7 @@ pub(crate) use lists::cut;
 pub use lists::{Draft, Lists};
 pub(crate) use missing::Missing;
 pub(crate) use offer::Offer;
+use trunkline_proto::Change;
 
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +43,15 @@ impl Kind {
             Self::Prompts => "prompts/list",
             Self::Resources => "resources/list",
             Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// What clients are told when such a list changes.
+    pub(crate) fn change(self) -> Change {
+        match self {
+            Self::Tools => Change::Tools,
+            Self::Prompts => Change::Prompts,
+            Self::Resources | Self::Templates => Change::Resources,
         }
     }
 

@@ -14,63 +14,12 @@ use std::time::{Duration, SystemTime};
 
 use trunkline_wire::method::TABLE;
 
-use crate::failure::{Done, Failure, Stage};
-use crate::otel::Numbers;
+pub use crate::outcome::Outcome;
 use crate::pool::{Cause, Event, PoolStatus, Why};
 
-use parts::{Counter, Gauge, Histogram, Words};
-
-/// What came of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It worked.
-    Ok,
-    /// The caller was asked something, and calls again with the answer.
-    Asked,
-    /// The tool reported an error.
-    ToolError,
-    /// The server answered with an error.
-    Error,
-    /// A rule, a rate or a plugin said no, or there is no such thing.
-    Refused,
-    /// No instance was free, or none started.
-    Unavailable,
-    /// It was sent, and nobody knows what came of it.
-    Unknown,
-    /// It took too long.
-    TimedOut,
-    /// The caller did not want it any more.
-    Cancelled,
-}
-
-impl Outcome {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Asked => "asked",
-            Self::ToolError => "tool_error",
-            Self::Error => "error",
-            Self::Refused => "refused",
-            Self::Unavailable => "unavailable",
-            Self::Unknown => "unknown",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl From<&Failure> for Outcome {
-    fn from(failure: &Failure) -> Self {
-        match (failure.stage, failure.reason, failure.done) {
-            (_, "timeout", _) => Self::TimedOut,
-            (Stage::Policy | Stage::Route, ..) => Self::Refused,
-            (.., Done::Unknown) => Self::Unknown,
-            (Stage::Acquire | Stage::Spawn | Stage::Handshake, ..) => Self::Unavailable,
-            (Stage::Call | Stage::Bridge, ..) => Self::Error,
-        }
-    }
-}
+pub(crate) use parts::{BOUNDS, Histogram};
+use parts::{Counter, Gauge, Words};
+pub(crate) use render::Page;
 
 /// All numbers of one gateway.
 #[derive(Debug)]
@@ -182,11 +131,14 @@ impl Metrics {
         self.spans.of(result).add(count);
     }
 
-    /// All of it, as OpenTelemetry is told.
-    pub(crate) fn numbers(&self) -> Numbers {
-        let mut numbers = Numbers::new(self.begun, SystemTime::now());
-        render::tell(self, &mut numbers);
-        numbers
+    /// When counting began.
+    pub(crate) fn begun(&self) -> SystemTime {
+        self.begun
+    }
+
+    /// Writes all of it onto a page.
+    pub(crate) fn tell(&self, page: &mut impl Page) {
+        render::tell(self, page);
     }
 
     /// All of it, as Prometheus reads it.

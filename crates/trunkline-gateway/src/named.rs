@@ -17,26 +17,9 @@ use trunkline_proto::budget::{Ledger, Over};
 use trunkline_wire::json::Json;
 
 use crate::caller::Caller;
-use crate::face::View;
 use crate::failure::{Failure, Stage};
-use crate::gateway::Shared;
 use crate::merge::index::uris::wrap;
 use crate::merge::{Index, Item, Target};
-
-/// Where a URI may be read: at the servers that claim it, or else at the one that named it.
-pub(crate) fn places(shared: &Shared, index: &Index, caller: &Caller, uri: &str) -> Vec<Target> {
-    let claims = index.claims(uri);
-    if !claims.is_empty() || index.is_addressed(uri) {
-        return claims;
-    }
-    let server = match index.only_server() {
-        Some(server) => Some(Arc::clone(server)),
-        None => shared.named.server(&caller.id, uri),
-    };
-    let server = server.filter(|server| index.servers().any(|it| it == server));
-    let target = |server| Target { server, name: uri.into(), item: Item::Unlisted };
-    server.map(target).into_iter().collect()
-}
 
 /// What a caller is told who reads what several servers claim.
 pub(crate) fn ambiguous(uri: &str, found: &[Target]) -> Failure {
@@ -46,29 +29,6 @@ pub(crate) fn ambiguous(uri: &str, found: &[Target]) -> Failure {
     let message = format!("The servers {} claim `{shown}`.", names.join(" and "));
     Failure::new("ambiguous_uri", Stage::Route, message)
         .advice(format!("Say which is meant: `{}`.", wrap(first, &shown)))
-}
-
-/// Remembers what the result of a server names, where it takes that to find it again.
-pub(crate) fn remember(
-    shared: &Shared,
-    view: &View,
-    caller: &Caller,
-    server: &Arc<str>,
-    said: &Json,
-) {
-    let text = said.get();
-    if !text.contains(r#""uri""#) || text.len() > LONGEST_RESULT {
-        return;
-    }
-    let index = view.index(shared);
-    if index.only_server().is_some() {
-        return;
-    }
-    for uri in uris(text) {
-        if index.claims(&uri).is_empty() && !index.is_addressed(&uri) {
-            shared.named.note(&caller.id, &uri, server);
-        }
-    }
 }
 
 /// Which server named which URI to whom.
@@ -82,6 +42,44 @@ impl Default for Named {
 }
 
 impl Named {
+    /// Where a URI may be read: at the servers that claim it, or else at the one that named it.
+    pub(crate) fn places(&self, index: &Index, caller: &Caller, uri: &str) -> Vec<Target> {
+        let claims = index.claims(uri);
+        if !claims.is_empty() || index.is_addressed(uri) {
+            return claims;
+        }
+        let server = match index.only_server() {
+            Some(server) => Some(Arc::clone(server)),
+            None => self.server(&caller.id, uri),
+        };
+        let server = server.filter(|server| index.servers().any(|it| it == server));
+        let target = |server| Target { server, name: uri.into(), item: Item::Unlisted };
+        server.map(target).into_iter().collect()
+    }
+
+    /// Remembers what the result of a server names, where it takes that to find it again.
+    pub(crate) fn remember(
+        &self,
+        index: impl FnOnce() -> Arc<Index>,
+        caller: &Caller,
+        server: &Arc<str>,
+        said: &Json,
+    ) {
+        let text = said.get();
+        if !text.contains(r#""uri""#) || text.len() > LONGEST_RESULT {
+            return;
+        }
+        let index = index();
+        if index.only_server().is_some() {
+            return;
+        }
+        for uri in uris(text) {
+            if index.claims(&uri).is_empty() && !index.is_addressed(&uri) {
+                self.note(&caller.id, &uri, server);
+            }
+        }
+    }
+
     fn server(&self, principal: &str, uri: &str) -> Option<Arc<str>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).server(principal, uri)
     }

@@ -13,9 +13,8 @@ use std::sync::{Arc, Weak};
 
 use trunkline_proto::Call;
 
-use crate::gateway::Shared;
+use crate::metrics::Metrics;
 use context::{Context, Ids, Sampler};
-pub(crate) use encode::Numbers;
 use export::Exporter;
 pub use settings::OtelSettings;
 pub(crate) use span::Open;
@@ -29,11 +28,11 @@ pub(crate) struct Otel {
 
 impl Otel {
     /// Begins to send what is recorded.
-    pub(crate) fn start(settings: &OtelSettings, shared: Weak<Shared>) -> Arc<Self> {
+    pub(crate) fn start(settings: &OtelSettings, host: Weak<dyn Host>) -> Arc<Self> {
         Arc::new(Self {
             ids: Ids::new(),
             sampler: settings.sampler,
-            exporter: Exporter::start(settings, shared),
+            exporter: Exporter::start(settings, host),
         })
     }
 
@@ -55,22 +54,13 @@ impl Otel {
     }
 }
 
-impl Shared {
-    /// Looks at what goes up and down, which nobody counts.
-    pub(crate) fn look(&self) {
-        let dropped = self.notices.dropped.load(std::sync::atomic::Ordering::Relaxed);
-        self.metrics.now(self.client_count(), self.lot.len(), dropped);
-        for server in self.world().servers.values() {
-            let plan = server.plan();
-            let capacity = plan.max_concurrent * plan.max_instances;
-            self.metrics.server(&server.name).pool_status(&server.pool.status(), capacity);
-        }
-    }
+/// What the exporter takes from the gateway whose calls it records.
+pub(crate) trait Host: Send + Sync + 'static {
+    /// The numbers of this moment.
+    fn metrics(&self) -> &Metrics;
 
-    fn numbers(&self) -> Numbers {
-        self.look();
-        self.metrics.numbers()
-    }
+    /// Notes a sentence for the operator.
+    fn say(&self, text: &str);
 }
 
 #[cfg(test)]

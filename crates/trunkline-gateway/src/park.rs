@@ -5,14 +5,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use tokio::task::AbortHandle;
 use trunkline_auth::tag::random_name;
-use trunkline_proto::Timing;
 
 use crate::failure::{Done, Failure, Stage};
 use crate::forward::Forward;
+use crate::question::PATIENCE;
 
 /// Where they wait.
 #[derive(Default)]
@@ -120,10 +119,6 @@ impl Lot {
     }
 }
 
-/// How long a person may think.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-/// The time that a question to a person has.
-pub(crate) const THINKING: Timing = Timing { idle: PATIENCE, hard: PATIENCE };
 /// How many may wait for one caller, and for all.
 const OWN: usize = 64;
 const ALL: usize = 1024;

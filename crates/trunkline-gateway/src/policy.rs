@@ -16,6 +16,7 @@ pub mod stamp;
 pub mod subject;
 pub(crate) mod uri;
 
+use crate::merge::{Item, Target};
 use std::time::Duration;
 
 use crate::failure::{Failure, Stage};
@@ -35,6 +36,15 @@ pub enum What<'a> {
 }
 
 impl<'a> What<'a> {
+    /// What rules and rates call a target.
+    pub(crate) fn of(target: &'a Target) -> Self {
+        match &target.item {
+            Item::Tool(_) => Self::Tool(&target.name),
+            Item::Prompt(_) => Self::Prompt(&target.name),
+            Item::Resource(_) | Item::Template(_) | Item::Unlisted => Self::Resource(&target.name),
+        }
+    }
+
     /// As rules and rates name it: `server.tool`, `server.read:URI` or `server.prompt:NAME`.
     pub fn on(self, server: &str) -> String {
         match self {

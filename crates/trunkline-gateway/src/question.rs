@@ -1,5 +1,8 @@
 //! A question of a server → the same with its name in it, or a refusal where the catalog does not let it ask.
 
+use std::time::Duration;
+
+use trunkline_proto::Timing;
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -100,6 +103,27 @@ fn refusal(server: &str, method: &str) -> ErrorObject {
     let data = Json::of(&serde_json::json!({ "reason": "question_refused", "server": server }));
     ErrorObject::new(code::INVALID_REQUEST, message).with_data(data)
 }
+
+/// The same parameters or result, without the name of the server's task.
+pub(crate) fn unrelated(mut object: Object) -> Object {
+    if let Some(meta) = object.take("_meta") {
+        match Object::parse(meta.get()) {
+            Ok(mut rest) => {
+                rest.take(meta::RELATED_TASK);
+                if !rest.is_empty() {
+                    object.set("_meta", rest.to_json());
+                }
+            }
+            Err(_) => object.set("_meta", meta),
+        }
+    }
+    object
+}
+
+/// How long a person may think.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// The time that a question to a person has.
+pub(crate) const THINKING: Timing = Timing { idle: PATIENCE, hard: PATIENCE };
 
 #[cfg(test)]
 mod tests {

@@ -42,7 +42,7 @@ impl Seals {
     }
 
     pub(crate) fn state(&self, state: &Sealed, bound_to: &str) -> String {
-        self.seal("state", state, bound_to, crate::park::PATIENCE)
+        self.seal("state", state, bound_to, crate::question::PATIENCE)
     }
 
     pub(crate) fn open_state(&self, sealed: &str, bound_to: &str) -> Option<Sealed> {

@@ -22,7 +22,8 @@ use crate::policy::pins::Offered;
 use crate::policy::redact::Redactor;
 use crate::pool::{Cause, Lease, Pool, Profile, Want};
 use crate::question;
-use crate::upstream::{Instance, Upstream, Watcher};
+use crate::upstream::{Instance, Upstream};
+use crate::watcher::Watcher;
 
 /// On whose behalf a server is asked for something.
 #[derive(Clone, Copy)]

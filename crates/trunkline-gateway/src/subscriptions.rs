@@ -1,6 +1,9 @@
 //! Who wants to hear of which resource ⇄ what is subscribed to at the servers.
 
+mod keeper;
+
 use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -14,13 +17,41 @@ use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
 use crate::caller::Caller;
-use crate::catalog::plan::Effect;
-use crate::face::{Selector, Sight, View};
-use crate::gateway::{Shared, World};
-use crate::hold::{self, Spot, Subscriber};
-use crate::merge::{Item, Target};
+use crate::policy::audit::Audit;
+use crate::selector::Selector;
 use crate::server::Server;
 use crate::upstream::Instance;
+use keeper::{Spot, Subscriber};
+
+/// What subscriptions need of the gateway around them.
+pub(crate) trait Host: Send + Sync + 'static {
+    fn this(&self) -> Weak<dyn Host>;
+
+    fn subscriptions(&self) -> &Subscriptions;
+
+    /// A server of the plan in force.
+    fn server(&self, name: &str) -> Option<Arc<Server>>;
+
+    fn audit(&self) -> Option<Arc<Audit>>;
+
+    /// Where a resource is that a caller may hear of, as far as that is known.
+    fn place(&self, selector: &Selector, caller: &Caller, uri: &str) -> Option<Place>;
+
+    /// Whether a resource may still be where it was: its server was replaced and has not said yet what it offers.
+    fn is_still(&self, place: &Place, selector: &Selector, caller: &Caller) -> bool;
+
+    /// Whether all servers of a selector have said what they offer.
+    fn is_complete(&self, selector: &Selector) -> bool;
+
+    /// Has them say it, for a while.
+    fn complete(self: Arc<Self>, selector: Selector) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Tells the clients of these conversations of a change.
+    fn tell(&self, change: &Change, conversations: &HashSet<u64>);
+
+    /// An instance that is listened to said something.
+    fn heard(&self, server: &str, instance: u64, heard: Heard);
+}
 
 /// All subscriptions.
 #[derive(Default)]
@@ -45,7 +76,7 @@ struct State {
 struct Client {
     caller: Arc<Caller>,
     era: Era,
-    view: Arc<View>,
+    selector: Selector,
     wanted: HashMap<String, Wish>,
     /// Whether servers are being asked what they offer, to know which of them is meant.
     is_seeking: bool,
@@ -64,9 +95,9 @@ struct Wish {
 
 /// A resource at a server.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
-    server: Arc<str>,
-    uri: Arc<str>,
+pub(crate) struct Place {
+    pub(crate) server: Arc<str>,
+    pub(crate) uri: Arc<str>,
 }
 
 struct Held {
@@ -107,33 +138,33 @@ impl Drop for Held {
 
 impl Subscriptions {
     /// A client is there, and may say what it wants to hear of.
-    pub(crate) fn joined(&self, caller: Caller, view: &Arc<View>) {
+    pub(crate) fn joined(&self, caller: Caller, selector: &Selector) {
         let conversation = caller.conversation;
-        let (caller, view) = (Arc::new(caller), Arc::clone(view));
+        let (caller, selector) = (Arc::new(caller), selector.clone());
         let (era, wanted) = (Era::Stateless, HashMap::new());
-        let client = Client { caller, era, view, wanted, is_seeking: false };
+        let client = Client { caller, era, selector, wanted, is_seeking: false };
         self.lock().clients.insert(conversation, client);
     }
 
     /// A client told us what it wants to hear of.
-    pub(crate) fn heard(&self, shared: &Shared, heard: &Heard, voice: &Voice) {
+    pub(crate) fn heard(&self, host: &dyn Host, heard: &Heard, voice: &Voice) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             "resources/subscribe" => {
                 self.know(voice.number(), Era::Stateful, heard);
-                self.want(shared, voice.number(), uri().into_iter().collect(), false);
+                self.want(host, voice.number(), uri().into_iter().collect(), false);
             }
             "resources/unsubscribe" => {
                 if let Some(uri) = uri() {
                     let mut left = None;
-                    self.change(shared, |state| {
+                    self.change(host, |state| {
                         if let Some(client) = state.clients.get_mut(&voice.number()) {
                             let place = client.wanted.remove(&uri).and_then(|it| it.place);
                             left = place.map(|it| (Arc::clone(&client.caller), it));
                         }
                     });
                     if let Some((caller, place)) = left {
-                        note(&shared.world(), &caller, vec![(false, place)]);
+                        note(host, &caller, vec![(false, place)]);
                     }
                 }
             }
@@ -142,7 +173,7 @@ impl Subscriptions {
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());
                 let uris = filter.map(|it| it.resource_subscriptions).unwrap_or_default();
-                self.want(shared, voice.number(), uris, true);
+                self.want(host, voice.number(), uris, true);
             }
             _ => {}
         }
@@ -188,7 +219,7 @@ impl Subscriptions {
     /// while until it is: what is changed in it, the instance that is kept for them does not know.
     pub(crate) async fn settled_at(
         &self,
-        shared: &Shared,
+        host: &dyn Host,
         owner: Option<&Arc<str>>,
         instance: &Arc<Instance>,
     ) {
@@ -204,8 +235,8 @@ impl Subscriptions {
             }
             let also = held.also.entry(instance.id).or_insert_with(|| {
                 let (done, in_place) = watch::channel(HashSet::new());
-                let (this, wanted) = (shared.weak(), held.uris.subscribe());
-                let task = tokio::spawn(hold::also(this, Arc::clone(instance), wanted, done));
+                let (this, wanted) = (host.this(), held.uris.subscribe());
+                let task = tokio::spawn(keeper::also(this, Arc::clone(instance), wanted, done));
                 Also { in_place, task: task.abort_handle() }
             });
             if also.in_place.borrow().is_empty() {
@@ -251,18 +282,18 @@ impl Subscriptions {
     }
 
     /// A client is gone.
-    pub(crate) fn left(&self, shared: &Shared, conversation: u64) {
+    pub(crate) fn left(&self, host: &dyn Host, conversation: u64) {
         let client = self.lock().clients.remove(&conversation);
         if let Some(client) = client.filter(|it| !it.wanted.is_empty()) {
             let places = client.wanted.into_values().filter_map(|it| it.place);
-            note(&shared.world(), &client.caller, places.map(|it| (false, it)).collect());
-            self.change(shared, |_| ());
+            note(host, &client.caller, places.map(|it| (false, it)).collect());
+            self.change(host, |_| ());
         }
     }
 
     /// An instance says that a resource of its changed. Where principals share no instances, those hear it
     /// whose instance it is.
-    pub(crate) fn updated(&self, shared: &Shared, server: &str, instance: u64, uri: &str) {
+    pub(crate) fn updated(&self, host: &dyn Host, server: &str, instance: u64, uri: &str) {
         let mut told: HashMap<String, HashSet<u64>> = HashMap::new();
         let state = self.lock();
         // What is said in an instance of one principal, others do not hear.
@@ -295,34 +326,33 @@ impl Subscriptions {
         }
         drop(state);
         for (shown, to) in told {
-            let may_hear = |seat: &crate::face::Seat| to.contains(&seat.conversation);
-            shared.listeners.tell(&Change::Resource(shown), may_hear);
+            host.tell(&Change::Resource(shown), &to);
         }
     }
 
     /// An instance takes the place of one that is gone: whatever was subscribed to there may have changed.
-    pub(crate) fn all_updated(&self, shared: &Shared, server: &str, instance: u64) {
+    pub(crate) fn all_updated(&self, host: &dyn Host, server: &str, instance: u64) {
         let uris: HashSet<Arc<str>> = {
             let state = self.lock();
             let all = state.places().map(|(_, it)| it);
             all.filter(|it| *it.server == *server).map(|it| Arc::clone(&it.uri)).collect()
         };
         for uri in uris {
-            self.updated(shared, server, instance, &uri);
+            self.updated(host, server, instance, &uri);
         }
     }
 
     /// The plan or a list is another: everything is where it is now, if it may be.
-    pub(crate) fn follow(&self, shared: &Shared) {
+    pub(crate) fn follow(&self, host: &dyn Host) {
         if !self.is_any() {
             return;
         }
         let all: Vec<_> = self.lock().clients.keys().copied().collect();
-        all.into_iter().for_each(|it| self.put(shared, it));
-        self.change(shared, |_| ());
+        all.into_iter().for_each(|it| self.put(host, it));
+        self.change(host, |_| ());
     }
 
-    fn want(&self, shared: &Shared, conversation: u64, uris: Vec<String>, is_apart: bool) {
+    fn want(&self, host: &dyn Host, conversation: u64, uris: Vec<String>, is_apart: bool) {
         if uris.is_empty() {
             return;
         }
@@ -337,30 +367,27 @@ impl Subscriptions {
                 });
             }
         }
-        self.put(shared, conversation);
-        self.change(shared, |_| ());
-        self.seek(shared, conversation);
+        self.put(host, conversation);
+        self.change(host, |_| ());
+        self.seek(host, conversation);
     }
 
     /// Finds out where what a client wants is now.
-    fn put(&self, shared: &Shared, conversation: u64) {
+    fn put(&self, host: &dyn Host, conversation: u64) {
         let found = {
             let state = self.lock();
             let Some(client) = state.clients.get(&conversation) else { return };
             let wanted = client.wanted.iter().map(|(uri, it)| (uri.clone(), it.place.clone()));
             let wanted: Vec<_> = wanted.collect();
-            (Arc::clone(&client.caller), Arc::clone(&client.view), wanted)
+            (Arc::clone(&client.caller), client.selector.clone(), wanted)
         };
         // Not under the lock: an index may have to be built.
-        let (caller, view, wanted) = found;
-        let world = shared.world();
-        let sight = Sight::new(&world, &caller);
+        let (caller, selector, wanted) = found;
         let places: Vec<_> = wanted
             .into_iter()
             .map(|(uri, before)| {
-                // A server that was replaced has not said yet what it offers.
-                let still = before.filter(|it| is_still(it, &world, &view, &sight));
-                let place = still.or_else(|| place(shared, &view, &sight, &uri));
+                let still = before.filter(|it| host.is_still(it, &selector, &caller));
+                let place = still.or_else(|| host.place(&selector, &caller, &uri));
                 (uri, place)
             })
             .collect();
@@ -376,28 +403,28 @@ impl Subscriptions {
                 }
             }
         }
-        note(&world, &caller, moved);
+        note(host, &caller, moved);
     }
 
     /// Has the servers say what they offer if it is not known which of them a client means, once at a
     /// time for each client.
-    fn seek(&self, shared: &Shared, conversation: u64) {
-        let view = {
+    fn seek(&self, host: &dyn Host, conversation: u64) {
+        let selector = {
             let mut state = self.lock();
             let Some(client) = state.clients.get_mut(&conversation) else { return };
             let is_lost = client.wanted.values().any(|it| it.place.is_none());
-            if client.is_seeking || !is_lost || shared.is_complete(&shared.world(), &client.view) {
+            if client.is_seeking || !is_lost || host.is_complete(&client.selector) {
                 return;
             }
             client.is_seeking = true;
-            Arc::clone(&client.view)
+            client.selector.clone()
         };
-        let Some(shared) = shared.weak().upgrade() else { return };
+        let Some(host) = host.this().upgrade() else { return };
         tokio::spawn(async move {
-            shared.complete(&shared.world(), &view).await;
-            let this = &shared.subscriptions;
-            this.put(&shared, conversation);
-            this.change(&shared, |state| {
+            Arc::clone(&host).complete(selector).await;
+            let this = host.subscriptions();
+            this.put(&*host, conversation);
+            this.change(&*host, |state| {
                 if let Some(client) = state.clients.get_mut(&conversation) {
                     client.is_seeking = false;
                 }
@@ -406,8 +433,7 @@ impl Subscriptions {
     }
 
     /// Changes what is wanted, and has the servers follow.
-    fn change(&self, shared: &Shared, change: impl FnOnce(&mut State)) {
-        let world = shared.world();
+    fn change(&self, host: &dyn Host, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
         let mut needed: HashMap<Spot, (Subscriber, HashSet<Arc<str>>)> = HashMap::new();
@@ -415,8 +441,8 @@ impl Subscriptions {
             let who = Subscriber { caller: Arc::clone(&client.caller), era: client.era };
             for wish in client.wanted.values_mut() {
                 let place = wish.place.as_ref();
-                let server = place.and_then(|it| world.servers.get(&*it.server));
-                wish.spot = server.map(|it| Spot::of(it, &who));
+                let server = place.and_then(|it| host.server(&it.server));
+                wish.spot = server.map(|it| Spot::of(&it, &who));
                 if let (Some(spot), Some(place)) = (&wish.spot, place) {
                     let fresh = || (who.clone(), HashSet::new());
                     let (_, uris) = needed.entry(spot.clone()).or_insert_with(fresh);
@@ -427,7 +453,7 @@ impl Subscriptions {
         let mut replaced = HashSet::new();
         state.held.retain(|spot, held| {
             let is_same = |it: &Arc<Server>| held.server.ptr_eq(&Arc::downgrade(it));
-            let stays = world.servers.get(&*spot.server).is_some_and(is_same);
+            let stays = host.server(&spot.server).as_ref().is_some_and(is_same);
             if !stays {
                 replaced.insert(spot.clone());
             }
@@ -443,18 +469,18 @@ impl Subscriptions {
                     });
                 }
                 None => {
-                    let Some(server) = world.servers.get(&*spot.server) else { continue };
+                    let Some(server) = host.server(&spot.server) else { continue };
                     let (tell, told) = watch::channel(uris);
                     let (done, in_place) = watch::channel(HashSet::new());
-                    let (server, is_back) = (Arc::downgrade(server), replaced.contains(&spot));
+                    let (server, is_back) = (Arc::downgrade(&server), replaced.contains(&spot));
                     let instance = Arc::new(AtomicU64::new(0));
-                    let place = hold::Post {
+                    let place = keeper::Post {
                         server: Weak::clone(&server),
                         subscriber,
                         spot: spot.clone(),
                         instance: Arc::clone(&instance),
                     };
-                    let holding = hold::hold(shared.weak(), place, told, done, is_back);
+                    let holding = keeper::hold(host.this(), place, told, done, is_back);
                     let task = tokio::spawn(holding).abort_handle();
                     let also = HashMap::new();
                     let held = Held { server, uris: tell, in_place, instance, task, also };
@@ -483,36 +509,11 @@ impl State {
 }
 
 /// Has the audit know of subscriptions that are new (`true`) or over.
-fn note(world: &World, caller: &Caller, moved: Vec<(bool, Place)>) {
-    let Some(audit) = &world.audit else { return };
+fn note(host: &dyn Host, caller: &Caller, moved: Vec<(bool, Place)>) {
+    let Some(audit) = host.audit() else { return };
     for (is_on, place) in moved {
         audit.note_subscription(is_on, caller.name.as_deref(), &place.server, &place.uri);
     }
-}
-
-/// Where a resource is that a caller may hear of, as far as that is known.
-fn place(shared: &Shared, view: &View, sight: &Sight<'_>, uri: &str) -> Option<Place> {
-    let index = view.index(shared);
-    let mut found = match &view.selector {
-        Selector::Server(name) => vec![unlisted(Arc::from(name.as_str()), Arc::from(uri))],
-        _ => crate::named::places(shared, &index, sight.caller, uri),
-    };
-    found.retain(|it| sight.effect(it) != Effect::Deny);
-    // What several have belongs to none of them.
-    let target = found.pop().filter(|_| found.is_empty())?;
-    Some(Place { server: target.server, uri: target.name })
-}
-
-/// Whether a resource may still be where it was.
-fn is_still(place: &Place, world: &World, view: &View, sight: &Sight<'_>) -> bool {
-    let server = world.servers.get(&*place.server);
-    let is_new = server.is_some_and(|it| it.lists().is_none() && view.selector.chooses(&it.plan()));
-    let target = unlisted(Arc::clone(&place.server), Arc::clone(&place.uri));
-    is_new && sight.effect(&target) != Effect::Deny
-}
-
-fn unlisted(server: Arc<str>, name: Arc<str>) -> Target {
-    Target { server, name, item: Item::Unlisted }
 }
 
 /// A resource, and what is in place at its server.

@@ -1,6 +1,7 @@
 //! What one server asks and tells, outside its answers → whoever it is for.
 
 mod roots;
+mod task;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -18,8 +19,7 @@ use crate::caller::Caller;
 use crate::catalog::plan::Questions;
 use crate::line::{Line, OnLine, nobody};
 use crate::question;
-use crate::tasks;
-use crate::upstream::Watcher;
+use crate::watcher::Watcher;
 use roots::Roots;
 
 /// Where the questions and notifications of one connection go.
@@ -237,7 +237,7 @@ impl Handler for Switch {
         {
             return Answer::Now(Err(refused));
         }
-        let call = match tasks::route(call, self.id, &self.watcher) {
+        let call = match task::route(call, self.id, &self.watcher) {
             Ok(answer) => return answer,
             Err(call) => call,
         };
@@ -451,7 +451,7 @@ mod tests {
             None
         }
 
-        fn login(&self, _: &str) -> Option<crate::gateway::Found> {
+        fn login(&self, _: &str) -> Option<crate::watcher::Found> {
             None
         }
     }

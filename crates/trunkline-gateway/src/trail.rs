@@ -1,27 +1,24 @@
 //! What is remembered of a call: for the audit, the metrics and whoever asks what went on.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use trunkline_wire::glance::{Glance, ResultType};
-use trunkline_wire::json::Json;
+use trunkline_proto::Call;
+use trunkline_wire::glance::ResultType;
 use trunkline_wire::jsonrpc::{Object, Outcome};
-use trunkline_wire::method;
 use trunkline_wire::model::{Tool, meta};
 
 use crate::caller::Caller;
-use crate::face::what;
 use crate::failure::Failure;
-use crate::gate::Walk;
 use crate::merge::Target;
-use crate::metrics;
 use crate::otel::Open;
+use crate::outcome::{self, of_result};
 use crate::policy::audit::{Called, Decision, Entry};
-use crate::policy::canonical;
+use crate::policy::{What, canonical};
 use crate::pool::Lease;
 use crate::report::Done;
+use crate::trace::Trace;
 use crate::upstream::Upstream;
 
 /// A call while it walks.
@@ -45,7 +42,7 @@ pub(crate) struct Trail {
     pub(crate) began: Instant,
     /// How long an instance was waited for.
     pub(crate) waited: Option<Duration>,
-    failed: Option<metrics::Outcome>,
+    failed: Option<outcome::Outcome>,
     /// The place that the call had, until the walk is over.
     pub(crate) kept: Option<Lease<Upstream>>,
     /// The word for a failure of our own.
@@ -54,14 +51,22 @@ pub(crate) struct Trail {
     pub(crate) span: Option<Box<Open>>,
 }
 
+/// What a record begins with beside the call.
+pub(crate) struct With {
+    /// Whether an audit wants the digest of its arguments.
+    pub(crate) audits: bool,
+    pub(crate) began: Instant,
+    /// The span at our door, where traces are recorded.
+    pub(crate) span: Option<Box<Open>>,
+}
+
 impl Trail {
-    pub(crate) fn new(walk: &Walk) -> Self {
-        let arguments = walk.call.params.get("arguments");
-        let digest = arguments.filter(|_| walk.world.audits()).map(canonical::digest);
-        let span = walk.shared.otel.as_ref().map(|it| it.begin(&walk.call));
-        let own = walk.shared.next_trace();
+    /// Begins the record of a call. `own` is the name that we give it.
+    pub(crate) fn new(call: &Call, caller: &Arc<Caller>, own: Trace, with: With) -> Self {
+        let With { audits, began, span } = with;
+        let digest = call.params.get("arguments").filter(|_| audits).map(canonical::digest);
         Self {
-            id: span.as_ref().map_or_else(|| trace_id(walk, own), |it| it.context().trace()),
+            id: span.as_ref().map_or_else(|| trace_id(call, own), |it| it.context().trace()),
             own,
             server: None,
             name: None,
@@ -69,10 +74,10 @@ impl Trail {
             tool: None,
             instance: None,
             decision: Decision::Allowed,
-            method: walk.call.method.name,
-            caller: Arc::clone(&walk.caller),
+            method: call.method.name,
+            caller: Arc::clone(caller),
             digest,
-            began: walk.began,
+            began,
             waited: None,
             failed: None,
             kept: None,
@@ -85,7 +90,7 @@ impl Trail {
     pub(crate) fn is(&mut self, target: &Target) {
         self.server = Some(Arc::clone(&target.server));
         self.name = Some(Arc::clone(&target.name));
-        self.kind = Some(what(target).kind());
+        self.kind = Some(What::of(target).kind());
         if let Some(span) = &mut self.span {
             span.is(target);
         }
@@ -98,14 +103,14 @@ impl Trail {
     }
 
     /// One word for what it came to.
-    pub(crate) fn outcome(&self, told: &Outcome) -> metrics::Outcome {
+    pub(crate) fn outcome(&self, told: &Outcome) -> outcome::Outcome {
         match told {
             Ok(result) => match of_result(self.method, result) {
-                (true, _) => metrics::Outcome::ToolError,
-                (_, ResultType::InputRequired) => metrics::Outcome::Asked,
-                _ => metrics::Outcome::Ok,
+                (true, _) => outcome::Outcome::ToolError,
+                (_, ResultType::InputRequired) => outcome::Outcome::Asked,
+                _ => outcome::Outcome::Ok,
             },
-            Err(_) => self.failed.unwrap_or(metrics::Outcome::Error),
+            Err(_) => self.failed.unwrap_or(outcome::Outcome::Error),
         }
     }
 
@@ -116,8 +121,8 @@ impl Trail {
     }
 
     /// As the log tells it.
-    pub(crate) fn done(&self, outcome: metrics::Outcome, took: Duration) -> Done<'_, Trace> {
-        use metrics::Outcome::{TimedOut, Unavailable, Unknown};
+    pub(crate) fn done(&self, outcome: outcome::Outcome, took: Duration) -> Done<'_, Trace> {
+        use outcome::Outcome::{TimedOut, Unavailable, Unknown};
         Done {
             server: self.server.as_deref(),
             instance: self.instance,
@@ -133,7 +138,7 @@ impl Trail {
     }
 
     /// It is over.
-    pub(crate) fn end(mut self, outcome: metrics::Outcome, told: &Outcome) {
+    pub(crate) fn end(mut self, outcome: outcome::Outcome, told: &Outcome) {
         if let Some(span) = self.span.take() {
             span.told(outcome, told, self.reason);
         }
@@ -152,7 +157,7 @@ impl Trail {
     }
 
     /// As the audit keeps it.
-    pub(crate) fn entry(&self, outcome: metrics::Outcome) -> Entry {
+    pub(crate) fn entry(&self, outcome: outcome::Outcome) -> Entry {
         let name = clip(self.name.as_deref().unwrap_or_default()).to_owned();
         let kind = self.kind.unwrap_or(match self.method {
             "prompts/get" => "prompt",
@@ -181,77 +186,19 @@ impl Trail {
     }
 }
 
-/// A trace: half says which run of the gateway, half which call; or whatever the caller was in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Trace(u128);
-
-impl Trace {
-    pub(crate) fn new(run: u64, call: u64) -> Self {
-        Self(u128::from(run) << 64 | u128::from(call))
-    }
-
-    /// The trace of a `traceparent`.
-    fn of(parent: &str) -> Option<Self> {
-        let id = parent.split('-').nth(1).filter(|it| it.len() == 32)?;
-        u128::from_str_radix(id, 16).ok().filter(|it| *it != 0).map(Self)
-    }
-}
-
-impl fmt::Display for Trace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
 /// As much of a text as the audit keeps.
 fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }
 
 /// The trace that the caller is in, or one of our own.
-fn trace_id(walk: &Walk, own: Trace) -> Trace {
-    let meta = walk.call.meta.as_ref().filter(|it| it.get().contains(meta::TRACEPARENT));
+fn trace_id(call: &Call, own: Trace) -> Trace {
+    let meta = call.meta.as_ref().filter(|it| it.get().contains(meta::TRACEPARENT));
     let parent = meta
         .and_then(|it| Object::parse(it.get()).ok())
         .and_then(|it| it.get(meta::TRACEPARENT)?.to::<String>().ok());
     parent.and_then(|it| Trace::of(&it)).unwrap_or(own)
 }
 
-/// Whether a result is a tool's own error, and what kind of result it is. Of what else is said nobody
-/// needs to know.
-pub(crate) fn of_result(method: &str, result: &Json) -> (bool, ResultType) {
-    if !method::MAY_ASK.contains(&method) {
-        return (false, ResultType::None);
-    }
-    let glance = Glance::at(result.get());
-    (glance.is_error && method == "tools/call", glance.result_type)
-}
-
 /// More of a name is not kept for the audit, in bytes.
 const LONGEST: usize = 2_048;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tool_has_failed_if_its_result_says_so_and_not_if_its_content_does() {
-        for (method, result, is_error, kind) in [
-            ("tools/call", r#"{"content":[],"isError":true}"#, true, ResultType::None),
-            ("tools/call", r#"{"content":[],"isError" : true}"#, true, ResultType::None),
-            ("tools/call", r#"{"structuredContent":{"isError":true}}"#, false, ResultType::None),
-            ("prompts/get", r#"{"messages":[],"isError":true}"#, false, ResultType::None),
-            ("resources/read", r#"{"resultType":"complete"}"#, false, ResultType::Complete),
-            (
-                "prompts/get",
-                r#"{ "resultType": "input_required" }"#,
-                false,
-                ResultType::InputRequired,
-            ),
-            ("completion/complete", r#"{"isError":true}"#, false, ResultType::None),
-        ] {
-            let result = Json::parse(result).expect("this is JSON");
-            assert_eq!(of_result(method, &result), (is_error, kind), "{method} {}", result.get());
-        }
-    }
-}

@@ -13,20 +13,18 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use trunkline_proto::client::Opened;
-use trunkline_proto::{CallError, Heard, Timing};
+use trunkline_proto::{CallError, Timing};
 use trunkline_transport::child::{Child, Exit, Stderr};
 use trunkline_transport::connection::Connection;
-use trunkline_transport::handler::Answer;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::jsonrpc::Object;
-use trunkline_wire::model::{LogLevel, LogMessage, SubscriptionFilter};
+use trunkline_wire::model::{LogLevel, SubscriptionFilter};
 use trunkline_wire::revision::Era;
 
 use crate::catalog::plan::ServerPlan;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Stage};
-use crate::gateway::Found;
 use crate::keeper::Kept;
 use crate::line::Line;
 use crate::merge::Kind;
@@ -34,35 +32,8 @@ use crate::news::{Told, announced_by};
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
 use crate::switch::{OpenLine, Switch};
+use crate::watcher::Watcher;
 use opening::Opening;
-
-/// What happens at a server beside its answers.
-pub(crate) trait Watcher: Send + Sync + 'static {
-    /// A server told that something of it changed.
-    fn changed(&self, server: &str, instance: u64, heard: Heard);
-
-    /// A server asks for a task of its own.
-    fn question(&self, instance: u64, task: String, method: &'static str, params: Object)
-    -> Answer;
-
-    /// A server asks something and does not say whom, where several may be meant.
-    fn asks_nobody(&self, server: &str);
-
-    /// A server asks for roots by itself, and will keep them.
-    fn asks_for_roots(&self, server: &str);
-
-    /// A server logged something that cannot be told to whoever it is about.
-    fn logged(&self, server: &str, instance: u64, message: &LogMessage);
-
-    /// A line of a server's stderr.
-    fn line(&self, server: &str, instance: u64, line: &str);
-
-    /// Which era a server was found to speak last time.
-    fn known_era(&self, server: &str) -> Option<Era>;
-
-    /// A login that was stored for a URL.
-    fn login(&self, url: &str) -> Option<Found>;
-}
 
 /// How instances of one server come to be.
 pub(crate) struct Upstream {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use http::{HeaderMap, StatusCode};
 use trunkline_proto::http::Refusal;
 
-use crate::face::Selector;
+use crate::selector::Selector;
 
 /// What a path says.
 #[derive(Debug)]

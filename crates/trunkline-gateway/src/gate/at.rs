@@ -11,6 +11,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::{Era, Revision};
 
+use super::decide::Permit;
 use super::{Came, Walk, Wrong};
 use crate::able::Able;
 use crate::catalog::plan::{Questions, Reach, ServerPlan, Strategy};
@@ -28,12 +29,13 @@ use crate::upstream::{Instance, Upstream, timing};
 impl Walk {
     /// Makes the call at a server, and goes on with it until it is over or the caller has to answer.
     /// It is made again only if it was not made, or may be.
-    pub(crate) async fn at(
+    pub(super) async fn at(
         &mut self,
         trail: &mut Trail,
-        server: &Arc<Server>,
+        permit: &Permit,
         is_repeatable: bool,
     ) -> Result<Came, Wrong> {
+        let server = permit.server();
         let plan = server.plan();
         // Where a state was written, as long as that runs.
         let mut stay = None;
@@ -113,7 +115,7 @@ impl Walk {
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
             let subscriptions = &self.shared.subscriptions;
-            let settled = subscriptions.settled_at(&self.shared, owner.as_ref(), lease.instance());
+            let settled = subscriptions.settled_at(&*self.shared, owner.as_ref(), lease.instance());
             Box::pin(settled).await;
         }
         trail.leased(lease.id());

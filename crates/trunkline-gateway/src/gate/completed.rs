@@ -10,8 +10,8 @@ use trunkline_wire::text::{UriTemplate, Value};
 
 use super::{Came, Walk};
 use crate::catalog::plan::Effect;
-use crate::face::Sight;
 use crate::merge::{Item, Target};
+use crate::state::Sight;
 
 /// A completion of a template's variable, where there are rules.
 pub(super) struct Completed {
@@ -56,7 +56,7 @@ impl Completed {
     }
 
     /// The answer without what the caller may not read.
-    pub(super) fn filter(mut self, walk: &Walk, came: Came) -> Came {
+    pub(super) fn filter(&mut self, walk: &Walk, came: Came) -> Came {
         let Came::Answer(said, from) = came else { return came };
         let Ok(mut answer) = said.to::<serde_json::Value>() else {
             return Came::Answer(said, from);
@@ -81,3 +81,28 @@ impl Completed {
         Came::Answer(Json::of(&answer), from)
     }
 }
+
+/// Puts what is completed where the arguments of a call are.
+pub(super) fn pack(params: &mut Object) {
+    let mut arguments = Object::default();
+    for member in COMPLETED {
+        if let Some(value) = params.take(member) {
+            arguments.set(member, value);
+        }
+    }
+    params.set("arguments", arguments.to_json());
+}
+
+/// Puts it back where the server looks for it.
+pub(super) fn unpack(params: &mut Object) {
+    let arguments = params.take("arguments").and_then(|it| Object::parse(it.get()).ok());
+    let mut arguments = arguments.unwrap_or_default();
+    for member in COMPLETED {
+        if let Some(value) = arguments.take(member) {
+            params.set(member, value);
+        }
+    }
+}
+
+/// What says what is to be completed.
+const COMPLETED: [&str; 2] = ["argument", "context"];

@@ -28,7 +28,7 @@ impl Walk {
         };
         let (server, name) = (Arc::clone(&server.name), Arc::from(held.name.as_str()));
         let target = Target { server, name, item };
-        self.is_allowed(trail, &target).then(|| {
+        self.allowed(trail, &target).map(|_| {
             trail.is(&target);
             trail.decision = Decision::HeldBack;
             held.failure(&target.server).into()

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use trunkline_proto::Utterance;
 use trunkline_wire::json::Json;
 
-use super::{Came, Walk, Wrong, digest, what};
+use super::{Came, Walk, Wrong, digest};
 use crate::failure::Done;
 use crate::merge::Target;
+use crate::policy::What;
 use crate::policy::plugins::{CallView, Kind, Rejected};
 use crate::trail::Trail;
 
@@ -25,7 +26,7 @@ impl Walk {
         }
         let caller = self.caller.name.as_deref();
         let view =
-            CallView::about(&target.server, what(target), caller).trace(trail.id.to_string());
+            CallView::about(&target.server, What::of(target), caller).trace(trail.id.to_string());
         let arguments = self.call.params.take("arguments");
         self.digest = Some(digest(arguments.as_ref()));
         let had_any = arguments.is_some();

@@ -8,12 +8,13 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Gate;
 use trunkline_wire::model::{ListSkillsResult, Skill, SkillFiles};
 
+use super::decide::Permit;
 use super::{Came, Walk, Wrong};
 use crate::catalog::plan::Effect;
-use crate::face::Sight;
 use crate::merge::index::uris::wrap;
 use crate::merge::{Index, Item, Missing, Target};
 use crate::server::Server;
+use crate::state::Sight;
 use crate::trail::Trail;
 
 impl Walk {
@@ -28,12 +29,13 @@ impl Walk {
         };
         let servers = world.servers.values().filter(has_skills);
         let servers = servers.filter(|it| self.view.selector.chooses(&it.plan()));
-        let servers: Vec<_> = servers.filter(|it| sight.sees_server(&it.name)).cloned().collect();
+        let permits: Vec<_> = servers.filter_map(|it| Permit::to_list(&sight, it)).collect();
         let (mut all, mut missing, mut room) = (Vec::new(), Missing::default(), BYTES);
-        for server in servers {
-            match self.skills_of(trail, &server).await {
+        for permit in permits {
+            let server = permit.server();
+            match self.skills_of(trail, &permit).await {
                 Ok(skills) => {
-                    let shown = skills.into_iter().filter_map(|it| self.shown(&index, &server, it));
+                    let shown = skills.into_iter().filter_map(|it| self.shown(&index, server, it));
                     for skill in shown {
                         let size = Json::of(&skill).get().len();
                         if size > room {
@@ -60,7 +62,7 @@ impl Walk {
     async fn skills_of(
         &mut self,
         trail: &mut Trail,
-        server: &Arc<Server>,
+        permit: &Permit,
     ) -> Result<Vec<Skill>, String> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PAGES {
@@ -69,7 +71,7 @@ impl Walk {
                 params.set("cursor", Json::string(&cursor));
             }
             self.call.params = params;
-            let page = match self.at(trail, server, true).await {
+            let page = match self.at(trail, permit, true).await {
                 Ok(Came::Answer(page, _)) => page,
                 Ok(_) => {
                     return Err("It asked something instead of saying which it has.".to_owned());
@@ -107,16 +109,14 @@ impl Walk {
     }
 
     /// What `skills/get` or `resources/directory/read` says, in the form that the caller asked in.
-    pub(super) async fn skill(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
-        let asked: String = self.named("uri")?;
-        let came = Box::pin(self.resource(trail)).await?;
+    pub(super) fn as_asked(&self, trail: &Trail, asked: &str, came: Came) -> Came {
         let (Came::Answer(said, revision), Some(server)) = (&came, &trail.server) else {
-            return Ok(came);
+            return came;
         };
-        let is_long = trail.name.as_deref() != Some(&*asked);
+        let is_long = trail.name.as_deref() != Some(asked);
         match self.told(said, server, is_long) {
-            Some(told) => Ok(Came::Answer(told, *revision)),
-            None => Ok(came),
+            Some(told) => Came::Answer(told, *revision),
+            None => came,
         }
     }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use serde_json::Value;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, CallKey, Peer};
+use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::{self, Sender};
 use trunkline_wire::model::ElicitationCapability;
 
@@ -173,10 +174,10 @@ async fn one_yes_is_one_call() {
     let sealed = gateway.0.seals.state(&Sealed::Relayed(None, 0), &bound);
     asked(call(&gateway, "bob", "tools/call", params(&sealed)).await);
     // One that was given after a yes is good for one time.
-    let binding = Binding::new(Some("bob"), "a", policy::What::Tool("push"), None);
+    let binding = Binding::new(Some("bob"), "a", crate::policy::What::Tool("push"), None);
     let mut input = InputRequired::new(Vec::new());
     input.state = Some(sealed);
-    crate::approve::once(&gateway.0, &binding, &mut input);
+    approve::once(&gateway.0, &binding, &mut input);
     let state = input.state.unwrap();
     let made = call(&gateway, "bob", "tools/call", params(&state)).await;
     assert_ne!(reason(&made), "not_approved");

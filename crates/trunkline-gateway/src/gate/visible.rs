@@ -9,8 +9,8 @@ use trunkline_proto::Utterance;
 use trunkline_wire::model::Progress;
 
 use super::Walk;
-use crate::face::Sight;
 use crate::server::Server;
+use crate::state::Sight;
 
 impl Walk {
     /// Does some work that may have to wait for a server to start. The caller hears so, if it wants to hear

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use trunkline_transport::drive::Driver;
 
 use super::Gateway;
-use crate::face::Selector;
+use crate::selector::Selector;
 
 impl Gateway {
     /// Serves one client over stdin and stdout, until it hangs up or `shutdown`.

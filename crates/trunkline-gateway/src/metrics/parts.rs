@@ -34,7 +34,7 @@ impl Gauge {
 
 /// How long things take.
 #[derive(Debug, Default)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     /// How many took no longer than each bound, but longer than the one before; then all others.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanos: AtomicU64,
@@ -50,7 +50,7 @@ impl Histogram {
     }
 
     /// How many took no longer than each bound, and how many there are.
-    pub(super) fn counts(&self) -> ([u64; BOUNDS.len()], u64) {
+    pub(crate) fn counts(&self) -> ([u64; BOUNDS.len()], u64) {
         let mut sum = 0;
         let mut all = [0; BOUNDS.len()];
         for (count, bucket) in all.iter_mut().zip(&self.buckets) {
@@ -60,7 +60,7 @@ impl Histogram {
         (all, sum + self.buckets[BOUNDS.len()].load(Ordering::Relaxed))
     }
 
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.nanos.load(Ordering::Relaxed) as f64 / 1e9
     }
 }
@@ -95,7 +95,7 @@ impl Words {
 /// What stands for all that there is no room for.
 pub(super) const OTHER: &str = "other";
 /// In microseconds.
-pub(super) const BOUNDS: [u64; 16] = [
+pub(crate) const BOUNDS: [u64; 16] = [
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 10_000_000, 30_000_000, 60_000_000,
 ];

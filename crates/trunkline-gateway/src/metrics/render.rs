@@ -6,7 +6,6 @@ use std::time::UNIX_EPOCH;
 
 use super::parts::{BOUNDS, Histogram};
 use super::{Metrics, ServerMetrics};
-use crate::otel::Numbers;
 
 pub(super) fn render(metrics: &Metrics) -> String {
     let mut page = Text(String::with_capacity(16 << 10));
@@ -28,7 +27,7 @@ pub(super) fn tell(metrics: &Metrics, page: &mut impl Page) {
 type Servers = [(Arc<str>, Arc<ServerMetrics>)];
 
 /// Where numbers are told.
-pub(super) trait Page {
+pub(crate) trait Page {
     /// What comes next is about this.
     fn family(&mut self, name: &str, kind: &'static str, help: &'static str);
 
@@ -248,29 +247,6 @@ impl Text {
 
     fn write(&mut self, text: std::fmt::Arguments<'_>) {
         self.0.write_fmt(text).expect("writing to a string cannot fail");
-    }
-}
-
-impl Page for Numbers {
-    fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
-        Numbers::family(self, name, kind, help);
-    }
-
-    fn sample(&mut self, _: &str, labels: &[(&str, &str)], value: f64) {
-        Numbers::sample(self, labels, value);
-    }
-
-    fn histogram(&mut self, _: &str, labels: &[(&str, &str)], histogram: &Histogram) {
-        let (counts, all) = histogram.counts();
-        if all == 0 {
-            return;
-        }
-        // There they are counted by themselves, not with those before.
-        let mut before = 0;
-        let mut own = |count: u64| count - std::mem::replace(&mut before, count);
-        let counts: Vec<u64> = counts.into_iter().chain([all]).map(&mut own).collect();
-        let bounds = BOUNDS.map(|it| it as f64 / 1e6);
-        Numbers::histogram(self, labels, &bounds, &counts, histogram.seconds());
     }
 }
 

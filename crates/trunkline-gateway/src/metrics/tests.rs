@@ -1,4 +1,5 @@
 use super::*;
+use crate::failure::{Done, Failure, Stage};
 use crate::pool::InstanceStatus;
 
 const MS: Duration = Duration::from_millis(1);

@@ -7,7 +7,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::meta;
 
-use crate::trail::Trace;
+use crate::trace::Trace;
 
 /// A span, as others are told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

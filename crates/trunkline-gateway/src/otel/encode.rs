@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value as Json, json};
 
 use super::span::{Span, Value};
+use crate::metrics::{BOUNDS, Histogram, Metrics, Page};
 
 /// The body of a request to `/v1/traces`.
 pub(super) fn spans(resource: &Json, spans: &[Span]) -> String {
@@ -69,7 +70,7 @@ fn span(span: &Span) -> Json {
 }
 
 /// Numbers of one moment.
-pub(crate) struct Numbers {
+pub(super) struct Numbers {
     begun: String,
     now: String,
     metrics: Vec<Metric>,
@@ -84,13 +85,20 @@ struct Metric {
 }
 
 impl Numbers {
-    pub(crate) fn new(begun: SystemTime, now: SystemTime) -> Self {
+    /// All numbers of a gateway.
+    pub(super) fn of(metrics: &Metrics) -> Self {
+        let mut numbers = Self::new(metrics.begun(), SystemTime::now());
+        metrics.tell(&mut numbers);
+        numbers
+    }
+
+    pub(super) fn new(begun: SystemTime, now: SystemTime) -> Self {
         Self { begun: nanos(begun), now: nanos(now), metrics: Vec::new() }
     }
 
     /// What comes next is about this. The name is that of Prometheus without the suffixes that are
     /// added again when it is translated; the kind is `counter`, `gauge` or `histogram`.
-    pub(crate) fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
+    pub(super) fn begin(&mut self, name: &str, kind: &'static str, help: &'static str) {
         let name = name.strip_suffix("_total").unwrap_or(name);
         let (name, unit) = match name.strip_suffix("_seconds") {
             Some(name) => (name, "s"),
@@ -100,7 +108,7 @@ impl Numbers {
         self.metrics.push(Metric { name, unit, help, kind, points: Vec::new() });
     }
 
-    pub(crate) fn sample(&mut self, labels: &[(&str, &str)], value: f64) {
+    pub(super) fn point(&mut self, labels: &[(&str, &str)], value: f64) {
         let Some(metric) = self.metrics.last_mut() else { return };
         let mut point = json!({
             "attributes": attributes(labels.iter().copied()),
@@ -117,7 +125,7 @@ impl Numbers {
 
     /// How many are in each bucket, with one bound less than there are buckets, and what they come
     /// to together.
-    pub(crate) fn histogram(
+    pub(super) fn distribution(
         &mut self,
         labels: &[(&str, &str)],
         bounds: &[f64],
@@ -171,5 +179,28 @@ const KNOWS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 /// The code of a status.
 const FAILED: u8 = 2;
+impl Page for Numbers {
+    fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
+        self.begin(name, kind, help);
+    }
+
+    fn sample(&mut self, _: &str, labels: &[(&str, &str)], value: f64) {
+        self.point(labels, value);
+    }
+
+    fn histogram(&mut self, _: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+        let (counts, all) = histogram.counts();
+        if all == 0 {
+            return;
+        }
+        // There they are counted by themselves, not with those before.
+        let mut before = 0;
+        let mut own = |count: u64| count - std::mem::replace(&mut before, count);
+        let counts: Vec<u64> = counts.into_iter().chain([all]).map(&mut own).collect();
+        let bounds = BOUNDS.map(|it| it as f64 / 1e6);
+        self.distribution(labels, &bounds, &counts, histogram.seconds());
+    }
+}
+
 /// Numbers count from the start of the gateway.
 const CUMULATIVE: u8 = 2;

@@ -12,11 +12,10 @@ use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::fetch::{Answer, Ask, Fetch};
 use trunkline_transport::auth::HttpFetch;
 
-use super::OtelSettings;
-use super::encode;
+use super::encode::{self, Numbers};
+
 use super::span::Span;
-use crate::gateway::Shared;
-use crate::logs::Logged;
+use super::{Host, OtelSettings};
 
 /// Takes spans and has them sent.
 pub(super) struct Exporter {
@@ -27,7 +26,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    pub(super) fn start(settings: &OtelSettings, shared: Weak<Shared>) -> Self {
+    pub(super) fn start(settings: &OtelSettings, host: Weak<dyn Host>) -> Self {
         let (queue, heard) = mpsc::channel(QUEUE);
         let (end, ending) = oneshot::channel();
         let dropped = Arc::new(AtomicU64::new(0));
@@ -36,7 +35,7 @@ impl Exporter {
             settings: settings.clone(),
             resource: encode::resource(&settings.resource),
             headers: headers(settings),
-            shared,
+            host,
             dropped: Arc::clone(&dropped),
             is_failing: false,
         };
@@ -74,7 +73,7 @@ struct Sender {
     settings: OtelSettings,
     resource: Json,
     headers: Vec<(&'static str, String)>,
-    shared: Weak<Shared>,
+    host: Weak<dyn Host>,
     dropped: Arc<AtomicU64>,
     is_failing: bool,
 }
@@ -129,12 +128,11 @@ impl Sender {
     }
 
     async fn numbers(&mut self) {
-        let (Some(url), Some(shared)) = (self.settings.metrics.clone(), self.shared.upgrade())
-        else {
+        let (Some(url), Some(host)) = (self.settings.metrics.clone(), self.host.upgrade()) else {
             return;
         };
-        let text = encode::numbers(&self.resource, shared.numbers());
-        drop(shared);
+        let text = encode::numbers(&self.resource, Numbers::of(host.metrics()));
+        drop(host);
         let _ = self.send(&url, text).await;
     }
 
@@ -176,15 +174,15 @@ impl Sender {
     }
 
     fn count(&self, what: &'static str, count: u64) {
-        if let Some(shared) = self.shared.upgrade().filter(|_| count > 0) {
-            shared.metrics.spans(what, count);
+        if let Some(host) = self.host.upgrade().filter(|_| count > 0) {
+            host.metrics().spans(what, count);
         }
     }
 
     fn say(&self, text: &str) {
         tracing::warn!("{text}");
-        if let Some(shared) = self.shared.upgrade() {
-            shared.logs.add(Logged::gateway("", text));
+        if let Some(host) = self.host.upgrade() {
+            host.say(text);
         }
     }
 }

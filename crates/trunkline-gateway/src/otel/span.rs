@@ -11,8 +11,7 @@ use trunkline_wire::revision::Revision;
 
 use super::{Context, Otel};
 use crate::merge::{Item, Target};
-use crate::metrics::Outcome;
-use crate::trail::of_result;
+use crate::outcome::{Outcome, of_result};
 
 /// A span that is over.
 #[derive(Clone, Debug)]

@@ -71,13 +71,13 @@ fn a_span_is_written_as_otlp_has_it() {
 fn numbers_are_written_as_otlp_has_them() {
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let mut numbers = Numbers::new(at(10), at(70));
-    numbers.family("stops_total", "counter", "Stops.");
-    numbers.sample(&[("why", "idle")], 3.0);
-    numbers.family("clients", "gauge", "Clients.");
-    numbers.sample(&[], 2.0);
-    numbers.family("wait_seconds", "histogram", "Waits.");
-    numbers.histogram(&[], &[0.5, 1.0], &[1, 0, 2], 9.25);
-    numbers.family("nothing", "gauge", "Of this there is none.");
+    numbers.begin("stops_total", "counter", "Stops.");
+    numbers.point(&[("why", "idle")], 3.0);
+    numbers.begin("clients", "gauge", "Clients.");
+    numbers.point(&[], 2.0);
+    numbers.begin("wait_seconds", "histogram", "Waits.");
+    numbers.distribution(&[], &[0.5, 1.0], &[1, 0, 2], 9.25);
+    numbers.begin("nothing", "gauge", "Of this there is none.");
     let text = encode::numbers(&encode::resource(&[]), numbers);
     let expected = json!([
         { "name": "trunkline.stops", "unit": "", "description": "Stops.", "sum": {
@@ -111,7 +111,7 @@ fn the_numbers_of_prometheus_are_those_of_otlp() {
         metrics.call_finished("time", "tools/call", Outcome::Ok, Duration::from_millis(ms));
     }
     metrics.spans("sent", 5);
-    let text = encode::numbers(&encode::resource(&[]), metrics.numbers());
+    let text = encode::numbers(&encode::resource(&[]), Numbers::of(&metrics));
     let told: Json = serde_json::from_str(&text).unwrap();
     let all = told["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
     let find = |name: &str| all.iter().find(|it| it["name"] == name).unwrap();

@@ -4,6 +4,7 @@ use super::*;
 use crate::catalog::{Process, load};
 use crate::merge::Kind;
 use crate::merge::fixture::lists;
+use crate::state::Shared;
 use crate::{Gateway, Settings};
 use trunkline_wire::revision::Revision;
 
@@ -27,7 +28,7 @@ async fn gateway() -> Gateway {
     };
     let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
     for (name, server) in &gateway.0.world().servers {
-        give(&gateway.0, server, &format!("x://{name}"));
+        give(&*gateway.0, server, &format!("x://{name}"));
     }
     gateway
 }
@@ -47,7 +48,7 @@ fn give(shared: &Shared, server: &Server, uri: &str) {
 fn join(shared: &Shared, name: &str, conversation: u64) -> Caller {
     let mut caller = Caller::named(name);
     caller.conversation = conversation;
-    shared.subscriptions.joined(caller.clone(), &shared.view(Selector::All));
+    shared.subscriptions.joined(caller.clone(), &Selector::All);
     caller
 }
 
@@ -58,7 +59,7 @@ fn held(shared: &Shared) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
     let gateway = gateway().await;
-    let shared = &gateway.0;
+    let shared = &*gateway.0;
     let (bob, eve) = (join(shared, "bob", 1), join(shared, "eve", 2));
     let subscriptions = &shared.subscriptions;
     subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
@@ -75,7 +76,7 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
 #[tokio::test]
 async fn whoever_may_not_read_does_not_hear() {
     let gateway = gateway().await;
-    let shared = &gateway.0;
+    let shared = &*gateway.0;
     join(shared, "ann", 1);
     shared.subscriptions.want(shared, 1, vec!["x://b".to_owned()], false);
     assert_eq!(held(shared), Vec::<String>::new());
@@ -93,7 +94,7 @@ async fn whoever_may_not_read_does_not_hear() {
 #[tokio::test]
 async fn a_server_that_is_replaced_is_subscribed_to_anew() {
     let gateway = gateway().await;
-    let shared = &gateway.0;
+    let shared = &*gateway.0;
     join(shared, "bob", 1);
     shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
     let server = || {
@@ -117,7 +118,7 @@ async fn a_server_that_is_replaced_is_subscribed_to_anew() {
 #[tokio::test]
 async fn what_appears_later_is_subscribed_to_then() {
     let gateway = gateway().await;
-    let shared = &gateway.0;
+    let shared = &*gateway.0;
     join(shared, "bob", 1);
     gateway.apply(plan("mcpServers: {}")).await.unwrap();
     shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);

@@ -119,7 +119,7 @@ impl Switch {
             }
             Whose::Last(line) => {
                 let mut request = Request::new(METHOD, Object::default());
-                request.timing = Some(crate::park::THINKING);
+                request.timing = Some(crate::question::THINKING);
                 line.voice.ask(request).await.ok()
             }
             Whose::First(told) => match timeout(PATIENCE, told).await {

@@ -17,38 +17,38 @@ use trunkline_wire::model::{DetailedTask, InputRequest, Task, TaskStatus};
 use trunkline_wire::revision::Era;
 
 use super::entry::{End, Entry};
-use super::registry::{Asker, Followed, OnTask};
-use super::{Registry, lost, unrelated};
+use super::lost;
+use super::registry::{Asker, Followed, Registry};
 use crate::able::Able;
 use crate::catalog::plan::{Questions, Reach, Strategy};
 use crate::forward;
-use crate::gateway::Shared;
+use crate::line::OnTask;
 use crate::pool::{Cause, Hold, Lease};
-use crate::question;
+use crate::question::{self, unrelated};
 use crate::server::{Server, Who};
 use crate::upstream::{Instance, Upstream, timing};
 
 /// A task that is followed. Dropped before its end it is cancelled.
-pub(super) struct Drive {
+pub(crate) struct Drive {
     server: Arc<Server>,
     instance: Arc<Instance>,
     registry: Arc<Registry>,
     /// What keeps the instance, where nobody else does.
-    pub(super) hold: Option<Hold<Upstream>>,
+    pub(crate) hold: Option<Hold<Upstream>>,
     task: Task,
     asker: Asker,
     /// The task that a client was given for it.
-    pub(super) entry: Option<Weak<Entry>>,
+    pub(crate) entry: Option<Weak<Entry>>,
     nudge: Arc<Notify>,
     followed: Followed,
     is_over: bool,
     trace: String,
     /// On whose behalf.
-    pub(super) owner: Arc<str>,
+    pub(crate) owner: Arc<str>,
 }
 
 /// How it ended.
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// With a result.
     Result(Json),
     /// With an error.
@@ -58,15 +58,15 @@ pub(super) enum Ended {
 }
 
 impl Drive {
-    pub(super) fn new(
-        shared: &Arc<Shared>,
+    pub(crate) fn new(
+        registry: &Arc<Registry>,
         server: &Arc<Server>,
         lease: &Lease<Upstream>,
         task: Task,
         asker: Asker,
         nudge: Arc<Notify>,
     ) -> Self {
-        let registry = Arc::clone(&shared.tasks);
+        let registry = Arc::clone(registry);
         let (asked, rung) = (asker.clone(), Arc::clone(&nudge));
         let followed = registry.follow(lease.id(), &task.task_id, asked, rung);
         Self {
@@ -86,7 +86,7 @@ impl Drive {
     }
 
     /// The end of a task that a client was given.
-    pub(super) async fn end(&mut self, within: Duration) -> End {
+    pub(crate) async fn end(&mut self, within: Duration) -> End {
         if let Some(entry) = self.entry() {
             self.trace.clone_from(&entry.known().trace);
         }
@@ -111,7 +111,7 @@ impl Drive {
     }
 
     /// Follows it to its end.
-    pub(super) async fn run(&mut self) -> Result<Ended, CallError> {
+    pub(crate) async fn run(&mut self) -> Result<Ended, CallError> {
         let ended = match self.instance.opened.revision.profile().tasks {
             Tasks::Core => self.core().await,
             _ => self.extension().await,
@@ -140,7 +140,7 @@ impl Drive {
         }
         let mut request = Request::new("tasks/result", self.params());
         request.timing = Some(Timing { idle: LONG, hard: LONG });
-        request.attached = Attached::new(OnTask(self.asker.clone()));
+        request.attached = Attached::new(OnTask(Arc::new(self.asker.clone())));
         let mut call = std::pin::pin!(self.instance.call(request));
         let said = loop {
             tokio::select! {
@@ -340,7 +340,7 @@ impl Drop for Drive {
 }
 
 /// The parameters that name a task.
-pub(super) fn named(task: &str) -> Object {
+pub(crate) fn named(task: &str) -> Object {
     let mut params = Object::default();
     params.set("taskId", Json::string(task));
     params
@@ -356,7 +356,7 @@ async fn ask(
     let params = request.params().and_then(|it| Object::parse(it.get()).ok());
     let mut params = params.unwrap_or_default();
     let answer = match question::admit(&server, allowed, method, &mut params) {
-        Ok(()) => asker.ask(method, params).await,
+        Ok(()) => asker.asked(method, params).await,
         Err(refused) => Err(refused),
     };
     (key, method == "elicitation/create", answer)

@@ -17,25 +17,26 @@ use trunkline_wire::revision::Revision;
 
 use super::drive::Drive;
 use super::is_error;
+use super::registry::Registry;
 use crate::caller::Caller;
-use crate::gateway::Shared;
 use crate::line::Guard;
 use crate::policy::plugins::{CallView, Kind, Pipeline};
 use crate::policy::stamp::rfc3339;
 use crate::upstream::Instance;
 
 /// What is known of a task from the beginning.
-pub(super) struct Known {
+pub(crate) struct Known {
     /// Its sealed name.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// What the call that became it is called in logs.
-    pub(super) trace: String,
-    pub(super) server: Arc<str>,
-    pub(super) tool: Arc<Tool>,
-    pub(super) caller: Arc<Caller>,
-    pub(super) shared: Weak<Shared>,
+    pub(crate) trace: String,
+    pub(crate) server: Arc<str>,
+    pub(crate) tool: Arc<Tool>,
+    pub(crate) caller: Arc<Caller>,
+    /// Where it is kept.
+    pub(crate) registry: Weak<Registry>,
     /// Who looks at the result.
-    pub(super) plugins: Option<(Arc<Pipeline>, CallView)>,
+    pub(crate) plugins: Option<(Arc<Pipeline>, CallView)>,
 }
 
 /// A task.
@@ -74,7 +75,7 @@ struct Question {
 
 /// What a task came to.
 #[derive(Clone)]
-pub(super) enum End {
+pub(crate) enum End {
     /// A result, in the revision of its server.
     Result(Json, Revision),
     /// An error, in the revision of its server or as it stands.
@@ -97,7 +98,7 @@ impl End {
 
 impl Entry {
     /// A task of a server.
-    pub(super) fn of(
+    pub(crate) fn of(
         known: Known,
         task: &Task,
         instance: Arc<Instance>,
@@ -111,7 +112,7 @@ impl Entry {
     }
 
     /// A task of our own.
-    pub(super) fn local(known: Known, ttl_ms: Option<u64>) -> Arc<Self> {
+    pub(crate) fn local(known: Known, ttl_ms: Option<u64>) -> Arc<Self> {
         let mut task = Task::new(known.id.clone(), rfc3339(SystemTime::now()));
         task.ttl_ms =
             Some(ttl_ms.map_or(TTL, Duration::from_millis).min(LONGEST).as_millis() as u64);
@@ -144,8 +145,8 @@ impl Entry {
     }
 
     /// Follows it to its end and, when it has been kept long enough, forgets it.
-    pub(super) fn follow(self: &Arc<Self>, mut drive: Drive) {
-        let (entry, shared) = (Arc::downgrade(self), Weak::clone(&self.known.shared));
+    pub(crate) fn follow(self: &Arc<Self>, mut drive: Drive) {
+        let (entry, registry) = (Arc::downgrade(self), Weak::clone(&self.known.registry));
         let id = self.known.id.clone();
         let task = tokio::spawn(async move {
             let end = drive.end(LIFE).await;
@@ -154,16 +155,16 @@ impl Entry {
             this.finish(end).await;
             let kept = this.kept();
             drop(this);
-            forget(shared, id, kept).await;
+            forget(registry, id, kept).await;
         });
         self.ends_with(task.abort_handle());
     }
 
     /// Forgets it when it has been kept long enough.
-    pub(super) fn expire_later(self: &Arc<Self>) {
-        let (shared, id) = (Weak::clone(&self.known.shared), self.known.id.clone());
+    pub(crate) fn expire_later(self: &Arc<Self>) {
+        let (registry, id) = (Weak::clone(&self.known.registry), self.known.id.clone());
         let kept = self.kept();
-        let task = tokio::spawn(forget(shared, id, kept));
+        let task = tokio::spawn(forget(registry, id, kept));
         self.ends_with(task.abort_handle());
     }
 
@@ -175,53 +176,53 @@ impl Entry {
         self.lock().task.ttl_ms.map_or(TTL, Duration::from_millis).min(LONGEST)
     }
 
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.known.id
     }
 
-    pub(super) fn known(&self) -> &Known {
+    pub(crate) fn known(&self) -> &Known {
         &self.known
     }
 
-    pub(super) fn caller(&self) -> &Caller {
+    pub(crate) fn caller(&self) -> &Caller {
         &self.known.caller
     }
 
-    pub(super) fn order(&self) -> u64 {
+    pub(crate) fn order(&self) -> u64 {
         self.order.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_order(&self, order: u64) {
+    pub(crate) fn set_order(&self, order: u64) {
         self.order.store(order, Ordering::Relaxed);
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.lock().end.is_some()
     }
 
-    pub(super) fn changed(&self) -> &Notify {
+    pub(crate) fn changed(&self) -> &Notify {
         &self.changed
     }
 
     /// Where it is worked on, until it is over.
-    pub(super) fn place(&self) -> Option<Arc<Instance>> {
+    pub(crate) fn place(&self) -> Option<Arc<Instance>> {
         self.lock().instance.clone()
     }
 
-    pub(super) fn moved(&self, instance: &Arc<Instance>) {
+    pub(crate) fn moved(&self, instance: &Arc<Instance>) {
         self.lock().instance = Some(Arc::clone(instance));
     }
 
-    pub(super) fn is_awaited(&self) {
+    pub(crate) fn is_awaited(&self) {
         self.lock().is_awaited = true;
     }
 
-    pub(super) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<End> {
         self.lock().end.clone()
     }
 
     /// The server said how it stands.
-    pub(super) fn looked(&self, now: &Task) {
+    pub(crate) fn looked(&self, now: &Task) {
         let is_news = {
             let mut state = self.lock();
             state.looks += 1;
@@ -237,7 +238,7 @@ impl Entry {
     }
 
     /// Has it looked at once more, and waits for what is found.
-    pub(super) async fn look(&self) {
+    pub(crate) async fn look(&self) {
         let before = {
             let state = self.lock();
             if state.end.is_some() || state.is_awaited {
@@ -264,7 +265,7 @@ impl Entry {
     }
 
     /// It is over. Plugins see what it came to before anybody else does.
-    pub(super) async fn finish(&self, end: End) {
+    pub(crate) async fn finish(&self, end: End) {
         let end = match (end, &self.known.plugins) {
             (End::Result(said, from), Some((plugins, view))) => {
                 match plugins.response(view, said).await {
@@ -290,24 +291,24 @@ impl Entry {
     }
 
     /// What looks at its questions.
-    pub(super) fn guard(&self) -> Option<Guard> {
+    pub(crate) fn guard(&self) -> Option<Guard> {
         let (plugins, view) = self.known.plugins.clone()?;
         Some(Guard { plugins, view: Arc::new(view) })
     }
 
     /// What it keeps, in bytes.
-    pub(super) fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         self.lock().end.as_ref().map_or(0, End::weight)
     }
 
     /// It is over, unless it was before.
-    pub(super) fn settle(&self, end: End) -> bool {
+    pub(crate) fn settle(&self, end: End) -> bool {
         if self.is_over() {
             return false;
         }
         // Not under our lock: it looks at all tasks.
-        if let Some(shared) = self.known.shared.upgrade() {
-            shared.tasks.grows(self, end.weight());
+        if let Some(registry) = self.known.registry.upgrade() {
+            registry.grows(self, end.weight());
         }
         {
             let mut state = self.lock();
@@ -337,7 +338,7 @@ impl Entry {
     }
 
     /// Asks whoever asks how the task is. Dropping what is returned takes the question back.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         self: &Arc<Self>,
         method: &'static str,
         params: Object,
@@ -372,14 +373,14 @@ impl Entry {
     }
 
     /// Passes answers on; what was not asked is not heard.
-    pub(super) fn answer(&self, answers: &Object) {
+    pub(crate) fn answer(&self, answers: &Object) {
         for (key, answer) in answers.iter() {
             self.told(key, Ok(answer.clone()));
         }
     }
 
     /// Passes one answer on.
-    pub(super) fn told(&self, key: &str, answer: Outcome) {
+    pub(crate) fn told(&self, key: &str, answer: Outcome) {
         let question = self.lock().questions.remove(key);
         if let Some(question) = question {
             let _ = question.tell.send(answer);
@@ -388,7 +389,7 @@ impl Entry {
     }
 
     /// The questions that nobody is asked yet. Each is the taker's to ask, until it is dropped.
-    pub(super) fn take_questions(self: &Arc<Self>) -> Vec<Taken> {
+    pub(crate) fn take_questions(self: &Arc<Self>) -> Vec<Taken> {
         let mut state = self.lock();
         let open = state.questions.iter_mut().filter(|(_, it)| !it.is_taken);
         open.map(|(key, question)| {
@@ -399,12 +400,12 @@ impl Entry {
     }
 
     /// The task as one generation sees it: in the older one a tool that reports an error has failed.
-    pub(super) fn task(&self, is_core: bool) -> Task {
+    pub(crate) fn task(&self, is_core: bool) -> Task {
         self.lock().shown(is_core)
     }
 
     /// The task with everything the newest revision tells about it.
-    pub(super) fn detail(&self) -> DetailedTask {
+    pub(crate) fn detail(&self) -> DetailedTask {
         let state = self.lock();
         let mut detail = DetailedTask::new(state.shown(false));
         match &state.end {
@@ -431,7 +432,7 @@ impl Entry {
     }
 
     /// What it came to, as the call itself would have been answered.
-    pub(super) fn outcome(&self, end: End, revision: Revision) -> Outcome {
+    pub(crate) fn outcome(&self, end: End, revision: Revision) -> Outcome {
         match end {
             End::Result(said, from) => {
                 let told = self.carried(said, from, revision)?;
@@ -457,10 +458,10 @@ impl Entry {
     /// Wakes those who wait, and has listeners hear of it if there is something to hear.
     fn tell(&self, is_news: bool) {
         self.changed.notify_waiters();
-        let Some(shared) = self.known.shared.upgrade().filter(|_| is_news) else { return };
+        let Some(registry) = self.known.registry.upgrade().filter(|_| is_news) else { return };
         let detail = stateless::encode_task_params(&self.detail());
         let change = Change::Task(Box::new(self.task(true)), detail);
-        shared.listeners.tell(&change, |seat| seat.caller == self.known.caller.id);
+        registry.listeners.tell(&change, |seat| seat.caller == self.known.caller.id);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -508,15 +509,15 @@ impl Drop for Asked {
 }
 
 /// A question that is on its way to a client.
-pub(super) struct Taken {
+pub(crate) struct Taken {
     entry: Arc<Entry>,
-    pub(super) key: String,
-    pub(super) request: InputRequest,
+    pub(crate) key: String,
+    pub(crate) request: InputRequest,
 }
 
 impl Taken {
     /// The parameters for a client of a revision: they name the task.
-    pub(super) fn params(&self, revision: Revision) -> Result<Object, ErrorObject> {
+    pub(crate) fn params(&self, revision: Revision) -> Result<Object, ErrorObject> {
         let question = carry::question(self.request.clone(), revision).map_err(|unfit| {
             ErrorObject::invalid_params(format!("The caller cannot be asked this. {unfit}"))
         })?;
@@ -528,7 +529,7 @@ impl Taken {
         Ok(params)
     }
 
-    pub(super) fn told(self, answer: Outcome) {
+    pub(crate) fn told(self, answer: Outcome) {
         self.entry.told(&self.key, answer);
     }
 }
@@ -546,10 +547,10 @@ impl Drop for Taken {
     }
 }
 
-async fn forget(shared: Weak<Shared>, id: String, after: Duration) {
+async fn forget(registry: Weak<Registry>, id: String, after: Duration) {
     tokio::time::sleep(after).await;
-    if let Some(shared) = shared.upgrade() {
-        shared.tasks.remove(&id);
+    if let Some(registry) = registry.upgrade() {
+        registry.remove(&id);
     }
 }
 

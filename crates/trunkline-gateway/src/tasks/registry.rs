@@ -5,18 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use trunkline_transport::listeners::Listeners;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
 use trunkline_wire::model::InputRequest;
 
 use super::entry::Entry;
 use crate::caller::Caller;
 use crate::failure::{Failure, Stage};
-use crate::line::{Guard, Line};
+use crate::line::{Answering, Answers, Guard, Line};
+use crate::selector::Seat;
 
 /// All of them.
-#[derive(Default)]
 pub(crate) struct Registry {
     inner: Mutex<Inner>,
+    /// Who hears of changes.
+    pub(crate) listeners: Arc<Listeners<Seat>>,
     /// Rung when a task at a server is known.
     came: Notify,
 }
@@ -44,17 +47,20 @@ pub(crate) enum Asker {
     Entry(Weak<Entry>),
 }
 
-/// What is attached to `tasks/result` at a server: questions on its stream are the task's.
-pub(crate) struct OnTask(pub(crate) Asker);
-
 /// A task at a server while it is followed.
-pub(super) struct Followed {
+pub(crate) struct Followed {
     registry: Arc<Registry>,
     key: (u64, String),
 }
 
+impl Answers for Asker {
+    fn ask(&self, method: &'static str, params: Object) -> Answering {
+        Box::pin(self.clone().asked(method, params))
+    }
+}
+
 impl Asker {
-    pub(crate) async fn ask(self, method: &'static str, params: Object) -> Outcome {
+    pub(crate) async fn asked(self, method: &'static str, params: Object) -> Outcome {
         match self {
             Self::Line(line) => line.ask(method, params).await,
             Self::Entry(entry) => {
@@ -85,13 +91,17 @@ async fn checked(guard: &Guard, method: &str, params: Object) -> Result<Object, 
 }
 
 impl Registry {
+    pub(crate) fn new(listeners: Arc<Listeners<Seat>>) -> Arc<Self> {
+        Arc::new(Self { inner: Mutex::default(), listeners, came: Notify::new() })
+    }
+
     /// Whether there is room for one more task of a caller.
-    pub(super) fn room(&self, caller: &Caller) -> Result<(), Failure> {
+    pub(crate) fn room(&self, caller: &Caller) -> Result<(), Failure> {
         self.lock().room(caller)
     }
 
     /// Takes a task in.
-    pub(super) fn add(&self, entry: &Arc<Entry>) -> Result<(), Failure> {
+    pub(crate) fn add(&self, entry: &Arc<Entry>) -> Result<(), Failure> {
         let mut inner = self.lock();
         inner.room(entry.caller())?;
         let forgotten = inner.make_room(entry.caller(), 0);
@@ -103,12 +113,12 @@ impl Registry {
         Ok(())
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<Arc<Entry>> {
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Entry>> {
         self.lock().shown.get(id).cloned()
     }
 
     /// Forgets a task. What is worked on is cancelled.
-    pub(super) fn remove(&self, id: &str) {
+    pub(crate) fn remove(&self, id: &str) {
         // Outside the lock: what follows it goes with it.
         let entry = self.lock().shown.remove(id);
         drop(entry);
@@ -121,13 +131,13 @@ impl Registry {
     }
 
     /// A task is about to come to something of this size: older ones make room for it.
-    pub(super) fn grows(&self, entry: &Entry, bytes: usize) {
+    pub(crate) fn grows(&self, entry: &Entry, bytes: usize) {
         let forgotten = self.lock().make_room(entry.caller(), bytes);
         drop(forgotten);
     }
 
     /// The tasks of a caller from one on, in the order in which they came.
-    pub(super) fn of(&self, caller: &Caller, after: u64) -> Vec<Arc<Entry>> {
+    pub(crate) fn of(&self, caller: &Caller, after: u64) -> Vec<Arc<Entry>> {
         let inner = self.lock();
         let own = inner.shown.values().filter(|it| it.caller().is(caller) && it.order() > after);
         let mut own: Vec<_> = own.cloned().collect();
@@ -137,7 +147,7 @@ impl Registry {
     }
 
     /// Follows a task of an instance.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         self: &Arc<Self>,
         instance: u64,
         task: &str,
@@ -151,14 +161,14 @@ impl Registry {
     }
 
     /// A task may have changed.
-    pub(super) fn nudge(&self, instance: u64, task: &str) {
+    pub(crate) fn nudge(&self, instance: u64, task: &str) {
         if let Some(live) = self.lock().live.get(&(instance, task.to_owned())) {
             live.nudge.notify_one();
         }
     }
 
     /// Whom questions of a task go to, once it is followed.
-    pub(super) async fn asker(&self, instance: u64, task: &str) -> Option<Asker> {
+    pub(crate) async fn asker(&self, instance: u64, task: &str) -> Option<Asker> {
         let key = (instance, task.to_owned());
         let found = async {
             loop {

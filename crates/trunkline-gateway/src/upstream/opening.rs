@@ -20,7 +20,7 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{Implementation, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
-use super::{Instance, LAST_WORDS, Pids, Process, Watcher, redacted};
+use super::{Instance, LAST_WORDS, Pids, Process, redacted};
 use crate::able;
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::compared::ComparedLists;
@@ -31,6 +31,7 @@ use crate::policy::redact::Redactor;
 use crate::pool::Profile;
 use crate::question;
 use crate::switch::Switch;
+use crate::watcher::Watcher;
 
 /// A start under way.
 pub(super) struct Opening {

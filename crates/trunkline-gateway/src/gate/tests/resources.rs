@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::Object;
 
 use super::*;
-use crate::named;
+use crate::gate::completed::Completed;
 
 /// Two servers that nobody reaches; `ann` may not read what is under `/etc`.
 fn catalog(audit: &str) -> String {
@@ -72,7 +73,8 @@ async fn an_unlisted_uri_is_offered_to_nobody_but_the_server_that_named_it() {
         let said = r#"{"content":[{"type":"resource_link","name":"s","uri":"y://secret"}]}"#;
         let mut caller = Caller::named(who);
         caller.id = Principal::new(who).id().into();
-        named::remember(shared, &view, &caller, &Arc::from(server), &Json::parse(said).unwrap());
+        let index = || view.index(shared);
+        shared.named.remember(index, &caller, &Arc::from(server), &Json::parse(said).unwrap());
     };
     named_by("bob", "b");
     read(&gateway, "bob", "y://secret").await;
@@ -131,7 +133,7 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         let target = index.template("file:///{+path}").unwrap();
         let came = Came::Answer(Json::parse(said).unwrap(), Revision::LATEST);
         let came = match Completed::of(&walk, target, &walk.call.params) {
-            Some(completed) => completed.filter(&walk, came),
+            Some(mut completed) => completed.filter(&walk, came),
             None => came,
         };
         let Came::Answer(said, _) = came else { panic!("it is an answer") };

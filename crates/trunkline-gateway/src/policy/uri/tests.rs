@@ -6,8 +6,8 @@ use super::*;
 use crate::caller::Caller;
 use crate::catalog::plan::Effect::{self, Allow, Ask, Deny};
 use crate::catalog::{Process, load};
-use crate::face::Sight;
 use crate::merge::{Item, Target};
+use crate::state::Sight;
 use crate::{Gateway, Settings};
 
 async fn gateway(rules: &str) -> Gateway {

@@ -14,7 +14,7 @@ fn task_of(caller: Caller) -> Arc<Entry> {
         server: Arc::from("house"),
         tool: Arc::new(Tool::new("work", Json::empty_object())),
         caller: Arc::new(caller),
-        shared: Weak::new(),
+        registry: Weak::new(),
         plugins: None,
     };
     Entry::local(known, Some(1_000))
@@ -27,7 +27,7 @@ fn json(text: &str) -> Json {
 /// Asks, and lets the question be on its way.
 fn ask(entry: &Arc<Entry>) -> tokio::task::JoinHandle<Outcome> {
     let asker = Asker::Entry(Arc::downgrade(entry));
-    tokio::spawn(asker.ask("roots/list", Object::default()))
+    tokio::spawn(asker.asked("roots/list", Object::default()))
 }
 
 async fn until(entry: &Entry, status: TaskStatus) {
@@ -102,7 +102,7 @@ async fn whoever_asks_for_a_task_that_is_over_is_told() {
 
 #[tokio::test]
 async fn tasks_are_bounded_by_caller_and_in_all() {
-    let registry = Registry::default();
+    let registry = Registry::new(Arc::default());
     let mut first = None;
     for _ in 0..64 {
         let entry = task("alice");
@@ -129,7 +129,7 @@ async fn tasks_are_bounded_by_caller_and_in_all() {
 
 #[tokio::test]
 async fn modern_callers_without_a_name_have_one_share_of_tasks() {
-    let registry = Registry::default();
+    let registry = Registry::new(Arc::default());
     // Over 2026-07-28 each request is a conversation of its own.
     let nobody = |conversation| {
         let mut caller = Caller::named("");
@@ -145,7 +145,7 @@ async fn modern_callers_without_a_name_have_one_share_of_tasks() {
 
 #[tokio::test]
 async fn what_tasks_came_to_is_bounded_by_caller() {
-    let registry = Registry::default();
+    let registry = Registry::new(Arc::default());
     let large = || json(&format!(r#"{{"content":"{}"}}"#, "x".repeat(1 << 20)));
     let ends = |caller: &str| {
         let entry = task(caller);
@@ -164,7 +164,7 @@ async fn what_tasks_came_to_is_bounded_by_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_waits_for_its_task_to_be_known_but_not_for_ever() {
-    let registry = Arc::new(Registry::default());
+    let registry = Arc::new(Registry::new(Arc::default()));
     let entry = task("alice");
     let waiting = {
         let registry = Arc::clone(&registry);

@@ -8,14 +8,12 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{ElicitResult, InputRequest, InputRequired};
 use trunkline_wire::revision::Era;
 
-use crate::gate::{Came, Walk, Wrong};
-use crate::gateway::Shared;
+use super::{Came, Walk, Wrong};
 use crate::merge::Target;
+use crate::policy::ask::{Binding, is_approved, question};
 use crate::policy::audit::Decision;
-use crate::policy::{
-    self,
-    ask::{Binding, is_approved, question},
-};
+use crate::policy::{self, What};
+use crate::state::Shared;
 use crate::trail::Trail;
 
 /// Has the user asked, unless that was done. `Some` ends the call with the question.
@@ -24,7 +22,7 @@ pub(crate) async fn approve(
     trail: &mut Trail,
     target: &Target,
 ) -> Result<Option<Came>, Wrong> {
-    let what = crate::face::what(target);
+    let what = What::of(target);
     let denied = || policy::not_approved(&target.server, what);
     let can_ask = walk.call.peer.client.elicitation.is_some_and(|it| it.form);
     if !can_ask {
@@ -41,7 +39,7 @@ pub(crate) async fn approve(
             let params = asked.params().and_then(|it| Object::parse(it.get()).ok());
             let mut request = Request::new(asked.method(), params.unwrap_or_default());
             request.during = Some(walk.call.key);
-            request.timing = Some(crate::park::THINKING);
+            request.timing = Some(crate::question::THINKING);
             let answer = walk.voice.ask(request).await;
             answer.map_err(|_| denied())?
         }

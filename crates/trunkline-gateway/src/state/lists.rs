@@ -7,10 +7,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{Shared, World};
+use super::{Shared, Sight, View, World};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
-use crate::face::{Sight, View, change_of};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
 use crate::news::{Next, Told};
@@ -90,7 +89,7 @@ impl Shared {
     }
 
     /// Sees to what instances of a server announce, as long as they do.
-    pub(super) fn see_to_news(&self, server: &Arc<Server>) {
+    pub(crate) fn see_to_news(&self, server: &Arc<Server>) {
         let (this, server) = (Weak::clone(&self.this), Arc::downgrade(server));
         tokio::spawn(async move {
             loop {
@@ -148,7 +147,7 @@ impl Shared {
             // None runs that lists the same to everybody. One is started once somebody lists.
             let plan = server.plan();
             for kind in changes {
-                self.listeners.tell(&change_of(kind), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
             }
         }
         true
@@ -177,7 +176,7 @@ impl Shared {
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
             if was != Some(lists.etag_of(kind)) || touched.contains(&kind) {
-                self.listeners.tell(&change_of(kind), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
             }
         }
     }
@@ -188,12 +187,12 @@ impl Shared {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         for kind in kinds {
-            self.listeners.tell(&change_of(*kind), |seat| seat.selector.chooses(plan));
+            self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(plan));
         }
     }
 
     /// Asks servers of which nothing is known for their lists, a few at a time.
-    pub(super) fn bootstrap(&self, world: &Arc<World>) {
+    pub(crate) fn bootstrap(&self, world: &Arc<World>) {
         let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
         for server in world.servers.values().filter(|it| it.lists().is_none()) {
             let (this, room, server) =
@@ -210,7 +209,7 @@ impl Shared {
     }
 
     /// Looks at the lists of running servers from time to time.
-    pub(super) fn tend(&self) {
+    pub(crate) fn tend(&self) {
         let this = Weak::clone(&self.this);
         tokio::spawn(async move {
             loop {

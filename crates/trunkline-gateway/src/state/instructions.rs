@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 
 use trunkline_proto::server::{Config, Instruct};
 
-use super::Shared;
+use super::{Shared, Sight, View};
 use crate::caller::Caller;
-use crate::face::{Selector, Sight, View};
 use crate::merge::cut;
+use crate::selector::Selector;
 
 impl Shared {
     /// What the gateway is to the clients of a view.

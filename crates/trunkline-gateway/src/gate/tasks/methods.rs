@@ -12,16 +12,14 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{EmptyResult, ListTasksResult};
 use trunkline_wire::revision::Revision;
 
-use super::drive::named;
-use super::entry::{End, Entry, Taken};
-use super::lost;
 use crate::failure::{Failure, Stage};
 use crate::forward;
 use crate::gate::{Came, Walk, Wrong};
+use crate::tasks::{End, Entry, Taken, lost, named};
 use crate::trail::Trail;
 
 /// Answers `tasks/…`.
-pub(crate) async fn manage(walk: &mut Walk, trail: &mut Trail) -> Result<Came, Wrong> {
+pub(in crate::gate) async fn manage(walk: &mut Walk, trail: &mut Trail) -> Result<Came, Wrong> {
     let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
     let told = match walk.call.method.name {
         "tasks/list" => list(walk)?,
@@ -120,7 +118,7 @@ async fn ask(voice: Voice, during: CallKey, revision: Revision, taken: Taken) {
     };
     let mut request = Request::new(taken.request.method(), params);
     request.during = Some(during);
-    request.timing = Some(crate::park::THINKING);
+    request.timing = Some(crate::question::THINKING);
     match voice.ask(request).await {
         Ok(answer) => taken.told(Ok(answer)),
         Err(CallError::Peer(error) | CallError::Refused(error)) => taken.told(Err(error)),

@@ -7,11 +7,11 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::LogMessage;
 use trunkline_wire::revision::Era;
 
-use super::{Found, Shared};
+use super::Shared;
 use crate::logs::Logged;
 use crate::server::now;
 use crate::tasks;
-use crate::upstream::Watcher;
+use crate::watcher::{Found, Watcher};
 
 impl Watcher for Shared {
     fn changed(&self, server: &str, instance: u64, heard: Heard) {
@@ -32,7 +32,7 @@ impl Watcher for Shared {
                     self.subscriptions.updated(self, &server.name, instance, &uri);
                 }
             }
-            _ => tasks::heard(self, server, instance, heard),
+            _ => tasks::heard(&self.tasks, instance, &heard),
         }
     }
 
@@ -43,7 +43,7 @@ impl Watcher for Shared {
         method: &'static str,
         params: Object,
     ) -> Answer {
-        tasks::question(self, instance, task, method, params)
+        tasks::question(&self.tasks, instance, task, method, params)
     }
 
     fn asks_nobody(&self, server: &str) {

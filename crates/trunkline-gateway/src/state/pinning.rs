@@ -9,11 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Shared, World};
+use super::{Shared, View, World};
 use trunkline_proto::CallError;
 
 use crate::catalog::plan::ServerPlan;
-use crate::face::View;
 use crate::failure::{Failure, Stage};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists};
@@ -28,7 +27,7 @@ impl Shared {
     }
 
     /// Compares what lists say with what is pinned. Says which lists are shown differently for it.
-    pub(super) async fn apply_pins(&self, plan: &ServerPlan, lists: &Lists) -> Vec<Kind> {
+    pub(crate) async fn apply_pins(&self, plan: &ServerPlan, lists: &Lists) -> Vec<Kind> {
         let Some(pins) = self.pins_of(plan) else { return Vec::new() };
         let before = pins.held(&plan.name);
         let (_, fault) = pins.compare(&plan.name, &Offered::all(lists), plan.pin).await;
@@ -88,7 +87,7 @@ impl Shared {
     }
 
     /// Has an instance that has come up compared, whether anybody calls or not.
-    pub(super) fn look_at(&self, server: Arc<Server>, instance: u64) {
+    pub(crate) fn look_at(&self, server: Arc<Server>, instance: u64) {
         let Some(this) = self.this.upgrade() else { return };
         // Without its lease: what is looked at is not in use.
         let lease = server.lists().and_then(|_| server.pool.lease_on(instance));
@@ -106,7 +105,7 @@ impl Shared {
     }
 
     /// An instance is gone, and with it what it said.
-    pub(super) fn looked_at_is_gone(&self, server: &Server, instance: u64) {
+    pub(crate) fn looked_at_is_gone(&self, server: &Server, instance: u64) {
         let plan = server.plan();
         if let Some(pins) = self.pins_of(&plan).filter(|it| it.holds(&plan.name)) {
             let before = pins.held(&plan.name);
@@ -116,7 +115,7 @@ impl Shared {
     }
 
     /// An instance says that a list of it changed: it is compared before the next call.
-    pub(super) fn list_changed_in(&self, server: &Arc<Server>, instance: u64, method: &str) {
+    pub(crate) fn list_changed_in(&self, server: &Arc<Server>, instance: u64, method: &str) {
         let Some(lease) = server.pool.lease_on(instance) else { return };
         let compared = &lease.instance().compared;
         match method {

@@ -7,17 +7,16 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{CallToolResult, ListToolsResult};
 use trunkline_wire::revision::{Era, Revision};
 
+use super::{Came, Walk};
 use crate::caller::Caller;
-use crate::catalog::plan::{Automatic, Effect};
-use crate::face::{Selector, Sight, View};
-use crate::gate::{Came, Walk, Wrong};
-use crate::gateway::{Shared, World};
+use crate::catalog::plan::{self, Effect};
 use crate::merge::Kind;
 use crate::search::{self, CALL_TOOL, FIND_TOOLS};
-use crate::trail::Trail;
+use crate::selector::Selector;
+use crate::state::{Shared, Sight, View, World};
 
 /// Whether clients of a view get the two tools.
-fn is_for<'a>(world: &'a World, view: &View) -> Option<&'a Automatic> {
+fn is_for<'a>(world: &'a World, view: &View) -> Option<&'a plan::Automatic> {
     let automatic = world.plan.gateway.automatic.as_ref()?;
     let is_meant = match &view.selector {
         _ if automatic.tags.is_empty() => true,
@@ -49,20 +48,25 @@ pub(crate) fn tools(
     Some(stateful::encode(list, revision, &stateless::Extras::default()))
 }
 
-/// Answers a call of one of the two; `None` if it is not for them.
-pub(crate) async fn call(
-    walk: &mut Walk,
-    trail: &mut Trail,
-    shown: &str,
-) -> Option<Result<Came, Wrong>> {
+/// What a call of one of the two tools comes to.
+pub(super) enum Automatic {
+    /// Tools were found, or it cannot be read.
+    Told(Came),
+    /// The tool with this name is called, and decided on, like any other.
+    Call(String),
+}
+
+/// Reads a call of one of the two; `None` if it is not for them.
+pub(super) fn call(walk: &mut Walk, shown: &str) -> Option<Automatic> {
     let limit = is_for(&walk.world, &walk.view)?.limit;
     let arguments = walk.call.params.get("arguments");
-    match shown {
-        FIND_TOOLS => Some(match search::read_find(arguments, limit) {
-            Ok(asked) => Ok(find(walk, &asked)),
-            Err(why) => Ok(told(walk, CallToolResult::error(why))),
-        }),
-        CALL_TOOL => Some(match search::read_call(arguments) {
+    let unread = |walk: &Walk, why| Automatic::Told(told(walk, CallToolResult::error(why)));
+    Some(match shown {
+        FIND_TOOLS => match search::read_find(arguments, limit) {
+            Ok(asked) => Automatic::Told(find(walk, &asked)),
+            Err(why) => unread(walk, why),
+        },
+        CALL_TOOL => match search::read_call(arguments) {
             Ok(inner) => {
                 let mut params = walk.call.params.clone();
                 for (name, value) in inner.clone().into_object().iter() {
@@ -72,13 +76,12 @@ pub(crate) async fn call(
                     params.take("arguments");
                 }
                 walk.call.params = params;
-                // The same gate as any other call, under the tool's own name.
-                Box::pin(walk.call_tool(trail, &inner.name)).await
+                Automatic::Call(inner.name)
             }
-            Err(why) => Ok(told(walk, CallToolResult::error(why))),
-        }),
-        _ => None,
-    }
+            Err(why) => unread(walk, why),
+        },
+        _ => return None,
+    })
 }
 
 fn find(walk: &Walk, asked: &search::Asked) -> Came {

@@ -14,12 +14,12 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
+use super::Host;
 use crate::able::Able;
 use crate::caller::Caller;
-use crate::gateway::Shared;
 use crate::pool::{Cause, Profile, Want};
 use crate::server::{Server, Who, key_of};
-use crate::upstream::{Instance, Watcher};
+use crate::upstream::Instance;
 
 /// Where subscriptions are held, and for whom.
 pub(crate) struct Post {
@@ -72,7 +72,7 @@ type InPlace = watch::Sender<HashSet<Arc<str>>>;
 /// Holds subscriptions at a server until nobody is left who wants them. `is_back` if it takes the place
 /// of one that was subscribed to.
 pub(crate) async fn hold(
-    shared: Weak<Shared>,
+    host: Weak<dyn Host>,
     post: Post,
     mut wanted: Wanted,
     in_place: InPlace,
@@ -85,9 +85,9 @@ pub(crate) async fn hold(
         let leased = server.lease(|| post.subscriber.want(&server)).await;
         let is_elsewhere = Spot::of(&server, &post.subscriber) != post.spot;
         drop(server);
-        if is_elsewhere && let Some(shared) = shared.upgrade() {
+        if is_elsewhere && let Some(host) = host.upgrade() {
             // Somebody else sees to it from now on, where the calls go.
-            shared.subscriptions.follow(&shared);
+            host.subscriptions().follow(&*host);
             return;
         }
         if let Ok(lease) = leased {
@@ -100,12 +100,12 @@ pub(crate) async fn hold(
             let settled = |now: HashSet<Arc<str>>| {
                 in_place.send_replace(now);
                 if std::mem::replace(&mut is_missing, false)
-                    && let Some(shared) = shared.upgrade()
+                    && let Some(host) = host.upgrade()
                 {
-                    shared.subscriptions.all_updated(&shared, &instance.server, instance.id);
+                    host.subscriptions().all_updated(&*host, &instance.server, instance.id);
                 }
             };
-            let ended = keep(&shared, &instance, &mut wanted, settled).await;
+            let ended = keep(&host, &instance, &mut wanted, settled).await;
             is_missing |= !in_place.borrow().is_empty();
             in_place.send_replace(HashSet::new());
             post.instance.store(0, Ordering::Relaxed);
@@ -125,18 +125,18 @@ pub(crate) async fn hold(
 /// Keeps the same subscriptions at one more instance that serves the same callers, for as long as that
 /// runs: what a call changes there, the instance that is held does not know.
 pub(crate) async fn also(
-    shared: Weak<Shared>,
+    host: Weak<dyn Host>,
     instance: Arc<Instance>,
     mut wanted: Wanted,
     in_place: InPlace,
 ) {
     let settled = |now| drop(in_place.send_replace(now));
-    keep(&shared, &instance, &mut wanted, settled).await;
+    keep(&host, &instance, &mut wanted, settled).await;
 }
 
 /// Keeps at an instance what is wanted there. `None`: nobody wants anything any more.
 async fn keep(
-    shared: &Weak<Shared>,
+    host: &Weak<dyn Host>,
     instance: &Arc<Instance>,
     wanted: &mut Wanted,
     settled: impl FnMut(HashSet<Arc<str>>),
@@ -144,7 +144,7 @@ async fn keep(
     match instance.opened.revision.era() {
         Era::Stateful => subscribe(instance, wanted, settled).await,
         Era::Stateless if !can_tell(instance) => nothing(instance, wanted, settled).await,
-        Era::Stateless => listen(shared, instance, wanted, settled).await,
+        Era::Stateless => listen(host, instance, wanted, settled).await,
     }
 }
 
@@ -203,7 +203,7 @@ async fn tell(instance: &Instance, method: &'static str, uri: &str) {
 /// Listens to all at once. There is no way to change what is listened to, so a new listener takes
 /// the place of the old one once it is acknowledged.
 async fn listen(
-    shared: &Weak<Shared>,
+    host: &Weak<dyn Host>,
     instance: &Arc<Instance>,
     wanted: &mut Wanted,
     mut settled: impl FnMut(HashSet<Arc<str>>),
@@ -227,8 +227,8 @@ async fn listen(
                 settled(now);
             }
             Some(said) = heard.recv() => {
-                if let Some(shared) = shared.upgrade() {
-                    shared.changed(&instance.server, instance.id, said);
+                if let Some(host) = host.upgrade() {
+                    host.heard(&instance.server, instance.id, said);
                 }
             }
             _ = &mut call => return Some(()),

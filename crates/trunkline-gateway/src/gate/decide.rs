@@ -1,0 +1,99 @@
+//! Whether a call may be made: the one place where that is decided, in this order.
+//!
+//! | what | asks | says no by |
+//! |---|---|---|
+//! | rules | `resolve`: what the caller may not know of is not there | `unknown_…`, audit `denied` |
+//! | rates | every call, before anybody is asked | `rate_limited` |
+//! | consent | what a rule says `ask` of: the person, once for these arguments | `not_approved` |
+//! | plugins | every call: they see its arguments and the answers to questions, and may change them | `rejected` |
+//! | pins | `at`, at the instance: what is held back, or was not compared yet | `held_back` |
+//!
+//! Lists, `skills/list` among them, show what rules let the caller see. `tasks/…` are for the owner of the sealed
+//! name alone. Subscriptions follow the rules for resources (`state::subscribed`).
+
+use std::sync::Arc;
+
+use trunkline_wire::era::{stateful, stateless};
+use trunkline_wire::model::CallToolResult;
+
+use super::resolve::About;
+use super::{Came, Walk, Wrong, approve};
+use crate::merge::{Item, Target};
+use crate::policy::audit::Decision;
+use crate::policy::plugins::{CallView, Rejected};
+use crate::policy::{self, What};
+use crate::server::Server;
+use crate::state::Sight;
+use crate::trail::Trail;
+
+/// Leave to call one server. It is given here alone, and [`Walk::at`] takes nothing else.
+pub(super) struct Permit {
+    server: Arc<Server>,
+    /// What plugins were told of the call, if there are any.
+    plugins: Option<CallView>,
+}
+
+pub(super) enum Decided {
+    Permit(Permit),
+    /// The caller is told this instead: a question, or that a plugin said no.
+    Told(Came),
+}
+
+impl Permit {
+    /// Leave to ask a server that the caller sees what it offers.
+    pub(super) fn to_list(sight: &Sight<'_>, server: &Arc<Server>) -> Option<Self> {
+        let is_seen = sight.sees_server(&server.name);
+        is_seen.then(|| Self { server: Arc::clone(server), plugins: None })
+    }
+
+    pub(super) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    pub(super) fn into_plugins(self) -> Option<CallView> {
+        self.plugins
+    }
+}
+
+impl Walk {
+    pub(super) async fn decide(
+        &mut self,
+        trail: &mut Trail,
+        about: &About,
+    ) -> Result<Decided, Wrong> {
+        self.approved = None;
+        let asked_about = about.asked_about.as_ref().unwrap_or(&about.target);
+        if let Err(after) = self.world.take(self.caller.bearer.names(), asked_about) {
+            trail.decision = Decision::RateLimited;
+            let what = What::of(asked_about);
+            return Err(policy::limited(&asked_about.server, what, after).into());
+        }
+        if about.asks
+            && let Some(question) = Box::pin(approve::approve(self, trail, asked_about)).await?
+        {
+            return Ok(Decided::Told(question));
+        }
+        match self.ask_plugins(trail, &about.target).await {
+            Ok(plugins) => {
+                Ok(Decided::Permit(Permit { server: Arc::clone(&about.server), plugins }))
+            }
+            Err(rejected) => self.rejected(trail, &about.target, &rejected).map(Decided::Told),
+        }
+    }
+
+    /// A plugin said no. Models read that of a tool; everything else is an error.
+    pub(super) fn rejected(
+        &self,
+        trail: &mut Trail,
+        target: &Target,
+        rejected: &Rejected,
+    ) -> Result<Came, Wrong> {
+        trail.decision = Decision::Rejected;
+        let Item::Tool(_) = target.item else {
+            return Err(rejected.to_failure(&target.server).into());
+        };
+        let result = CallToolResult::error(rejected.to_string());
+        let extras = stateless::Extras::default();
+        Ok(Came::Told(stateful::encode(result, self.call.revision, &extras)))
+    }
+}

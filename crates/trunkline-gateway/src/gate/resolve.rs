@@ -1,0 +1,264 @@
+//! A call → what it is about, and where that is. What the caller may not know of is not there.
+
+use std::sync::Arc;
+
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::model::Tool;
+
+use super::automatic::{self, Automatic};
+use super::completed::{self, Completed};
+use super::{Came, Walk, Wrong, clip, tasks};
+use crate::catalog::nearest;
+use crate::catalog::plan::Effect;
+use crate::failure::{Failure, Stage};
+use crate::merge::{Index, Item, Kind, Target};
+use crate::policy::audit::Decision;
+use crate::policy::pins::Part;
+use crate::server::Server;
+use crate::state::Sight;
+use crate::trail::Trail;
+
+/// What a call comes to before anything is decided.
+pub(super) enum Resolved {
+    /// It is about something that a server has.
+    About(About),
+    /// It is answered here.
+    Told(Came),
+}
+
+/// Something that a server has and the caller may know of.
+pub(super) struct About {
+    pub(super) target: Target,
+    pub(super) server: Arc<Server>,
+    pub(super) work: Work,
+    /// What rates count and people are asked about, if that is not the target.
+    pub(super) asked_about: Option<Target>,
+    /// Whether a person has to say yes first.
+    pub(super) asks: bool,
+}
+
+/// What is to be done with it.
+pub(super) enum Work {
+    Tool(Arc<Tool>),
+    Prompt,
+    Resource,
+    /// A resource of a skill, by the URI that the caller asked for.
+    Skill(String),
+    Completion(Option<Completed>),
+}
+
+impl Walk {
+    pub(super) async fn resolve(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+        match self.call.method.name {
+            "tools/call" => self.tool(trail).await,
+            // In boxes, so that a call of a tool does not carry their size about.
+            "prompts/get" => Box::pin(self.prompt(trail)).await,
+            "resources/read" => Box::pin(self.resource(trail, None)).await,
+            "completion/complete" => Box::pin(self.completion(trail)).await,
+            "skills/list" => Box::pin(self.skills(trail)).await.map(Resolved::Told),
+            "skills/get" | "resources/directory/read" => {
+                let asked = self.named("uri")?;
+                Box::pin(self.resource(trail, Some(asked))).await
+            }
+            method if method.starts_with("tasks/") => {
+                Box::pin(tasks::manage(self, trail)).await.map(Resolved::Told)
+            }
+            method => Err(ErrorObject::method_not_found(method).into()),
+        }
+    }
+
+    async fn tool(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+        let mut shown: String = self.named("name")?;
+        if self.world.plan.gateway.automatic.is_some() {
+            match automatic::call(self, &shown) {
+                Some(Automatic::Told(told)) => return Ok(Resolved::Told(told)),
+                Some(Automatic::Call(inner)) => shown = inner,
+                None => {}
+            }
+        }
+        let index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
+        let found = index.tool(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
+        let Some((target, asks)) = found else {
+            return Err(self.no_tool(trail, &index, &shown));
+        };
+        let Item::Tool(tool) = &target.item else {
+            return Err(ErrorObject::invalid_params("That is no tool.").into());
+        };
+        let tool = Arc::clone(tool);
+        let about = self.about(trail, target.clone(), asks, Work::Tool(Arc::clone(&tool)))?;
+        trail.tool = Some(tool);
+        Ok(Resolved::About(about))
+    }
+
+    /// Why there is no tool by a name.
+    fn no_tool(&self, trail: &mut Trail, index: &Index, shown: &str) -> Wrong {
+        trail.name.get_or_insert_with(|| clip(shown).into());
+        if let Some(held) = self.held(trail, Part::Tool, shown) {
+            return held;
+        }
+        let message = format!("There is no tool `{}` here.", clip(shown));
+        let mut failure = Failure::new("unknown_tool", Stage::Route, message);
+        let sight = Sight::new(&self.world, &self.caller);
+        if let Some(why) = self.world.why_not(&sight, shown) {
+            return failure.advice(why).into();
+        }
+        let names = || {
+            let seen = index.iter(Kind::Tools).filter(|(_, it)| self.may(it) != Effect::Deny);
+            seen.map(|(name, _)| &**name)
+        };
+        // Whoever knows the server by itself leaves out the name that it has here.
+        let is_own = |name: &str| name.split_once('.').is_some_and(|(_, own)| own == shown);
+        if let Some(near) = names().find(|it| is_own(it)).or_else(|| nearest(shown, names())) {
+            failure = failure.advice(format!("Did you mean `{near}`?"));
+        }
+        failure.into()
+    }
+
+    async fn prompt(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+        let shown: String = self.named("name")?;
+        let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
+        let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
+        let (target, asks) = found.ok_or_else(|| {
+            trail.name.get_or_insert_with(|| clip(&shown).into());
+            if let Some(held) = self.held(trail, Part::Prompt, &shown) {
+                return held;
+            }
+            let message = format!("There is no prompt `{}` here.", clip(&shown));
+            Failure::new("unknown_prompt", Stage::Route, message).into()
+        })?;
+        self.about(trail, target.clone(), asks, Work::Prompt).map(Resolved::About)
+    }
+
+    async fn resource(
+        &mut self,
+        trail: &mut Trail,
+        skill: Option<String>,
+    ) -> Result<Resolved, Wrong> {
+        let uri: String = self.named("uri")?;
+        self.call.params.take("arguments");
+        let index = self.index("", |it| !it.claims(&uri).is_empty()).await;
+        trail.name = Some(clip(&uri).into());
+        let (target, asks) = self.find(trail, &index, &uri)?;
+        let work = skill.map_or(Work::Resource, Work::Skill);
+        self.about(trail, target, asks, work).map(Resolved::About)
+    }
+
+    /// Where a resource is that the caller may read: at the one server that claims it, or else at the
+    /// one whose result named it.
+    fn find(&self, trail: &mut Trail, index: &Index, uri: &str) -> Result<(Target, bool), Wrong> {
+        let claims = self.shared.named.places(index, &self.caller, uri);
+        let allowed = |it: &Target| match self.may(it) {
+            Effect::Deny => None,
+            effect => Some((it.clone(), effect == Effect::Ask)),
+        };
+        let mut found: Vec<_> = claims.iter().filter_map(allowed).collect();
+        match found.len() {
+            0 => {
+                claims.first().map(|it| self.allowed(trail, it));
+                Err(ErrorObject::resource_not_found(uri, self.call.revision).into())
+            }
+            1 => Ok(found.remove(0)),
+            _ => {
+                let found: Vec<_> = found.into_iter().map(|(it, _)| it).collect();
+                Err(crate::named::ambiguous(uri, &found).into())
+            }
+        }
+    }
+
+    async fn completion(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+        #[derive(serde::Deserialize)]
+        struct Reference {
+            #[serde(default)]
+            name: Option<String>,
+            #[serde(default)]
+            uri: Option<String>,
+        }
+        let bad = || ErrorObject::invalid_params("`ref` names neither a prompt nor a template.");
+        let unknown = || {
+            let message = "There is no such prompt or template here.";
+            Failure::new("unknown_reference", Stage::Route, message)
+        };
+        let reference = self.call.params.get("ref").ok_or_else(bad)?;
+        let mut object = Object::parse(reference.get()).map_err(|_| bad())?;
+        let reference: Reference = object.to().map_err(|_| bad())?;
+        let index = self.index("", |it| {
+            let prompt = reference.name.as_deref().and_then(|name| it.prompt(name));
+            prompt.is_some()
+                || reference.uri.as_deref().is_some_and(|uri| it.template(uri).is_some())
+        });
+        let index = index.await;
+        let (member, target) = match (&reference.name, &reference.uri) {
+            (Some(name), _) => ("name", index.prompt(name).cloned()),
+            (_, Some(uri)) => ("uri", index.template(uri).cloned().or_else(|| index.resource(uri))),
+            _ => return Err(bad().into()),
+        };
+        let target = target.and_then(|it| Some((self.allowed(trail, &it)?, it)));
+        let (asks, target) = target.ok_or_else(unknown)?;
+        object.set(member, Json::string(&target.name));
+        self.call.params.set("ref", object.to_json());
+        let completed = Completed::of(self, &target, &self.call.params);
+        let mut about = self.about(trail, target, asks, Work::Completion(None))?;
+        if let Some(typed) = completed.as_ref().map(Completed::target) {
+            let asks = self.allowed(trail, &typed).ok_or_else(unknown)?;
+            if asks {
+                (about.asked_about, about.asks) = (Some(typed), true);
+            }
+        }
+        about.work = Work::Completion(completed);
+        // Rules, people and plugins see what is completed as arguments.
+        completed::pack(&mut self.call.params);
+        Ok(Resolved::About(about))
+    }
+
+    fn about(
+        &self,
+        trail: &mut Trail,
+        target: Target,
+        asks: bool,
+        work: Work,
+    ) -> Result<About, Wrong> {
+        let server = self.server(&target)?;
+        trail.is(&target);
+        Ok(About { target, server, work, asked_about: None, asks })
+    }
+
+    /// Whether rules let the caller know of this, and if so whether a person has to say yes. What they do not let
+    /// it know of is noted as such, whatever the caller is told.
+    pub(super) fn allowed(&self, trail: &mut Trail, target: &Target) -> Option<bool> {
+        match self.may(target) {
+            Effect::Allow => Some(false),
+            Effect::Ask => Some(true),
+            Effect::Deny => {
+                trail.is(target);
+                trail.decision = Decision::Denied;
+                None
+            }
+        }
+    }
+
+    /// What there is. Servers that have not said what they offer are waited for only if what is
+    /// looked for is not found without them: the one that a name begins with as long as its start takes,
+    /// all of them for a while.
+    async fn index(&self, shown: &str, is_there: impl Fn(&Index) -> bool) -> Arc<Index> {
+        let index = self.view.index(&self.shared);
+        if is_there(&index) {
+            return index;
+        }
+        if let Some(server) = self.unknown_server(shown) {
+            Box::pin(self.visibly(&server, self.shared.refresh(&server, true))).await;
+            return self.view.index(&self.shared);
+        }
+        // The index is of the plan in force now, which need not be the one that the call began with.
+        self.shared.complete(&self.shared.world(), &self.view).await;
+        self.view.index(&self.shared)
+    }
+
+    fn named(&self, member: &'static str) -> Result<String, ErrorObject> {
+        self.call
+            .params
+            .get(member)
+            .and_then(|it| it.to().ok())
+            .ok_or_else(|| ErrorObject::invalid_params(format!("`{member}` must be a string.")))
+    }
+}

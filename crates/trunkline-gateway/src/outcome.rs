@@ -1,0 +1,94 @@
+//! What a call came to, in one word: for metrics, logs, spans and the audit.
+
+use trunkline_wire::glance::{Glance, ResultType};
+use trunkline_wire::json::Json;
+use trunkline_wire::method;
+
+use crate::failure::{Done, Failure, Stage};
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It worked.
+    Ok,
+    /// The caller was asked something, and calls again with the answer.
+    Asked,
+    /// The tool reported an error.
+    ToolError,
+    /// The server answered with an error.
+    Error,
+    /// A rule, a rate or a plugin said no, or there is no such thing.
+    Refused,
+    /// No instance was free, or none started.
+    Unavailable,
+    /// It was sent, and nobody knows what came of it.
+    Unknown,
+    /// It took too long.
+    TimedOut,
+    /// The caller did not want it any more.
+    Cancelled,
+}
+
+impl Outcome {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Asked => "asked",
+            Self::ToolError => "tool_error",
+            Self::Error => "error",
+            Self::Refused => "refused",
+            Self::Unavailable => "unavailable",
+            Self::Unknown => "unknown",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl From<&Failure> for Outcome {
+    fn from(failure: &Failure) -> Self {
+        match (failure.stage, failure.reason, failure.done) {
+            (_, "timeout", _) => Self::TimedOut,
+            (Stage::Policy | Stage::Route, ..) => Self::Refused,
+            (.., Done::Unknown) => Self::Unknown,
+            (Stage::Acquire | Stage::Spawn | Stage::Handshake, ..) => Self::Unavailable,
+            (Stage::Call | Stage::Bridge, ..) => Self::Error,
+        }
+    }
+}
+/// Whether a result is a tool's own error, and what kind of result it is. Of what else is said nobody
+/// needs to know.
+pub(crate) fn of_result(method: &str, result: &Json) -> (bool, ResultType) {
+    if !method::MAY_ASK.contains(&method) {
+        return (false, ResultType::None);
+    }
+    let glance = Glance::at(result.get());
+    (glance.is_error && method == "tools/call", glance.result_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_has_failed_if_its_result_says_so_and_not_if_its_content_does() {
+        for (method, result, is_error, kind) in [
+            ("tools/call", r#"{"content":[],"isError":true}"#, true, ResultType::None),
+            ("tools/call", r#"{"content":[],"isError" : true}"#, true, ResultType::None),
+            ("tools/call", r#"{"structuredContent":{"isError":true}}"#, false, ResultType::None),
+            ("prompts/get", r#"{"messages":[],"isError":true}"#, false, ResultType::None),
+            ("resources/read", r#"{"resultType":"complete"}"#, false, ResultType::Complete),
+            (
+                "prompts/get",
+                r#"{ "resultType": "input_required" }"#,
+                false,
+                ResultType::InputRequired,
+            ),
+            ("completion/complete", r#"{"isError":true}"#, false, ResultType::None),
+        ] {
+            let result = Json::parse(result).expect("this is JSON");
+            assert_eq!(of_result(method, &result), (is_error, kind), "{method} {}", result.get());
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! What all calls share: the plan in force, the servers it names, what they offer, and what is remembered between
+//! two calls.
+
+mod instructions;
+mod lists;
+mod pinning;
+mod sight;
+mod subscribed;
+mod view;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use trunkline_auth::seal::Sealer;
+use trunkline_proto::server::Config;
+use trunkline_store::Store;
+use trunkline_transport::http::Lasting;
+use trunkline_transport::limits::Limits;
+use trunkline_transport::listeners::Listeners;
+use trunkline_wire::json::Json;
+
+use crate::cache::Cache;
+use crate::calls::{Calls, Noted};
+use crate::catalog::plan::Plan;
+use crate::copies::Copies;
+use crate::forward::Envelopes;
+use crate::line::Notices;
+use crate::logs::{Logged, Logs};
+use crate::merge::{Kind, Page, Target};
+use crate::metrics::Metrics;
+use crate::named::Named;
+use crate::otel::{self, Otel, OtelSettings};
+use crate::outcome::Outcome;
+use crate::park::Lot;
+use crate::policy::What;
+use crate::policy::ask::Approvals;
+use crate::policy::audit::Audit;
+use crate::policy::pins::PinFile;
+use crate::policy::plugins::Pipeline;
+use crate::policy::quota::Quota;
+use crate::policy::redact::Redactor;
+use crate::policy::rules::Rules;
+use crate::policy::subject::Subject;
+use crate::report;
+use crate::seal::Seals;
+use crate::search::Seen;
+use crate::selector::{Seat, Selector};
+use crate::server::{Server, session_key};
+use crate::subscriptions::Subscriptions;
+use crate::tasks::Registry;
+use crate::trace::Trace;
+use crate::trail::Trail;
+use crate::watcher::Logins;
+pub(crate) use sight::Sight;
+pub(crate) use view::View;
+
+/// What a gateway is given beside its plan.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where lists are kept between two runs.
+    pub store: Arc<dyn Store>,
+    /// The file that keeps what servers offered; `None` to pin nothing.
+    pub pins: Option<std::path::PathBuf>,
+    /// Logins that were stored.
+    pub logins: Option<Logins>,
+    /// What clients may cost.
+    pub limits: Limits,
+    /// Where spans and numbers are sent, if anywhere.
+    pub otel: Option<OtelSettings>,
+    /// What lets sessions over HTTP outlive the process; `None` to have them end with it.
+    pub lasting: Option<Arc<Lasting>>,
+}
+
+/// What all calls share.
+pub(crate) struct Shared {
+    world: RwLock<Arc<World>>,
+    /// Changes whenever a list or the plan does.
+    pub(crate) generation: AtomicU64,
+    views: Mutex<HashMap<Selector, Weak<View>>>,
+    /// What views keep of lists.
+    copies: Mutex<Copies<Selector>>,
+    /// How many clients are there, by what they chose.
+    clients: Mutex<BTreeMap<Selector, usize>>,
+    pub(crate) seals: Seals,
+    pub(crate) lot: Arc<Lot>,
+    pub(crate) notices: Arc<Notices>,
+    pub(crate) envelopes: Envelopes,
+    pub(crate) tasks: Arc<Registry>,
+    pub(crate) listeners: Arc<Listeners<Seat>>,
+    pub(crate) subscriptions: Subscriptions,
+    /// Which server named which URI to whom.
+    pub(crate) named: Named,
+    approvals: Mutex<Approvals>,
+    seen: Mutex<Seen>,
+    pub(crate) cache: Cache,
+    pub(crate) pins: Option<PinFile>,
+    told_held: pinning::ToldHeld,
+    pub(crate) metrics: Metrics,
+    refusals: report::Refusals,
+    pub(crate) logs: Logs,
+    pub(crate) calls: Calls,
+    trace: (u64, AtomicU64),
+    pub(crate) otel: Option<Arc<Otel>>,
+    pub(crate) settings: Settings,
+    pub(crate) core: Arc<Config>,
+    pub(crate) began: Instant,
+    pub(crate) this: Weak<Shared>,
+}
+
+/// A plan in force.
+pub(crate) struct World {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) servers: BTreeMap<String, Arc<Server>>,
+    pub(crate) rules: Rules,
+    /// The tags that make a difference: others choose nothing.
+    pub(crate) tags: BTreeSet<String>,
+    pub(crate) quota: Arc<Mutex<Quota>>,
+    pub(crate) plugins: Arc<Pipeline>,
+    pub(crate) audit: Option<Arc<Audit>>,
+    pub(crate) redactor: Arc<Redactor>,
+}
+
+impl World {
+    /// Counts a call against the rates; how long to wait if it is one too many.
+    pub(crate) fn take(&self, principal: &[String], target: &Target) -> Result<(), Duration> {
+        if self.plan.gateway.rates.is_empty() {
+            return Ok(());
+        }
+        let subject = Subject::new(&target.server, What::of(target));
+        let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
+        quota.take(principal, &subject, Instant::now())
+    }
+
+    pub(crate) fn audits(&self) -> bool {
+        self.audit.is_some()
+    }
+}
+
+/// What to know of a server that is not there since its entry is not in order.
+pub(crate) fn left_out(name: &str, why: &str) -> String {
+    format!("`{name}` is left out until its entry is mended. {why}")
+}
+
+impl World {
+    /// Why nothing is there by a name that begins with that of a server: it is left out, or has not said
+    /// what it offers. For whoever may know of it.
+    pub(crate) fn why_not(&self, sight: &Sight<'_>, shown: &str) -> Option<String> {
+        let mut out = self.plan.out.iter().filter(|_| sight.is_open());
+        if let Some((name, why)) = out.find(|(name, _)| is_of(shown, name)) {
+            return Some(left_out(name, why));
+        }
+        let server = self.unknown(shown).filter(|it| sight.sees_server(&it.name))?;
+        Some(format!("`{}` has not said yet what it offers. {}", server.name, server.why_unknown()))
+    }
+
+    /// The server that a name begins with, if it has not said what it offers.
+    pub(crate) fn unknown(&self, shown: &str) -> Option<&Arc<Server>> {
+        self.servers.values().find(|it| is_of(shown, &it.name) && it.lists().is_none())
+    }
+
+    fn empty() -> Self {
+        Self {
+            plan: Arc::default(),
+            servers: BTreeMap::new(),
+            rules: Rules::new(&[]),
+            tags: BTreeSet::new(),
+            quota: Arc::new(Mutex::new(Quota::new(&[]))),
+            plugins: Arc::default(),
+            audit: None,
+            redactor: Arc::new(Redactor::new([])),
+        }
+    }
+}
+
+/// Whether a name begins with that of a server.
+fn is_of(shown: &str, server: &str) -> bool {
+    let rest = shown.strip_prefix(server);
+    rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_alphanumeric()))
+}
+
+impl Shared {
+    /// With nothing in force yet.
+    pub(crate) fn new(settings: Settings, core: Arc<Config>, pins: Option<PinFile>) -> Arc<Self> {
+        let cache = Cache::new(Arc::clone(&settings.store));
+        let listeners = Arc::new(Listeners::default());
+        Arc::new_cyclic(|this: &Weak<Shared>| Shared {
+            world: RwLock::new(Arc::new(World::empty())),
+            generation: AtomicU64::new(1),
+            views: Mutex::default(),
+            copies: Mutex::default(),
+            clients: Mutex::default(),
+            seals: Seals::new(Sealer::random()),
+            lot: Arc::default(),
+            notices: Arc::default(),
+            envelopes: Envelopes::default(),
+            tasks: Registry::new(Arc::clone(&listeners)),
+            listeners,
+            subscriptions: Subscriptions::default(),
+            named: Named::default(),
+            approvals: Mutex::new(Approvals::new(crate::question::PATIENCE)),
+            seen: Mutex::default(),
+            cache,
+            pins,
+            told_held: pinning::ToldHeld::default(),
+            metrics: Metrics::default(),
+            refusals: report::Refusals::default(),
+            logs: Logs::default(),
+            calls: Calls::default(),
+            trace: (seed(), AtomicU64::new(0)),
+            otel: settings.otel.as_ref().map(|it| {
+                let host: Weak<dyn otel::Host> = Weak::<Shared>::clone(this);
+                Otel::start(it, host)
+            }),
+            settings,
+            core,
+            began: Instant::now(),
+            this: Weak::clone(this),
+        })
+    }
+
+    pub(crate) fn world(&self) -> Arc<World> {
+        Arc::clone(&self.world.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Nothing is in force any more.
+    pub(crate) fn clear(&self) {
+        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(World::empty());
+    }
+
+    /// Puts a world in force and lets go of what is not in it.
+    pub(crate) fn enforce(&self, before: &World, world: World) {
+        let world = Arc::new(world);
+        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&world);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        for (name, server) in &before.servers {
+            if world.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {
+                let (pool, drain) = (Arc::clone(&server.pool), server.plan().drain);
+                tokio::spawn(async move { pool.close(drain).await });
+            }
+        }
+        for server in world.servers.values() {
+            self.count_clients(server);
+        }
+        self.subscriptions.follow(self);
+        if !before.servers.is_empty() {
+            for kind in Kind::ALL {
+                self.listeners.tell(&kind.change(), |_| true);
+            }
+        }
+        self.bootstrap(&world);
+    }
+
+    /// The view of those who chose this: one for all of them, for as long as somebody has it.
+    pub(crate) fn view(&self, selector: Selector) -> Arc<View> {
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = views.get(&selector).and_then(Weak::upgrade) {
+            return view;
+        }
+        views.retain(|_, it| it.strong_count() > 0);
+        let view = View::new(selector.clone());
+        views.insert(selector, Arc::downgrade(&view));
+        view
+    }
+
+    /// A view keeps so many bytes of lists; others forget theirs if that is too much.
+    pub(crate) fn keeps(&self, view: &Selector, bytes: usize) {
+        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = |it: &Selector| views.get(it).and_then(Weak::upgrade);
+        let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        copies.retain(|it| there(it).is_some());
+        let gone: Vec<_> = copies.keeps(view, bytes).iter().filter_map(there).collect();
+        drop((copies, views));
+        gone.iter().for_each(|it| it.forget());
+    }
+
+    #[cfg(test)]
+    pub(crate) fn copied(&self) -> usize {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner).bytes()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn known_views(&self) -> usize {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    pub(crate) fn page(&self) -> Page {
+        Page { server_info: Some(Json::of(&self.core.info)), ..Page::default() }
+    }
+
+    pub(crate) fn approvals<T>(&self, with: impl FnOnce(&mut Approvals) -> T) -> T {
+        with(&mut self.approvals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn seen<T>(&self, with: impl FnOnce(&mut Seen) -> T) -> T {
+        with(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn next_trace(&self) -> Trace {
+        Trace::new(self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Somebody was not let in.
+    pub(crate) fn refused(&self, status: u16) {
+        self.metrics.refused(status);
+        self.refusals.note(status);
+        if let Some(audit) = &self.world().audit {
+            audit.refused(status);
+        }
+    }
+
+    /// Remembers a call that is over.
+    pub(crate) fn note(&self, world: &World, trail: &Trail, outcome: Outcome) {
+        let took = trail.began.elapsed();
+        report::call(&trail.done(outcome, took));
+        if let Some(server) = &trail.server {
+            self.metrics.call_finished(server, trail.method, outcome, took);
+        }
+        if let Some(reason) = trail.rejection() {
+            self.metrics.rejected(reason);
+        }
+        self.calls.note(Noted {
+            server: trail.server.as_deref().unwrap_or_default(),
+            method: trail.method,
+            name: trail.name.as_deref().unwrap_or_default(),
+            principal: trail.caller.name.as_deref(),
+            took,
+            outcome,
+            trace: trail.id,
+        });
+        if let Some(audit) = &world.audit {
+            audit.note(trail.entry(outcome));
+        }
+    }
+
+    /// Looks at what goes up and down, which nobody counts.
+    pub(crate) fn look(&self) {
+        let dropped = self.notices.dropped.load(Ordering::Relaxed);
+        self.metrics.now(self.client_count(), self.lot.len(), dropped);
+        for server in self.world().servers.values() {
+            let plan = server.plan();
+            let capacity = plan.max_concurrent * plan.max_instances;
+            self.metrics.server(&server.name).pool_status(&server.pool.status(), capacity);
+        }
+    }
+
+    pub(crate) fn joined(&self, selector: &Selector) {
+        *self.clients().entry(selector.clone()).or_default() += 1;
+        self.recount();
+    }
+
+    pub(crate) fn left(&self, selector: &Selector, conversation: u64) {
+        {
+            let mut clients = self.clients();
+            if let Some(count) = clients.get_mut(selector) {
+                *count -= 1;
+                if *count == 0 {
+                    clients.remove(selector);
+                }
+            }
+        }
+        let key = session_key(conversation);
+        for server in self.world().servers.values() {
+            server.pool.forget(&key);
+        }
+        self.recount();
+    }
+
+    pub(crate) fn client_count(&self) -> usize {
+        self.clients().values().sum()
+    }
+
+    fn recount(&self) {
+        for server in self.world().servers.values() {
+            self.count_clients(server);
+        }
+    }
+
+    fn count_clients(&self, server: &Server) {
+        let plan = server.plan();
+        let clients = self.clients();
+        let count = clients.iter().filter(|(it, _)| it.chooses(&plan)).map(|(_, n)| n).sum();
+        server.has_clients(count);
+    }
+
+    fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<Selector, usize>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl otel::Host for Shared {
+    fn metrics(&self) -> &Metrics {
+        self.look();
+        &self.metrics
+    }
+
+    fn say(&self, text: &str) {
+        self.logs.add(Logged::gateway("", text));
+    }
+}
+
+/// Tells the traces of one run from those of another.
+fn seed() -> u64 {
+    let name = trunkline_auth::tag::random_name();
+    let digest = trunkline_auth::digest::sha256(name.as_bytes());
+    let digits = digest.strip_prefix("sha256:").unwrap_or(&digest);
+    u64::from_str_radix(&digits[..16], 16).unwrap_or(1)
+}

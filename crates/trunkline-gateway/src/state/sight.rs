@@ -1,0 +1,72 @@
+//! What one caller may see and do, by its tags and the rules.
+
+use std::sync::Arc;
+
+use super::World;
+use crate::caller::Caller;
+use crate::catalog::plan::{Effect, ServerPlan};
+use crate::merge::{Lists, Target};
+use crate::policy::What;
+use crate::policy::subject::Subject;
+
+/// What a caller may see and do.
+pub(crate) struct Sight<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) caller: &'a Caller,
+    /// The tags that the caller's token is for.
+    tags: Option<Vec<String>>,
+}
+
+impl<'a> Sight<'a> {
+    pub(crate) fn new(world: &'a World, caller: &'a Caller) -> Self {
+        let tags = caller.bearer.sees(&world.plan.gateway.auth);
+        Self { world, caller, tags }
+    }
+
+    /// Whether everybody sees the same.
+    pub(crate) fn is_open(&self) -> bool {
+        self.tags.is_none() && self.world.rules.is_empty()
+    }
+
+    /// Whether some part of a server is there for the caller.
+    pub(crate) fn sees_server(&self, name: &str) -> bool {
+        let Some(server) = self.world.servers.get(name) else { return false };
+        self.is_open() || self.sees(&server.plan(), server.lists().as_deref())
+    }
+
+    fn sees(&self, plan: &ServerPlan, lists: Option<&Lists>) -> bool {
+        let caller = self.caller.bearer.names();
+        if !self.is_tagged_for(plan) || !self.world.rules.may_allow(caller, &plan.tags, &plan.name)
+        {
+            return false;
+        }
+        let Some(lists) = lists else { return true };
+        let server: Arc<str> = Arc::from(plan.name.as_str());
+        let mut is_any = false;
+        let is_seen = lists.targets(&server).any(|it| {
+            is_any = true;
+            self.effect(&it) != Effect::Deny
+        });
+        is_seen || !is_any
+    }
+
+    /// What the rules say of something, under its name for them.
+    pub(crate) fn effect(&self, target: &Target) -> Effect {
+        if self.is_open() {
+            return Effect::Allow;
+        }
+        let Some(server) = self.world.servers.get(&*target.server) else { return Effect::Deny };
+        let plan = server.plan();
+        if !self.is_tagged_for(&plan) {
+            return Effect::Deny;
+        }
+        let subject = Subject::new(&target.server, What::of(target));
+        self.world.rules.decide(self.caller.bearer.names(), &plan.tags, &subject)
+    }
+
+    /// Whether a server has no tags, or one of those that the caller sees.
+    fn is_tagged_for(&self, plan: &ServerPlan) -> bool {
+        let tags = self.tags.as_ref();
+        plan.tags.is_empty() || tags.is_none_or(|tags| plan.tags.iter().any(|it| tags.contains(it)))
+    }
+}

@@ -1,0 +1,90 @@
+//! What the clients with one selector see: the merged lists of the servers they chose, kept until a list changes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Shared;
+use crate::merge::Index;
+use crate::search::Search;
+use crate::selector::Selector;
+
+/// All clients with one selector.
+pub(crate) struct View {
+    pub(crate) selector: Selector,
+    built: Mutex<Option<(u64, Arc<Index>)>>,
+    /// How many bytes of lists it is known to keep.
+    kept: AtomicUsize,
+    /// The words of the tools of an index, once somebody searched.
+    words: Mutex<Option<(Arc<Index>, Arc<Search>)>>,
+}
+
+impl View {
+    pub(crate) fn new(selector: Selector) -> Arc<Self> {
+        let (built, words, kept) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Self { selector, built, kept, words })
+    }
+
+    /// What there is to see now.
+    pub(crate) fn index(&self, shared: &Shared) -> Arc<Index> {
+        let generation = shared.generation.load(Ordering::Acquire);
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, index)) = &*built
+            && *at == generation
+        {
+            return Arc::clone(index);
+        }
+        let world = shared.world();
+        let servers = world.servers.values().filter_map(|server| {
+            let plan = server.plan();
+            let lists = self.selector.chooses(&plan).then(|| server.lists()).flatten()?;
+            Some((plan, shared.shown(server, lists)))
+        });
+        let servers: Vec<_> = servers.collect();
+        let is_raw = matches!(self.selector, Selector::Server(_));
+        let page = shared.page();
+        let index = Arc::new(Index::with(world.plan.gateway.naming, &servers, is_raw, page));
+        *built = Some((generation, Arc::clone(&index)));
+        drop(built);
+        self.count(shared, &index);
+        index
+    }
+
+    /// Lists were put together or written: what is kept of them counts.
+    pub(crate) fn count(&self, shared: &Shared, index: &Index) {
+        if self.selector == Selector::All {
+            return;
+        }
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = index.bytes() + words.as_ref().map_or(0, |(_, it)| it.bytes());
+        drop(words);
+        if self.kept.swap(bytes, Ordering::Relaxed) != bytes {
+            shared.keeps(&self.selector, bytes);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn copied(&self) -> usize {
+        let built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        built.as_ref().map_or(0, |(_, it)| it.bytes())
+    }
+
+    /// Keeps nothing of any list, until somebody asks again.
+    pub(crate) fn forget(&self) {
+        self.kept.store(0, Ordering::Relaxed);
+        self.built.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// The words of an index.
+    pub(crate) fn search(&self, index: &Arc<Index>) -> Arc<Search> {
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, search)) = &*words
+            && Arc::ptr_eq(of, index)
+        {
+            return Arc::clone(search);
+        }
+        let search = Arc::new(Search::build(index));
+        *words = Some((Arc::clone(index), Arc::clone(&search)));
+        search
+    }
+}
