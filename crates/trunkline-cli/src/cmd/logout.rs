@@ -31,6 +31,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let logins = Logins::open()?;
     let mut failed = None;
     let mut profiles = Vec::new();
+    let registered = logins.registrations().await?;
     match &args.url {
         Some(url) => match logins.find(url).await {
             Ok(Some(found)) => profiles.push(found),
@@ -64,13 +65,20 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     if args.all && failed.is_none() {
         logins.forget_rest().await?;
     }
+    let still = logins.registrations().await?;
+    let registered: Vec<String> =
+        registered.iter().filter(|it| !still.contains(it)).map(|it| shown(it)).collect();
     if args.json {
-        screen.json(&json!({ "forgotten": left }))?;
+        screen.json(&json!({ "forgotten": left, "registrations": registered }))?;
     } else {
         for server in &left {
             screen.print(&format!("Logged out of {}.", one_line(server)))?;
         }
-        if profiles.is_empty() {
+        for issuer in registered.iter().filter(|_| args.all) {
+            let issuer = one_line(issuer);
+            screen.print(&format!("Forgot the registration of this client at {issuer}."))?;
+        }
+        if profiles.is_empty() && (registered.is_empty() || !args.all) {
             screen.print(&match &args.url {
                 Some(url) => format!("Nobody was logged in to {}.", one_line(&shown(url))),
                 None => "Nobody was logged in anywhere.".to_owned(),
