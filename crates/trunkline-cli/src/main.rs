@@ -6,6 +6,7 @@ mod admin;
 mod answer;
 mod arguments;
 mod catalog;
+mod clients;
 mod cmd;
 mod demo;
 mod failure;

@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 
 /// Why a text was not understood, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub(crate) struct Unreadable {
     /// From one on.
-    pub line: usize,
+    pub(crate) line: usize,
     /// From one on, in characters.
-    pub column: usize,
+    pub(crate) column: usize,
     /// What is wrong, in a sentence.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl Unreadable {
