@@ -25,7 +25,7 @@ use trunkline::auth::{FileVault, KeyringVault, Login, OAuth};
 
 use self::patient::Patient;
 use crate::failure::Failure;
-use crate::target::as_word;
+use crate::words::as_word;
 
 /// The logins of this user.
 pub(crate) struct Logins {

@@ -20,6 +20,7 @@ mod secret;
 mod state;
 mod target;
 mod usage;
+mod words;
 
 use std::process::ExitCode;
 

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::logins::{Logins, Person, Probe, Profile, Way};
 use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
-use crate::target::url;
+use crate::words::url;
 
 /// Logs in to a server, so that calls are let in.
 #[derive(clap::Args)]
@@ -222,7 +222,7 @@ impl Args {
             Ok(client) => client,
             Err(error) => {
                 let mut failure = Failure::from(error);
-                failure.explain(&self.url, Some(way), false);
+                failure.explain(&self.url, Some(&way.denial()), false);
                 failure.cause = format!("The login is kept, but {}", lower(&failure.cause));
                 return Err(failure);
             }

@@ -10,7 +10,7 @@ use trunkline_auth::url::shown;
 use crate::failure::Failure;
 use crate::logins::{Damaged, Logins, Profile};
 use crate::output::{Screen, one_line};
-use crate::target::url;
+use crate::words::url;
 
 /// Gives a login back and forgets it.
 #[derive(clap::Args)]
