@@ -1,8 +1,16 @@
 //! JSON with comments and trailing commas → a tree that knows where in the text everything stands.
+//!
+//! The `jsonc-parser` crate reads the text. It can write as well, but reflows what is on one line and
+//! drops empty lines; what is changed is cut out of and put into the text itself, in `edit.rs`.
 
 use std::fmt;
 use std::ops::Range;
 
+use jsonc_parser::ast;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::errors::ParseErrorKind;
+use jsonc_parser::tokens::Token;
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
 /// Why a text was not understood, and where.
@@ -91,154 +99,91 @@ impl Node {
 
 /// Reads a text. `None` if there is nothing in it but space and comments.
 pub(super) fn parse(text: &str) -> Result<Option<Node>, Unreadable> {
-    let mut reader = Reader { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
-    reader.skip()?;
-    if reader.at == text.len() {
-        return Ok(None);
-    }
-    let node = reader.value(0)?;
-    reader.skip()?;
-    match reader.at == text.len() {
-        true => Ok(Some(node)),
-        false => Err(reader.fail("The value has ended, and something comes after it.")),
-    }
+    let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: true };
+    // The parser knows no byte order mark; as space, it moves nothing.
+    let unmarked = text.strip_prefix('\u{feff}').map(|it| format!("   {it}"));
+    let result = parse_to_ast(unmarked.as_deref().unwrap_or(text), &collect, &OPTIONS);
+    let result = result.map_err(|error| {
+        let why = sentence(error.kind());
+        Unreadable::at(text, error.range().start, why)
+    })?;
+    let tokens = result.tokens.unwrap_or_default();
+    let commas = tokens.iter().filter(|it| it.token == Token::Comma).map(|it| it.range.start);
+    let builder = Builder { text, commas: commas.collect() };
+    result.value.map(|it| builder.node(&it)).transpose()
 }
 
-struct Reader<'a> {
+/// What the parser says, as a sentence.
+fn sentence(kind: &ParseErrorKind) -> String {
+    let words = match kind {
+        ParseErrorKind::ExpectedComma => "Here should be a comma.",
+        ParseErrorKind::ExpectedColonAfterObjectKey => "Here should be a colon.",
+        ParseErrorKind::ExpectedStringObjectProperty => "Here should be a name in double quotes.",
+        ParseErrorKind::ExpectedObjectValue
+        | ParseErrorKind::UnexpectedCloseBrace
+        | ParseErrorKind::UnexpectedCloseBracket
+        | ParseErrorKind::UnexpectedWord => "Here should be a value.",
+        ParseErrorKind::NestingDepthExceeded => "It is nested too deeply.",
+        other => return format!("This is no JSON: {other}."),
+    };
+    words.to_owned()
+}
+
+/// What the parser found → our tree.
+struct Builder<'a> {
     text: &'a str,
-    at: usize,
+    /// Where the commas stand, in order.
+    commas: Vec<usize>,
 }
 
-impl Reader<'_> {
-    fn value(&mut self, depth: usize) -> Result<Node, Unreadable> {
-        if depth > DEPTH {
-            return Err(self.fail("It is nested too deeply."));
-        }
-        let start = self.at;
-        let kind = match self.peek() {
-            Some(b'{') => Kind::Object(self.object(depth)?),
-            Some(b'[') => Kind::Array(self.array(depth)?),
-            Some(b'"') => Kind::Scalar(Value::String(self.string()?)),
-            Some(_) => Kind::Scalar(self.word()?),
-            None => return Err(self.fail("The text ends where a value should be.")),
+impl Builder<'_> {
+    fn node(&self, value: &ast::Value<'_>) -> Result<Node, Unreadable> {
+        let range = value.range();
+        let kind = match value {
+            ast::Value::Object(object) => Kind::Object(self.members(object)?),
+            ast::Value::Array(array) => Kind::Array(
+                array.elements.iter().map(|it| self.node(it)).collect::<Result<_, _>>()?,
+            ),
+            ast::Value::StringLit(it) => Kind::Scalar(Value::from(&*it.value)),
+            ast::Value::NumberLit(it) => {
+                let number = serde_json::from_str(it.value);
+                Kind::Scalar(number.map_err(|_| {
+                    Unreadable::at(self.text, range.start, "This is no JSON: No such number.")
+                })?)
+            }
+            ast::Value::BooleanLit(it) => Kind::Scalar(it.value.into()),
+            ast::Value::NullKeyword(_) => Kind::Scalar(Value::Null),
         };
-        Ok(Node { span: start..self.at, kind })
+        Ok(Node { span: range.start..range.end, kind })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Vec<Member>, Unreadable> {
-        let mut members: Vec<Member> = Vec::new();
-        self.at += 1;
-        loop {
-            self.skip()?;
-            match self.peek() {
-                Some(b'}') => {
-                    self.at += 1;
-                    return Ok(members);
-                }
-                Some(b'"') if members.last().is_none_or(|it| it.comma.is_some()) => {}
-                Some(b'"') => return Err(self.fail("There is no comma before this name.")),
-                _ => return Err(self.fail("Here should be a name in double quotes, or `}`.")),
-            }
-            let start = self.at;
-            let key = self.string()?;
-            self.skip()?;
-            if self.peek() != Some(b':') {
-                return Err(self.fail("Here should be a colon."));
-            }
-            self.at += 1;
-            self.skip()?;
-            let value = self.value(depth + 1)?;
-            self.skip()?;
-            let comma = self.comma();
-            members.push(Member { key, start, value, comma });
-        }
-    }
-
-    fn array(&mut self, depth: usize) -> Result<Vec<Node>, Unreadable> {
-        let mut items = Vec::new();
-        let mut may_go_on = true;
-        self.at += 1;
-        loop {
-            self.skip()?;
-            if self.peek() == Some(b']') {
-                self.at += 1;
-                return Ok(items);
-            }
-            if !may_go_on {
-                return Err(self.fail("Here should be a comma, or `]`."));
-            }
-            items.push(self.value(depth + 1)?);
-            self.skip()?;
-            may_go_on = self.comma().is_some();
-        }
-    }
-
-    fn string(&mut self) -> Result<String, Unreadable> {
-        let (start, bytes) = (self.at, self.text.as_bytes());
-        let mut end = start + 1;
-        loop {
-            match bytes.get(end) {
-                Some(b'"') => break,
-                Some(b'\\') => end += 2,
-                Some(b'\n') | None => return Err(self.fail("These double quotes do not end.")),
-                Some(_) => end += 1,
-            }
-        }
-        self.at = end + 1;
-        serde_json::from_str(&self.text[start..=end]).map_err(|_| {
-            Unreadable::at(self.text, start, "This text has an escape that means nothing.")
-        })
-    }
-
-    /// A number, `true`, `false` or `null`.
-    fn word(&mut self) -> Result<Value, Unreadable> {
-        let rest = &self.text[self.at..];
-        let is_part = |it: char| it.is_ascii_alphanumeric() || "+-._".contains(it);
-        let end = rest.find(|it| !is_part(it)).unwrap_or(rest.len());
-        let value =
-            serde_json::from_str(&rest[..end]).map_err(|_| self.fail("Here should be a value."))?;
-        self.at += end;
-        Ok(value)
-    }
-
-    fn comma(&mut self) -> Option<usize> {
-        (self.peek() == Some(b',')).then(|| {
-            self.at += 1;
-            self.at - 1
-        })
-    }
-
-    /// Goes past space and comments.
-    fn skip(&mut self) -> Result<(), Unreadable> {
-        loop {
-            let rest = &self.text[self.at..];
-            let space = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-            self.at += space;
-            let rest = &rest[space..];
-            if rest.starts_with("//") {
-                self.at += rest.find('\n').unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
-                let Some(end) = rest.find("*/") else {
-                    return Err(self.fail("This comment does not end."));
-                };
-                self.at += end + 2;
-            } else {
-                return Ok(());
-            }
-        }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn fail(&self, message: &str) -> Unreadable {
-        Unreadable::at(self.text, self.at, message)
+    fn members(&self, object: &ast::Object<'_>) -> Result<Vec<Member>, Unreadable> {
+        let all = &object.properties;
+        let starts = all.iter().skip(1).map(|it| it.range.start);
+        let nexts = starts.chain([object.range.end]);
+        let members = all.iter().zip(nexts).map(|(it, next)| {
+            let value = self.node(&it.value)?;
+            let first = self.commas.partition_point(|it| *it < value.span.end);
+            let comma = self.commas.get(first).copied().filter(|it| *it < next);
+            Ok(Member { key: it.name.as_str().to_owned(), start: it.range.start, value, comma })
+        });
+        members.collect()
     }
 }
 
-/// No configuration file is deeper.
-const DEPTH: usize = 100;
+/// JSON as editors read it: comments and trailing commas, and nothing else that JSON has not.
+const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
 #[cfg(test)]
 mod tests {
@@ -264,16 +209,16 @@ mod tests {
     fn what_is_wrong_has_a_place() {
         for (text, line, column) in [
             ("{\n  \"é\" 1}", 2, 7),
-            ("{\"a\": 1 \"b\": 2}", 1, 9),
+            ("{\"a\": 1 \"b\": 2}", 1, 8),
             ("{\"a\": tru}", 1, 7),
             ("{\"a\": }", 1, 7),
             ("{a: 1}", 1, 2),
-            ("[1 2]", 1, 4),
+            ("[1 2]", 1, 3),
             ("{} x", 1, 4),
             ("{\n\"a", 2, 1),
             ("/* a", 1, 1),
-            ("{", 1, 2),
-            ("\"\\q\"", 1, 1),
+            ("{", 1, 1),
+            ("\"\\q\"", 1, 2),
         ] {
             let found = parse(text).unwrap_err();
             assert_eq!((found.line, found.column), (line, column), "{text}: {found}");
