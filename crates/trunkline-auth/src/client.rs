@@ -29,6 +29,7 @@ mod oauth;
 mod outlive;
 mod refresh;
 mod register;
+mod reuse;
 mod store;
 mod token;
 pub mod vault;
@@ -38,5 +39,5 @@ mod tests;
 
 pub use error::AuthError;
 pub use grant::{ClientAuth, Enterprise, Grant, TokenSource};
-pub use login::{Login, Step};
+pub use login::{Login, Reregistration, Step};
 pub use oauth::OAuth;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use trunkline_auth::jose::{self, Algorithm, Jwks};
 
-use crate::authority::Desk;
+use crate::desk::Desk;
 
 /// What has to be true of a statement.
 pub(crate) struct Expected<'a> {

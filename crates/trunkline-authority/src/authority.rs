@@ -1,22 +1,16 @@
-//! The authorization server: which endpoint a request is for, and what is remembered between two.
+//! The authorization server: which endpoint a request is for.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde_json::Value;
-use trunkline_auth::dpop::Checker;
-use trunkline_auth::jose::{Jwks, SigningKey};
-use trunkline_auth::tag::{Tagger, random_name};
+use trunkline_auth::jose::Jwks;
 
-use crate::authorize::{Code, Wish};
-use crate::client::Client;
+use crate::desk::{Desk, Terms};
 use crate::fault::Fault;
 use crate::message::{Request, Response};
-use crate::mint::{Family, Terms, Token};
-use crate::redirect::Parts;
 use crate::settings::Settings;
-use crate::shelf::Shelf;
 use crate::stats::Stats;
 use crate::{metadata, page};
 
@@ -104,67 +98,7 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// What is remembered.
-pub(crate) struct Desk {
-    pub(crate) issuer: String,
-    /// Where the endpoints begin: the path of the issuer.
-    pub(crate) root: String,
-    pub(crate) settings: Settings,
-    pub(crate) stats: Stats,
-    /// The first signs.
-    pub(crate) signing: Vec<SigningKey>,
-    pub(crate) checker: Checker,
-    pub(crate) nonces: Tagger,
-    /// Clients that registered, and `None` for URLs where nothing usable was found.
-    pub(crate) clients: Shelf<Option<Client>>,
-    /// Consent pages that are open, by their ticket, with the browser's session.
-    pub(crate) wishes: Shelf<(Wish, String)>,
-    pub(crate) codes: Shelf<Code>,
-    /// What came of one authorization. A login ends by being taken off this shelf.
-    pub(crate) families: Shelf<Family>,
-    pub(crate) tokens: Shelf<Token>,
-    /// Assertions that were used.
-    pub(crate) used: Shelf<()>,
-}
-
 impl Desk {
-    fn new(issuer: String, settings: Settings) -> Self {
-        let root = Parts::of(&issuer).map(|it| it.rest.trim_end_matches('/').to_owned());
-        let mut desk = Self {
-            root: root.unwrap_or_default(),
-            issuer,
-            settings,
-            stats: Stats::default(),
-            signing: Vec::new(),
-            checker: Checker::new(Duration::from_secs(60)),
-            nonces: Tagger::random(),
-            clients: Shelf::new(10_000),
-            wishes: Shelf::new(10_000),
-            codes: Shelf::new(10_000),
-            families: Shelf::new(100_000),
-            tokens: Shelf::new(100_000),
-            used: Shelf::new(100_000),
-        };
-        desk.rotate();
-        desk
-    }
-
-    fn rotate(&mut self) {
-        self.signing.insert(0, SigningKey::generate().named(random_name()));
-        self.signing.truncate(8);
-    }
-
-    /// An endpoint as clients are told it.
-    pub(crate) fn url(&self, endpoint: &str) -> String {
-        format!("{}{endpoint}", self.issuer.trim_end_matches('/'))
-    }
-
-    /// A client, whoever told us of it.
-    pub(crate) fn client(&self, id: &str, now: SystemTime) -> Option<Client> {
-        let configured = self.settings.clients.iter().find(|it| it.id == id);
-        configured.or_else(|| self.clients.get(id, now)?.as_ref()).cloned()
-    }
-
     fn answer(&mut self, request: &Request) -> Response {
         self.stats.requests += 1;
         if !self.is_addressed(request) {
@@ -236,18 +170,6 @@ impl Desk {
             "/revoke" => Some(Endpoint::Revoke),
             _ => None,
         }
-    }
-
-    /// Whether the request is for the issuer's host. On this machine every name of it will do, but
-    /// no other: a page that renames itself to this machine is not let in.
-    pub(crate) fn is_addressed(&self, request: &Request) -> bool {
-        let Some(asked) = request.first("host").map(|host| format!("http://{host}")) else {
-            return true;
-        };
-        let (Some(asked), Some(own)) = (Parts::of(&asked), Parts::of(&self.issuer)) else {
-            return false;
-        };
-        asked.host.eq_ignore_ascii_case(own.host) || (own.is_loopback() && asked.is_loopback())
     }
 }
 

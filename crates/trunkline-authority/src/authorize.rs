@@ -5,39 +5,13 @@ use std::time::{Duration, SystemTime};
 use trunkline_auth::tag::random_name;
 use trunkline_auth::url;
 
-use crate::authority::Desk;
 use crate::client::{Client, Grant};
+use crate::desk::{Code, Desk, Wish};
 use crate::fault::Fault;
 use crate::fields::{Fields, words};
 use crate::message::{Request, Response};
 use crate::page;
 use crate::redirect::Parts;
-
-/// What a client wants, once it is clear that it may want it.
-#[derive(Clone, Debug)]
-pub(crate) struct Wish {
-    pub(crate) client: String,
-    /// What the client calls itself.
-    pub(crate) name: Option<String>,
-    pub(crate) redirect: String,
-    /// Whether the request said where to; then the token request has to say it again.
-    pub(crate) redirect_said: bool,
-    pub(crate) state: Option<String>,
-    pub(crate) challenge: String,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) resource: String,
-    pub(crate) nonce: Option<String>,
-    pub(crate) jkt: Option<String>,
-}
-
-/// A code that was given out.
-pub(crate) struct Code {
-    pub(crate) wish: Wish,
-    pub(crate) user: String,
-    pub(crate) expires: SystemTime,
-    /// Whether it was spent, and the login that came of it, if one did.
-    pub(crate) spent: Option<Option<String>>,
-}
 
 impl Desk {
     /// The authorization endpoint. The error is a response as well, but counts as a refusal.

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::authority::Desk;
 use crate::client::{Client, Proof};
+use crate::desk::Desk;
 use crate::fields::Fields;
 use crate::message::Request;
 use crate::redirect::Parts;

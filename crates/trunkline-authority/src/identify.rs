@@ -6,8 +6,8 @@ use trunkline_auth::digest::sha256;
 use trunkline_auth::jose;
 
 use crate::assertion::Expected;
-use crate::authority::Desk;
 use crate::client::{Client, Method, Proof};
+use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::fields::{Fields, decode};
 use crate::message::Request;

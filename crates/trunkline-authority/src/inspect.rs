@@ -5,10 +5,10 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use trunkline_auth::jose::{self, Algorithm};
 
-use crate::authority::Desk;
+use crate::desk::{Desk, Token};
 use crate::fault::Fault;
 use crate::message::{Request, Response};
-use crate::mint::{Token, unkept};
+use crate::mint::unkept;
 use crate::token::form;
 
 impl Desk {

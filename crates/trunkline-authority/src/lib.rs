@@ -33,6 +33,7 @@ mod assertion;
 mod authority;
 mod authorize;
 mod client;
+mod desk;
 mod document;
 mod fault;
 mod fields;

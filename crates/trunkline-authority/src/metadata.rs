@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use trunkline_auth::jose::{Algorithm, Jwks};
 
-use crate::authority::Desk;
 use crate::client::Grant;
+use crate::desk::Desk;
 use crate::message::Response;
 use crate::page;
 

@@ -5,38 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use trunkline_auth::tag::random_name;
 
-use crate::authority::Desk;
+use crate::desk::{Desk, Terms, Token};
 use crate::fault::Fault;
 use crate::message::Response;
-
-/// What was granted, to whom, for whom, and for use where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
-    pub(crate) client: String,
-    pub(crate) subject: String,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) resource: String,
-    /// The key that the token is bound to.
-    pub(crate) jkt: Option<String>,
-}
-
-/// What came of one authorization: a login.
-pub(crate) struct Family {
-    pub(crate) terms: Terms,
-    /// The refresh token of now; none if there never was one.
-    pub(crate) current: Option<String>,
-    /// The one before, and until when it is forgiven.
-    pub(crate) previous: Option<(String, SystemTime)>,
-}
-
-/// An access token that was given out.
-pub(crate) struct Token {
-    pub(crate) terms: Terms,
-    /// The login it belongs to, and ends with.
-    pub(crate) family: Option<String>,
-    pub(crate) issued: SystemTime,
-    pub(crate) expires: SystemTime,
-}
 
 impl Desk {
     /// Gives out an access token.

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 
-use crate::authorize::Wish;
+use crate::desk::Wish;
 use crate::message::Response;
 use crate::redirect::{Parts, shown};
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use trunkline_auth::dpop::{DpopError, Expect};
 use trunkline_auth::jose;
 
-use crate::authority::Desk;
+use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::message::Request;
 

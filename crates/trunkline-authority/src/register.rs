@@ -8,8 +8,8 @@ use trunkline_auth::digest::sha256;
 use trunkline_auth::jose::Jwks;
 use trunkline_auth::tag::random_name;
 
-use crate::authority::Desk;
 use crate::client::{Client, Grant, Method, Proof};
+use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::message::{Request, Response};
 use crate::redirect;

@@ -7,12 +7,12 @@ mod refresh;
 
 use serde_json::Value;
 
-use crate::authority::Desk;
 use crate::client::{Client, Grant};
+use crate::desk::{Desk, Terms};
 use crate::fault::Fault;
 use crate::fields::Fields;
 use crate::message::{Request, Response};
-use crate::mint::{Terms, unkept};
+use crate::mint::unkept;
 
 /// A token request whose client and key are known.
 struct Asked<'a> {

@@ -21,7 +21,7 @@ use crate::output::{Screen, Tone, indented, one_line};
 #[command(next_help_heading = "Answers to the server's questions")]
 pub(crate) struct Answering {
     /// Fill in a field of a form; `sample=TEXT` answers for the model.
-    #[arg(long, value_name = "K=V", value_parser = crate::target::pair)]
+    #[arg(long, value_name = "K=V", value_parser = crate::words::pair)]
     answer: Vec<(String, String)>,
     /// Say yes without asking; fields without an answer keep their defaults.
     #[arg(long, conflicts_with = "decline")]

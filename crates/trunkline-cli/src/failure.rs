@@ -11,9 +11,7 @@ use trunkline::auth::{AuthError, Login};
 use trunkline::client::{CallError, Client, ConnectCause, ConnectError, Exit, OpenError};
 use trunkline_auth::url::shown;
 
-use crate::logins::Way;
-use crate::target::as_word;
-use crate::usage::word;
+use crate::words::{as_word, word};
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 2;
@@ -46,6 +44,15 @@ pub(crate) struct Failure {
     peer: Option<Box<ErrorObject>>,
     /// How the server ended.
     exit: Option<Exit>,
+}
+
+/// What a login that is kept did not suffice for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Denial {
+    /// The scopes to log in with, if those of this login did not suffice.
+    pub(crate) lacks: Option<String>,
+    /// Whether a person has to log in again.
+    pub(crate) has_ended: bool,
 }
 
 impl Failure {
@@ -170,11 +177,12 @@ impl Failure {
     }
 
     /// Says what to do if the server at this URL wants a login, another one, or more of it.
-    pub(crate) fn explain(&mut self, url: &str, way: Option<&Way>, has_header: bool) {
+    /// `denial` is what the login that is kept for it came up against, if there is one.
+    pub(crate) fn explain(&mut self, url: &str, denial: Option<&Denial>, has_header: bool) {
         let login = format!("`trunkline login {}`", as_word(url));
         self.hide(url);
         let (whole, url) = (url, shown(url));
-        match (self.status, way) {
+        match (self.status, denial) {
             (Some(401), None) if has_header => {
                 self.advice =
                     Some(format!("Check the `Authorization` header, or leave it out and {login}."));
@@ -183,16 +191,15 @@ impl Failure {
                 self.cause = format!("`{url}` wants a login, and there is none.");
                 self.advice = Some(login);
             }
-            (None, Some(way)) if self.is_denied => {
-                let met = way.met();
-                if let Some(scopes) = met.lack {
+            (None, Some(denial)) if self.is_denied => {
+                if let Some(scopes) = &denial.lacks {
                     self.cause = format!("The login to `{url}` lacks a scope that this takes.");
                     self.advice = Some(format!(
                         "`trunkline login --scope {} {}`",
-                        word(&scopes),
+                        word(scopes),
                         as_word(whole)
                     ));
-                } else if met.needs_login && !way.is_machine() {
+                } else if denial.has_ended {
                     self.cause = format!("The login to `{url}` has ended.");
                     self.advice = Some(login);
                 }

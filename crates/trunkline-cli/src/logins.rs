@@ -25,7 +25,7 @@ use trunkline::auth::{FileVault, KeyringVault, Login, OAuth};
 
 use self::patient::Patient;
 use crate::failure::Failure;
-use crate::target::as_word;
+use crate::words::as_word;
 
 /// The logins of this user.
 pub(crate) struct Logins {
@@ -145,10 +145,17 @@ impl Logins {
         })
     }
 
-    /// Forgets tokens that no login leads to any more.
+    /// The authorization servers that we are registered at.
+    pub(crate) async fn registrations(&self) -> Result<Vec<String>, Failure> {
+        let names = self.files.names().await.map_err(broken)?;
+        let issuers = names.iter().filter_map(|it| it.strip_prefix(CLIENT));
+        Ok(issuers.map(str::to_owned).collect())
+    }
+
+    /// Forgets tokens that no login leads to any more, and registrations.
     pub(crate) async fn forget_rest(&self) -> Result<(), Failure> {
         for name in self.files.names().await.map_err(broken)? {
-            if name.starts_with("token ") {
+            if name.starts_with("token ") || name.starts_with(CLIENT) {
                 self.files.remove(&name).await.map_err(broken)?;
             }
         }
@@ -219,6 +226,8 @@ fn unreadable(url: &str) -> Failure {
 }
 
 const PROFILE: &str = "cli ";
+/// How the names of registrations begin.
+const CLIENT: &str = "client ";
 
 #[cfg(test)]
 mod tests {

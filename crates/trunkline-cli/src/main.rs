@@ -6,6 +6,7 @@ mod admin;
 mod answer;
 mod arguments;
 mod catalog;
+mod clients;
 mod cmd;
 mod demo;
 mod failure;
@@ -19,6 +20,7 @@ mod secret;
 mod state;
 mod target;
 mod usage;
+mod words;
 
 use std::process::ExitCode;
 

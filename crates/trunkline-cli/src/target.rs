@@ -9,13 +9,12 @@ use clap::ValueEnum;
 use trunkline::client::{Client, Command, Framing};
 use trunkline::model::LogLevel;
 use trunkline::{Limits, Revision};
-use trunkline_auth::url::shown;
 
 use crate::answer::{Answering, Host};
 use crate::failure::Failure;
 use crate::logins::{Logins, Profile, Way, certificate};
 use crate::output::Screen;
-use crate::usage::word;
+use crate::words::is_url;
 
 /// Which server to talk to, and how.
 #[derive(clap::Args)]
@@ -124,7 +123,7 @@ impl Target {
     /// Says what to do about a server that wants a login.
     pub(crate) fn explain(&self, failure: &mut Failure, way: Option<&Way>) {
         if let Some(url) = self.url() {
-            failure.explain(url, way, self.is_authorized());
+            failure.explain(url, way.map(Way::denial).as_ref(), self.is_authorized());
         }
     }
 
@@ -209,25 +208,6 @@ const OTHERS: &[&str] = &[
     "reload", "retry", "schema", "serve", "stats", "tour", "whoami",
 ];
 
-/// A URL as a shell takes it; where it cannot be shown, a word that stands for it.
-pub(crate) fn as_word(url: &str) -> String {
-    if shown(url) == url { word(url) } else { "URL".to_owned() }
-}
-
-pub(crate) fn is_url(word: &str) -> bool {
-    let begins =
-        |scheme: &str| word.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
-    begins("http://") || begins("https://")
-}
-
-/// A server's URL.
-pub(crate) fn url(text: &str) -> Result<String, String> {
-    match is_url(text) {
-        true => Ok(text.to_owned()),
-        false => Err("give a URL that begins with http:// or https://".to_owned()),
-    }
-}
-
 /// `Name: value`.
 fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
@@ -254,14 +234,6 @@ fn variable(text: &str) -> Result<String, String> {
     }
 }
 
-/// `KEY=VALUE`.
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write it as KEY=VALUE".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,20 +244,6 @@ mod tests {
         let found: Vec<_> =
             with_url(line).into_iter().map(|word| word.into_string().unwrap()).collect();
         assert_eq!(found.join(" "), expected);
-    }
-
-    #[test]
-    fn what_may_be_secret_in_a_url_is_not_shown() {
-        for (url, expected) in [
-            ("https://mcp.example/mcp?api_key=s3cret", "https://mcp.example/mcp"),
-            ("https://me:s3cret@mcp.example/a@b", "https://mcp.example/a@b"),
-            ("https://me:s3@cret@mcp.example#x", "https://mcp.example"),
-            ("https://mcp.example?access_token=s3cret", "https://mcp.example"),
-        ] {
-            assert_eq!((&*shown(url), &*as_word(url)), (expected, "URL"));
-        }
-        let plain = "https://mcp.example/mcp";
-        assert_eq!((&*shown(plain), &*as_word(plain)), (plain, plain));
     }
 
     #[test]

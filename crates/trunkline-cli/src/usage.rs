@@ -9,7 +9,8 @@ use clap::{Parser, ValueEnum};
 use crate::cmd::list::What;
 use crate::failure::{Failure, USAGE};
 use crate::output::{ColorWhen, Screen};
-use crate::target::{self, with_url};
+use crate::target::with_url;
+use crate::words::{as_word, is_url, word};
 use crate::{Cli, Command};
 
 /// Says what is wrong with our own command line, or shows the help or version it asks for.
@@ -72,24 +73,15 @@ fn with_dashes(line: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> 
 
 /// A command line as it would be typed.
 fn shown(line: &[OsString]) -> String {
-    let words = line.iter().enumerate().map(|(place, word)| {
-        let word = word.to_string_lossy();
+    let words = line.iter().enumerate().map(|(place, text)| {
+        let text = text.to_string_lossy();
         match place {
             0 => "trunkline".to_owned(),
-            _ if target::is_url(&word) => target::as_word(&word),
-            _ => self::word(&word),
+            _ if is_url(&text) => as_word(&text),
+            _ => word(&text),
         }
     });
     format!("`{}`", words.collect::<Vec<_>>().join(" "))
-}
-
-/// A word as a shell takes it.
-pub(crate) fn word(text: &str) -> String {
-    let is_plain = |it: char| it.is_alphanumeric() || "-_=+:,./@%".contains(it);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 /// Whether `--json` stands before the server's command.

@@ -14,7 +14,6 @@ mod caller;
 mod calls;
 pub mod catalog;
 pub mod certificates;
-pub mod clients;
 mod compared;
 mod copies;
 mod face;

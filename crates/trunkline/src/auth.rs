@@ -35,7 +35,7 @@
 use std::sync::Arc;
 
 pub use trunkline_auth::client::{
-    AuthError, ClientAuth, Enterprise, Grant, Login, OAuth, Step, TokenSource,
+    AuthError, ClientAuth, Enterprise, Grant, Login, OAuth, Reregistration, Step, TokenSource,
 };
 pub use trunkline_auth::client::{browser, vault};
 pub use trunkline_auth::fetch::Pending;

@@ -221,15 +221,15 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
         ),
         false => ("exec trunkline demo".to_owned(), "exec trunkline demo".to_owned()),
     };
-    // A whole run builds this program anew while it runs, and Linux then says so in the name.
-    let person = std::env::current_exe()?.display().to_string();
-    let person = person.trim_end_matches(" (deleted)");
+    // A copy: a whole run builds this program anew while it runs, and its own path may name nothing then.
+    let person = bin.join("person");
+    std::fs::copy(own_program()?, &person)?;
     let programs = [
         ("cargo", cargo),
         ("npx", npx),
         ("uvx", uvx),
         ("mcp-server-time", format!("exec {}/mcp-server-time \"$@\"", python.display())),
-        ("xdg-open", format!("exec {person} follow --person \"$1\"")),
+        ("xdg-open", format!("exec '{}' follow --person \"$1\"", person.display())),
     ];
     for (name, text) in programs {
         let path = bin.join(name);
@@ -237,6 +237,15 @@ fn furnish(home: &Path, with_peers: bool) -> std::io::Result<()> {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
     }
     Ok(())
+}
+
+/// This program, also if something else has its path by now: Linux still has what runs.
+fn own_program() -> std::io::Result<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    match running.exists() {
+        true => Ok(running.to_owned()),
+        false => std::env::current_exe(),
+    }
 }
 
 /// Where the compiler is that this was built with, without whatever stands before it on the path.

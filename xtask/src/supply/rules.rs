@@ -86,7 +86,7 @@ pub const WEIGHTS: &[(&str, usize)] = &[
     ("trunkline", 44),
     ("trunkline-auth", 8),
     ("trunkline-authority", 20),
-    ("trunkline-cli", 105),
+    ("trunkline-cli", 107),
     ("trunkline-macros", 5),
     ("trunkline-proto", 13),
     ("trunkline-store", 9),

@@ -292,8 +292,8 @@ impl OAuth {
             let known = store.client(&order.place.issuer).await?;
             let (client, visit) = self.client(order.place, order.scopes, store).await?;
             let was_known = known.is_some_and(|it| it.id == client.id);
-            let tokens = self.visited(order, &client, visit).await;
-            match tokens {
+            let mark = was_known.then_some(store);
+            match self.visited(order, &client, visit, mark).await {
                 Ok(tokens) => return Ok((client, tokens)),
                 Err(error) if was_known && !is_second && is_unknown(&error) => {
                     store.forget_client(&order.place.issuer).await?;
@@ -310,11 +310,14 @@ impl OAuth {
         }
     }
 
+    /// One visit, and the tokens for its code. In `mark` the registration is marked until the page
+    /// has led back to us: if that never happens, the next login does not trust it.
     async fn visited(
         &self,
         order: &Order<'_>,
         client: &Client,
         visit: Box<dyn super::browser::Visit>,
+        mark: Option<&Store<'_>>,
     ) -> Result<Tokens, AuthError> {
         let place = order.place;
         let issuer = shown(&place.issuer);
@@ -322,6 +325,9 @@ impl OAuth {
         let thumbprint = order.key.map(|it| it.public().thumbprint());
         let uri = visit.redirect_uri().to_owned();
         let attempt = Attempt::new(place, client, &uri, order.scopes, thumbprint.as_deref())?;
+        if let Some(store) = mark {
+            store.mark_client(&place.issuer, &client.id, true).await?;
+        }
         self.step(Step::Waiting(issuer.clone()));
         let answer = self.unless_abandoned(visit.go(attempt.url.clone())).await;
         let answer = answer.ok_or_else(|| self.abandoned())?;
@@ -329,7 +335,11 @@ impl OAuth {
             code: NOT_ANSWERED.to_owned(),
             why: format!("Nobody logged in at `{issuer}`: {why}"),
         })?;
-        let code = attempt.code(&query)?;
+        let code = attempt.code(&query);
+        if let (Some(store), Ok(_) | Err(AuthError::Rejected { .. })) = (mark, &code) {
+            store.mark_client(&place.issuer, &client.id, false).await?;
+        }
+        let code = code?;
         self.step(Step::Exchanging(issuer));
         let fields = vec![
             ("grant_type", "authorization_code"),

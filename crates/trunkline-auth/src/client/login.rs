@@ -32,6 +32,10 @@ pub struct Login {
 pub enum Step {
     /// Looking for the authorization server of this server.
     Discovering(String),
+    /// Using the registration that is kept for this issuer.
+    Reusing(String),
+    /// The registration that is kept for this issuer is not used: a new one replaces it.
+    Reregistering(String, Reregistration),
     /// Registering with this issuer.
     Registering(String),
     /// A person is asked to log in at this issuer.
@@ -40,4 +44,16 @@ pub enum Step {
     Exchanging(String),
     /// Logged in at this issuer.
     Done(String),
+}
+
+/// Why a registration that is kept is not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reregistration {
+    /// The page of the last login with it led nowhere.
+    Unanswered,
+    /// The authorization server says that it has no such client.
+    Forgotten,
+    /// The set-up asks for a new one: [`OAuth::register_anew`](super::OAuth::register_anew).
+    Requested,
 }

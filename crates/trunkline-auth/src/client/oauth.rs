@@ -32,6 +32,7 @@ pub struct OAuth {
     pub(super) allows_insecure: bool,
     pub(super) client_metadata_url: Option<String>,
     pub(super) redirect_uris: Vec<String>,
+    pub(super) registers_anew: bool,
     pub(super) scopes: Scopes,
     pub(super) offline_access: bool,
     /// `None`: when the server asks for it.
@@ -82,6 +83,7 @@ impl OAuth {
             allows_insecure: false,
             client_metadata_url: None,
             redirect_uris: Vec::new(),
+            registers_anew: false,
             scopes: Scopes::default(),
             offline_access: true,
             dpop: None,
@@ -171,6 +173,15 @@ impl OAuth {
     #[must_use]
     pub fn redirect_uris<S: Into<String>>(mut self, uris: impl IntoIterator<Item = S>) -> Self {
         self.redirect_uris = uris.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Registers for each login, even if a registration is kept: for an authorization server that
+    /// has forgotten it. A client that was registered beforehand, or has a metadata document, stays
+    /// what it is.
+    #[must_use]
+    pub fn register_anew(mut self) -> Self {
+        self.registers_anew = true;
         self
     }
 
@@ -268,6 +279,7 @@ impl OAuth {
             allows_insecure: self.allows_insecure,
             client_metadata_url: self.client_metadata_url.clone(),
             redirect_uris: self.redirect_uris.clone(),
+            registers_anew: self.registers_anew,
             scopes: self.scopes.clone(),
             offline_access: self.offline_access,
             dpop: self.dpop,

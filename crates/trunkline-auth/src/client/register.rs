@@ -12,6 +12,7 @@ use super::error::{AuthError, said};
 use super::grant::{ClientAuth, Proof};
 use super::login::Step;
 use super::oauth::OAuth;
+use super::reuse::Management;
 use super::store::{Store, seconds};
 use crate::fetch::{Answer, Ask};
 use crate::jose::SigningKey;
@@ -30,6 +31,13 @@ pub(super) struct Client {
     pub(super) secret_expires: Option<u64>,
     /// Those that were registered; none if any will do.
     pub(super) redirect_uris: Vec<String>,
+    /// Where the registration can be read, if the authorization server said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) management: Option<Management>,
+    /// Whether a page was shown for it that has led nowhere: the authorization server may have
+    /// forgotten it, which it tells nobody but the person (RFC 6749 §4.1.2.1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_unanswered: bool,
     /// The key of `private_key_jwt`. Never kept: it is part of the set-up.
     #[serde(skip)]
     pub(super) key: Option<Arc<SigningKey>>,
@@ -129,18 +137,33 @@ impl Client {
                 auth.client_id()
             )));
         }
-        let id = auth.client_id().to_owned();
-        let kind = Kind::Given;
-        Ok(Self { id, kind, method, secret, secret_expires: None, redirect_uris: Vec::new(), key })
+        let client = Self::public(auth.client_id(), Kind::Given, &[]);
+        Ok(Self { method, secret, key, ..client })
+    }
+
+    /// A client that proves nothing.
+    fn public(id: &str, kind: Kind, redirect_uris: &[String]) -> Self {
+        Self {
+            id: id.to_owned(),
+            kind,
+            method: Method::None,
+            secret: None,
+            secret_expires: None,
+            redirect_uris: redirect_uris.to_vec(),
+            management: None,
+            is_unanswered: false,
+            key: None,
+        }
     }
 
     fn has_expired(&self, now: SystemTime) -> bool {
         self.secret_expires.is_some_and(|it| seconds(now) >= it)
     }
 
-    /// Without what is part of the set-up, as it is kept.
+    /// As it is kept with a login: without what is part of the set-up, and what matters to another
+    /// login alone.
     pub(super) fn to_keep(&self) -> Self {
-        let mut client = self.clone();
+        let mut client = Self { management: None, is_unanswered: false, ..self.clone() };
         if client.kind == Kind::Given {
             client.secret = None;
         }
@@ -157,15 +180,6 @@ impl OAuth {
         store: &Store<'_>,
     ) -> Result<(Client, Box<dyn Visit>), AuthError> {
         let uris = &self.redirect_uris;
-        let public = |id: &str, kind| Client {
-            id: id.to_owned(),
-            kind,
-            method: Method::None,
-            secret: None,
-            secret_expires: None,
-            redirect_uris: uris.clone(),
-            key: None,
-        };
         let client = match self.way(&place.server)? {
             Way::Given(id) => {
                 let secret = self.client_secret.as_ref();
@@ -175,10 +189,10 @@ impl OAuth {
                     Some(auth) => {
                         Client { redirect_uris: uris.clone(), ..Client::given(&auth, listed)? }
                     }
-                    None => public(id, Kind::Given),
+                    None => Client::public(id, Kind::Given, uris),
                 }
             }
-            Way::Document(url) => public(url, Kind::Document),
+            Way::Document(url) => Client::public(url, Kind::Document, uris),
             Way::Register(endpoint) => {
                 return self.registered(place, endpoint, scopes, store).await;
             }
@@ -201,7 +215,18 @@ impl OAuth {
             && let Ok(visit) = self.prepared(&client.redirect_uris).await
             && client.redirect_uris.iter().any(|it| it == visit.redirect_uri())
         {
-            return Ok((client, visit));
+            let issuer = shown(&place.issuer);
+            match self.reuse(endpoint, client).await {
+                Ok(client) => {
+                    if client.management.is_some() {
+                        // The authorization server may have replaced its secret or its token.
+                        store.put_client(&place.issuer, &client).await?;
+                    }
+                    self.step(Step::Reusing(issuer));
+                    return Ok((client, visit));
+                }
+                Err(why) => self.step(Step::Reregistering(issuer, why)),
+            }
         }
         let visit = self.prepared(&self.redirect_uris).await?;
         let uri = visit.redirect_uri().to_owned();
@@ -226,7 +251,7 @@ impl OAuth {
             let ask = Ask::json(endpoint, document.to_string());
             let answer = self.fetcher()?.fetch(ask).await?;
             if answer.is_ok() {
-                return accepted(place, &answer, uri);
+                return accepted(place, endpoint, &answer, uri);
             }
             let error = refused(place, &answer, uri);
             let is_ours = answer.status == 400
@@ -302,16 +327,46 @@ impl OAuth {
     }
 }
 
+/// What an authorization server answers to a registration (RFC 7591 §3.2.1), or when it is read
+/// (RFC 7592 §3).
 #[derive(Deserialize)]
-struct Registration {
-    client_id: String,
-    client_secret: Option<String>,
+pub(super) struct Registration {
+    pub(super) client_id: String,
+    pub(super) client_secret: Option<String>,
     client_secret_expires_at: Option<u64>,
     token_endpoint_auth_method: Option<String>,
     redirect_uris: Option<Vec<String>>,
+    // What is no text here is no reason to refuse the registration.
+    #[serde(default)]
+    registration_client_uri: Value,
+    #[serde(default)]
+    registration_access_token: Value,
 }
 
-fn accepted(place: &Place, answer: &Answer, uri: &str) -> Result<Client, AuthError> {
+impl Registration {
+    /// When the secret ends, in seconds since 1970; zero stands for never.
+    pub(super) fn secret_expires(&self) -> Option<u64> {
+        self.client_secret_expires_at.filter(|it| *it != 0)
+    }
+
+    /// Whether codes may be sent to this address, as far as the registration says.
+    pub(super) fn takes(&self, uri: &str) -> bool {
+        let uris = self.redirect_uris.as_ref().filter(|it| !it.is_empty());
+        uris.is_none_or(|it| it.iter().any(|it| it == uri))
+    }
+
+    /// Where it can be read, and with what token.
+    pub(super) fn management(&self) -> Option<(&str, &str)> {
+        self.registration_client_uri.as_str().zip(self.registration_access_token.as_str())
+    }
+}
+
+fn accepted(
+    place: &Place,
+    endpoint: &str,
+    answer: &Answer,
+    uri: &str,
+) -> Result<Client, AuthError> {
     let issuer = shown(&place.issuer);
     let read: Option<Registration> = serde_json::from_slice(&answer.body).ok();
     let Some(read) = read.filter(|it| !it.client_id.is_empty()) else {
@@ -321,8 +376,7 @@ fn accepted(place: &Place, answer: &Answer, uri: &str) -> Result<Client, AuthErr
     };
     // An authorization server may change what was asked for; a redirect URI that it dropped would
     // only fail later.
-    let uris = read.redirect_uris.filter(|it| !it.is_empty());
-    if uris.as_ref().is_some_and(|it| !it.iter().any(|it| it == uri)) {
+    if !read.takes(uri) {
         return Err(AuthError::Unregistered(format!(
             "`{issuer}` registered the client without its redirect URI `{}`. Register one there by \
              hand.",
@@ -335,14 +389,11 @@ fn accepted(place: &Place, answer: &Answer, uri: &str) -> Result<Client, AuthErr
         None => Method::None,
     };
     Ok(Client {
-        id: read.client_id,
-        kind: Kind::Registered,
         method,
+        secret_expires: read.secret_expires(),
+        management: Management::of(&read, endpoint),
         secret: read.client_secret,
-        // Zero: never.
-        secret_expires: read.client_secret_expires_at.filter(|it| *it != 0),
-        redirect_uris: vec![uri.to_owned()],
-        key: None,
+        ..Client::public(&read.client_id, Kind::Registered, &[uri.to_owned()])
     })
 }
 

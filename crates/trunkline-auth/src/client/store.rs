@@ -193,6 +193,22 @@ impl<'a> Store<'a> {
         self.write(&client_name(issuer), it).await
     }
 
+    /// Notes whether a page that was shown for this client has led nowhere yet. Another login may
+    /// have registered meanwhile: that registration stays as it is.
+    pub(super) async fn mark_client(
+        &self,
+        issuer: &str,
+        id: &str,
+        is_unanswered: bool,
+    ) -> Result<(), AuthError> {
+        match self.client(issuer).await? {
+            Some(client) if client.id == id && client.is_unanswered != is_unanswered => {
+                self.put_client(issuer, &Client { is_unanswered, ..client }).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) async fn forget_client(&self, issuer: &str) -> Result<(), AuthError> {
         Ok(self.vault.remove(&client_name(issuer)).await?)
     }

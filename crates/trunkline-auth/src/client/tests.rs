@@ -6,6 +6,7 @@
 //! call                    the transport sends a request, again and again if it is worth it
 //! background              the same, when nobody may be asked to log in
 //! login, logout           somebody asks for it
+//! killed                  a login that is killed while a person looks at the page; another process begins
 //! process                 another process begins, with the same vault
 //! wait 60                 time passes
 //! > GET URL               what is asked of the world, in this order; `*` stands for anything
@@ -13,6 +14,7 @@
 //! > MCP Bearer token      a request to the server, with what lets it in (`-`: nothing)
 //! > BROWSER URL a=b       a page that a person is shown
 //! < 200 body              what the world answers; a challenge for MCP; a query for BROWSER
+//! < nothing               the page leads nowhere
 //! = 200                   how a call ends
 //! ! sentence              how it fails
 //! ```
@@ -66,6 +68,17 @@ fn play(world: &World, set_up: impl Fn(OAuth) -> OAuth) {
             "logout" => run(oauth.logout()).map(|()| "logout".to_owned()).map_err(words),
             "full" | "room" => {
                 world.0.lock().unwrap().is_full = line == "full";
+                continue;
+            }
+            "killed" => {
+                {
+                    let mut login = pin!(oauth.login());
+                    while !std::mem::take(&mut world.0.lock().unwrap().is_left_waiting) {
+                        let polled = login.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                        assert!(polled.is_pending(), "it ended: {:?}", polled.map_err(words));
+                    }
+                }
+                oauth = set_up(world.process());
                 continue;
             }
             "process" => {
@@ -178,6 +191,8 @@ struct Scene {
     port: u16,
     /// Redirect URIs that are taken.
     taken: HashSet<String>,
+    /// Whether a page was shown that leads nowhere.
+    is_left_waiting: bool,
 }
 
 impl World {
@@ -194,6 +209,7 @@ impl World {
             is_full: false,
             port: 9000,
             taken: HashSet::new(),
+            is_left_waiting: false,
         })))
     }
 
@@ -272,6 +288,9 @@ impl Fetch for World {
             if let Some(basic) = header("authorization").and_then(|it| it.strip_prefix("Basic ")) {
                 let pair = String::from_utf8(STANDARD.decode(basic).unwrap()).unwrap();
                 line = format!("{line} [basic {pair}]");
+            }
+            if let Some(token) = header("authorization").and_then(|it| it.strip_prefix("Bearer ")) {
+                line = format!("{line} [bearer {token}]");
             }
             self.expect(&self.with_proof(&line, header("dpop")));
             let answer = self.answer();
@@ -385,6 +404,10 @@ impl Visit for OneVisit {
             self.world.expect(&format!("> BROWSER {endpoint}{}", shown.concat()));
             assert_eq!(field("redirect_uri"), self.uri);
             let (answer, state) = (self.world.answer(), field("state"));
+            if answer == "nothing" {
+                self.world.0.lock().unwrap().is_left_waiting = true;
+                return std::future::pending().await;
+            }
             let mut scene = self.world.0.lock().unwrap();
             let answer = answer.replace("{state}", &state).replace("{old}", &scene.state);
             scene.challenge = field("code_challenge");

@@ -6,10 +6,9 @@ use trunkline_auth::jose;
 
 use super::Asked;
 use crate::assertion::Expected;
-use crate::authority::Desk;
+use crate::desk::{Desk, Terms};
 use crate::fault::Fault;
 use crate::fields::words;
-use crate::mint::Terms;
 
 impl Desk {
     pub(super) fn jwt_bearer(&mut self, asked: &Asked<'_>) -> Result<Value, Fault> {

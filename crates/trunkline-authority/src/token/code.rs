@@ -4,11 +4,9 @@ use serde_json::Value;
 use trunkline_auth::tag::random_name;
 
 use super::Asked;
-use crate::authority::Desk;
-use crate::authorize::Wish;
 use crate::client::Grant;
+use crate::desk::{Desk, Family, Terms, Wish};
 use crate::fault::Fault;
-use crate::mint::{Family, Terms};
 use crate::proof::fits;
 
 impl Desk {

@@ -9,7 +9,7 @@ use trunkline_auth::tag::random_name;
 use super::Asked;
 use super::assertion::ID_JAG;
 use crate::assertion::Expected;
-use crate::authority::Desk;
+use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::fields::words;
 use crate::mint::seconds;

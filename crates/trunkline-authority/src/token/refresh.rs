@@ -11,7 +11,7 @@ use trunkline_auth::digest::sha256;
 
 use super::Asked;
 use super::code::refresh_token;
-use crate::authority::Desk;
+use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::fields::words;
 

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use trunkline_gateway::clients::{
+
+use self::file::Seen;
+use crate::clients::{
     Client, Ours, Place, Surroundings, Unreadable, connect, disconnect, have, is_connected,
     masked_line, others, places, without,
 };
-
-use self::file::Seen;
 use crate::failure::Failure;
 use crate::output::{Screen, Tone, one_line};
 

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use trunkline_gateway::clients::{
-    Client, Entry, Have, Origin, Resolve, Row, Secrets, Unreadable, Verdict, have, merged,
-    needed_variables, places, plan, read, with_env_file,
-};
 
 use self::kept::Kept;
 use super::connect::file::Seen;
 use super::connect::{LISTEN, client, config, shown, surroundings};
+use crate::clients::{
+    Client, Entry, Have, Origin, Resolve, Row, Secrets, Unreadable, Verdict, have, merged,
+    needed_variables, places, plan, read, with_env_file,
+};
 use crate::failure::Failure;
 use crate::output::{Screen, one_line};
 

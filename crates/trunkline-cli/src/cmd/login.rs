@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use trunkline::Revision;
 use trunkline::auth::credentials::Credentials;
 use trunkline::auth::jose::Algorithm;
-use trunkline::auth::{AuthError, Login, Step};
+use trunkline::auth::{AuthError, Login, Reregistration, Step};
 use trunkline::client::{Client, ClientBuilder, ConnectError};
 use trunkline_auth::url::shown as safe;
 
@@ -17,7 +18,7 @@ use crate::failure::Failure;
 use crate::logins::{Logins, Person, Probe, Profile, Way};
 use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
-use crate::target::url;
+use crate::words::url;
 
 /// Logs in to a server, so that calls are let in.
 #[derive(clap::Args)]
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// Listen for the answer at this address, which was registered beforehand.
     #[arg(long, value_name = "URL", conflicts_with = "port")]
     redirect_uri: Option<String>,
+    /// Register with the authorization server anew, even if a registration is kept.
+    #[arg(long, conflicts_with_all = ["client_id", "client_metadata_url"])]
+    register: bool,
     /// Bind the tokens to a key, so that nobody else can use them.
     #[arg(long)]
     dpop: bool,
@@ -105,6 +109,12 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
         found => found?,
     };
     let profile = args.profile(before.clone());
+    if let (true, Some(id)) = (args.register, &profile.client_id) {
+        let id = one_line(id);
+        let why = format!("The last login was as the client `{id}`, which was registered by hand.");
+        let advice = "Leave out `--register`, or forget that client with `trunkline logout URL`.";
+        return Err(Failure::usage(why).advice(advice).into());
+    }
     let secret = match &args.client_secret {
         Some(source) => Some(source.read()?),
         None => match &before {
@@ -112,14 +122,23 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
             _ => None,
         },
     };
-    let oauth = profile.way_in(logins.vault(&profile), secret.clone())?;
+    let mut oauth = profile.way_in(logins.vault(&profile), secret.clone())?;
+    if args.register {
+        oauth = oauth.register_anew();
+    }
 
     tell(screen, "connect", &format!("asking `{}` what it wants to see", safe(&args.url)));
     let wanted = args.probe(&profile).await?;
-    let (watching, port) = (screen.clone(), args.port);
-    let oauth = oauth
-        .browser(Arc::new(Person::new(screen, args.no_browser, port)))
-        .progress(move |step| shown(&watching, &step));
+    let person = Person::new(screen, args.no_browser, args.port);
+    let (watching, doubt) = (screen.clone(), person.doubt());
+    let oauth = oauth.browser(Arc::new(person)).progress(move |step| {
+        match step {
+            Step::Reusing(_) => doubt.store(true, Ordering::Relaxed),
+            Step::Registering(_) => doubt.store(false, Ordering::Relaxed),
+            _ => {}
+        }
+        shown(&watching, &step);
+    });
     let entered = oauth.login_after(wanted.as_deref().unwrap_or_default()).await;
     let login = entered.map_err(|error| refused(error, wanted.is_some(), &args.url))?;
 
@@ -203,7 +222,7 @@ impl Args {
             Ok(client) => client,
             Err(error) => {
                 let mut failure = Failure::from(error);
-                failure.explain(&self.url, Some(way), false);
+                failure.explain(&self.url, Some(&way.denial()), false);
                 failure.cause = format!("The login is kept, but {}", lower(&failure.cause));
                 return Err(failure);
             }
@@ -252,6 +271,16 @@ fn shown(screen: &Screen, step: &Step) {
     match step {
         Step::Discovering(server) => {
             tell(screen, "discover", &format!("looking for who gives logins for `{server}`"));
+        }
+        Step::Reregistering(issuer, why) => {
+            let why = match why {
+                Reregistration::Unanswered => {
+                    format!("the last login at `{issuer}` never came back from its page")
+                }
+                Reregistration::Forgotten => format!("`{issuer}` has forgotten this client"),
+                _ => return,
+            };
+            screen.aside("register", &format!("{why}, so the client registers there anew."));
         }
         Step::Registering(issuer) => {
             tell(screen, "register", &format!("becoming known to `{issuer}`"));
@@ -312,7 +341,8 @@ fn algorithm(text: &str) -> Result<Algorithm, String> {
 }
 
 /// What only people need.
-const PERSONAL: [&str; 4] = ["no_browser", "port", "redirect_uri", "client_metadata_url"];
+const PERSONAL: [&str; 5] =
+    ["no_browser", "port", "redirect_uri", "client_metadata_url", "register"];
 
 const AFTER: &str = "\
 What is not said is as it was at the last login to the same server; `trunkline logout URL` forgets it.

@@ -10,7 +10,7 @@ use trunkline_auth::url::shown;
 use crate::failure::Failure;
 use crate::logins::{Damaged, Logins, Profile};
 use crate::output::{Screen, one_line};
-use crate::target::url;
+use crate::words::url;
 
 /// Gives a login back and forgets it.
 #[derive(clap::Args)]
@@ -31,6 +31,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let logins = Logins::open()?;
     let mut failed = None;
     let mut profiles = Vec::new();
+    let registered = logins.registrations().await?;
     match &args.url {
         Some(url) => match logins.find(url).await {
             Ok(Some(found)) => profiles.push(found),
@@ -64,13 +65,20 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     if args.all && failed.is_none() {
         logins.forget_rest().await?;
     }
+    let still = logins.registrations().await?;
+    let registered: Vec<String> =
+        registered.iter().filter(|it| !still.contains(it)).map(|it| shown(it)).collect();
     if args.json {
-        screen.json(&json!({ "forgotten": left }))?;
+        screen.json(&json!({ "forgotten": left, "registrations": registered }))?;
     } else {
         for server in &left {
             screen.print(&format!("Logged out of {}.", one_line(server)))?;
         }
-        if profiles.is_empty() {
+        for issuer in registered.iter().filter(|_| args.all) {
+            let issuer = one_line(issuer);
+            screen.print(&format!("Forgot the registration of this client at {issuer}."))?;
+        }
+        if profiles.is_empty() && (registered.is_empty() || !args.all) {
             screen.print(&match &args.url {
                 Some(url) => format!("Nobody was logged in to {}.", one_line(&shown(url))),
                 None => "Nobody was logged in anywhere.".to_owned(),

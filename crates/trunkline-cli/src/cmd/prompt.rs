@@ -9,7 +9,8 @@ use trunkline::model::Role;
 use super::{made, talk};
 use crate::failure::Failure;
 use crate::output::{Screen, Tone, block};
-use crate::target::{Target, pair};
+use crate::target::Target;
+use crate::words::pair;
 
 /// Gets a prompt and prints its messages.
 #[derive(clap::Args)]

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::logins::{Logins, Profile};
 use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
-use crate::target::url;
+use crate::words::url;
 
 /// Shows who is logged in where. Nobody is asked: it shows what is kept here.
 #[derive(clap::Args)]

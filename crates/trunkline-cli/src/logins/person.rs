@@ -1,10 +1,15 @@
 //! A page that a person has to see → the address it led to: heard at a port of this machine, or
 //! pasted by the person.
 
+use std::convert::Infallible;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use trunkline::auth::browser::{Browser, Visit};
 use trunkline::auth::{Loopback, Pending};
 
@@ -18,6 +23,7 @@ pub(crate) struct Person {
     pastes: bool,
     /// The only port to listen at.
     port: Option<u16>,
+    doubt: Arc<AtomicBool>,
 }
 
 impl Person {
@@ -27,7 +33,13 @@ impl Person {
         // It is told after it was found to be a page and nothing else.
         let inner = Loopback::new().tell(move |page| show(&on, page, shows, pastes));
         let inner = if shows { inner.without_opening() } else { inner };
-        Self { inner, screen: screen.clone(), pastes, port }
+        Self { inner, screen: screen.clone(), pastes, port, doubt: Arc::default() }
+    }
+
+    /// Whether the page may not know this client: it is shown with a registration of an earlier
+    /// login. A person who waits is told then what to do.
+    pub(crate) fn doubt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.doubt)
     }
 }
 
@@ -60,7 +72,8 @@ impl Browser for Person {
                 return Err(format!("None of the registered addresses has the port {port}."));
             }
             let inner = self.inner.prepare(redirect_uris).await?;
-            let page = Page { inner, screen: self.screen.clone(), pastes: self.pastes };
+            let (screen, doubt) = (self.screen.clone(), self.doubt());
+            let page = Page { inner, screen, pastes: self.pastes, doubt };
             Ok(Box::new(page) as Box<dyn Visit>)
         })
     }
@@ -70,6 +83,7 @@ struct Page {
     inner: Box<dyn Visit>,
     screen: Screen,
     pastes: bool,
+    doubt: Arc<AtomicBool>,
 }
 
 impl Visit for Page {
@@ -79,16 +93,23 @@ impl Visit for Page {
 
     fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
         Box::pin(async move {
-            if !self.pastes {
-                return self.inner.go(url).await;
-            }
             let at = self.inner.redirect_uri().to_owned();
+            let (screen, is_doubtful) = (&self.screen, self.doubt.load(Ordering::Relaxed));
             tokio::select! {
                 heard = self.inner.go(url) => heard,
-                query = pasted(&at, &self.screen) => Ok(query),
+                query = pasted(&at, screen), if self.pastes => Ok(query),
+                never = advised(|it| screen.aside("login", it)), if is_doubtful => match never {},
             }
         })
     }
+}
+
+/// Tells somebody who waits for long what to do at a page that does not know this client: the page
+/// cannot tell the program (RFC 6749 §4.1.2.1). Never ends.
+async fn advised(tell: impl FnOnce(&str)) -> Infallible {
+    sleep(PATIENCE).await;
+    tell(UNKNOWN_CLIENT);
+    std::future::pending().await
 }
 
 /// The query of the address that somebody pastes.
@@ -119,9 +140,19 @@ fn query<'a>(at: &str, line: &'a str) -> Option<&'a str> {
     rest.split('#').next()
 }
 
+/// How long a person may take before they are told what to do about a page that fails.
+const PATIENCE: Duration = Duration::from_secs(10);
+const UNKNOWN_CLIENT: &str = "If the page says that it does not know the client, press Ctrl-C and \
+    run the same command again: it registers anew.";
+
 #[cfg(test)]
 mod tests {
-    use super::query;
+    use std::pin::pin;
+    use std::sync::Mutex;
+
+    use tokio::time::timeout;
+
+    use super::*;
 
     #[test]
     fn only_the_address_that_was_waited_for_is_taken() {
@@ -136,6 +167,16 @@ mod tests {
             ("code=a", None),
         ] {
             assert_eq!(query(at, line), expected, "{line}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_long_is_told_once_what_to_do_at_a_page_that_fails() {
+        let told = Mutex::new(Vec::new());
+        let mut advised = pin!(advised(|it| told.lock().unwrap().push(it.to_owned())));
+        for (time, times) in [(PATIENCE - Duration::from_millis(1), 0), (PATIENCE * 10, 1)] {
+            assert!(timeout(time, advised.as_mut()).await.is_err());
+            assert_eq!(*told.lock().unwrap(), vec![UNKNOWN_CLIENT; times]);
         }
     }
 }

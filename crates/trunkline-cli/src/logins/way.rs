@@ -7,6 +7,8 @@ use trunkline::auth::{OAuth, Pending};
 use trunkline_auth::challenge;
 use trunkline_auth::scope::Scopes;
 
+use crate::failure::Denial;
+
 /// Lets calls in with a login that was made before. What only a person could do, it leaves to the
 /// person.
 pub(crate) struct Way {
@@ -35,9 +37,10 @@ impl Way {
         self.lock().clone()
     }
 
-    /// Whether a login needs nobody.
-    pub(crate) fn is_machine(&self) -> bool {
-        !self.oauth.needs_person()
+    /// The same, as far as a person can do something about it.
+    pub(crate) fn denial(&self) -> Denial {
+        let met = self.met();
+        Denial { has_ended: met.needs_login && self.oauth.needs_person(), lacks: met.lack }
     }
 
     async fn lack(&self, refusal: Refused<'_>) -> Option<String> {

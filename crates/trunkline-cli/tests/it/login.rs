@@ -105,6 +105,75 @@ async fn who_is_logged_in_is_told_to_people_and_to_programs() {
 }
 
 #[tokio::test]
+async fn a_registration_that_the_authorization_server_forgot_costs_one_login() {
+    let place = Place::open("forgotten", Settings::new().approve_as("alice")).await;
+    let url = &*place.url;
+    let login = ["login", "--no-browser", url];
+    assert_eq!(place.login(&login).await.code, 0);
+    // As if the authorization server had been started anew.
+    place.change("client ", |client| client["id"] = "nobody".into());
+    let mut stuck = place.start(&login);
+    let page = get(&stuck.page().await).await;
+    assert_eq!((page.status, page.location), (400, None), "it can tell nobody but the person");
+    stuck.terminate();
+    assert_eq!(stuck.end().await.code, 143);
+
+    let found = place.login(&login).await;
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    let issuer = place.authority.issuer();
+    let why = format!(
+        "register: the last login at `{issuer}` never came back from its page, so the client \
+         registers there anew.\nregister: becoming known to `{issuer}` …\n"
+    );
+    assert!(found.stderr.contains(&why), "{}", found.stderr);
+    assert!(place.texts().iter().all(|it| !it.contains("nobody")));
+    let found = place.login(&login).await;
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert!(!found.stderr.contains("register: "), "it is known: {}", found.stderr);
+    assert_eq!(place.authority.stats().authorizations, 4);
+}
+
+#[tokio::test]
+async fn a_new_registration_can_be_asked_for() {
+    let place = Place::open("anew", Settings::new().approve_as("alice")).await;
+    let url = &*place.url;
+    assert_eq!(place.login(&["login", "--no-browser", url]).await.code, 0);
+    place.change("client ", |client| client["id"] = "nobody".into());
+    let found = place.login(&["login", "--no-browser", "--register", url]).await;
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert!(found.stderr.contains("register: becoming known"), "{}", found.stderr);
+    let found = place.run(&["login", "--register", "--client-id", "x", url]).await;
+    assert_eq!(found.code, 2, "{}", found.stderr);
+}
+
+#[tokio::test]
+async fn a_logout_of_all_says_which_registrations_it_forgot() {
+    let place = Place::open("registrations", Settings::new().approve_as("alice")).await;
+    let (url, issuer) = (&*place.url, place.authority.issuer().to_owned());
+    let registration = format!("Forgot the registration of this client at {issuer}.\n");
+    let login = ["login", "--no-browser", url];
+    assert_eq!(place.login(&login).await.code, 0);
+    let found = place.run(&["logout", "--all"]).await;
+    let expected = format!("Logged out of {url}.\n{registration}");
+    assert_eq!((found.code, found.stdout), (0, expected), "{}", found.stderr);
+    // A login that came to nothing leaves a registration, and that alone.
+    let mut left = place.start(&login);
+    left.page().await;
+    left.terminate();
+    assert_eq!(left.end().await.code, 143);
+    let found = place.run(&["logout", "--all"]).await;
+    assert_eq!((found.code, found.stdout), (0, registration), "{}", found.stderr);
+    assert!(place.texts().is_empty(), "nothing is left");
+    let found = place.run(&["logout", "--all"]).await;
+    assert_eq!((found.code, &*found.stdout), (0, "Nobody was logged in anywhere.\n"));
+
+    assert_eq!(place.login(&login).await.code, 0);
+    let found = place.run(&["logout", "--all", "--json"]).await;
+    let told: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!(told, serde_json::json!({ "forgotten": [url], "registrations": [issuer] }));
+}
+
+#[tokio::test]
 async fn a_login_that_is_due_is_renewed_once_for_two_calls() {
     let place = Place::open("due", Settings::new().approve_as("alice")).await;
     let url = &*place.url;

@@ -1,6 +1,7 @@
 //! As whom we are known: given, by a document, registered; and by whom.
 
 use super::*;
+use crate::client::{Reregistration, Step};
 
 const GIVEN: &str = r#"
     > BROWSER https://id.example/authorize response_type=code client_id=given redirect_uri=http://127.0.0.1:9001/callback *
@@ -229,6 +230,123 @@ fn a_registration_that_was_forgotten_there_is_made_again_once() {
         ]
         .concat(),
     );
+}
+
+/// Somebody logs in and is let in, with whatever happens between discovery and exchange.
+fn login(between: &str) -> String {
+    let end = "= login https://id.example\n";
+    ["login\n", &resource(""), &issuer(""), between, EXCHANGE, end].concat()
+}
+
+/// A login that is killed at the page of `c-1`.
+fn killed() -> String {
+    let visit = VISIT.replace("code=k-1&state={state}", "nothing");
+    ["killed\n", &resource(""), &issuer(""), &visit].concat()
+}
+
+#[test]
+fn a_registration_whose_page_led_nowhere_is_not_used_again() {
+    let world = check(|it| it, &[&*first_login(), &killed()].concat());
+    assert_eq!(world.kept("client https://id.example")["is_unanswered"], true);
+    let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
+    world.more(&login(&anew));
+    // The new one serves from then on, and the token endpoint was asked nothing else.
+    world.more(&login(&VISIT.replace("c-1", "c-2")));
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    play(&world, |it| {
+        let steps = Arc::clone(&steps);
+        it.progress(move |step| steps.lock().unwrap().push(step))
+    });
+    let at = || "https://id.example".to_owned();
+    let steps = steps.lock().unwrap();
+    assert_eq!(steps[1], Step::Reregistering(at(), Reregistration::Unanswered));
+    assert_eq!(steps[2], Step::Registering(at()));
+    assert!(steps[3..].contains(&Step::Reusing(at())), "{steps:?}");
+    let kept = world.kept("client https://id.example");
+    assert_eq!((&kept["id"], kept.get("is_unanswered")), (&"c-2".into(), None));
+}
+
+#[test]
+fn a_registration_whose_page_led_back_is_used_again() {
+    // Whatever the page said: it knew the client.
+    let no = [
+        "login\n",
+        &resource(""),
+        &issuer(""),
+        &VISIT.replace("code=k-1", "error=access_denied"),
+        "! *`access_denied`*\n",
+    ]
+    .concat();
+    check(|it| it, &[&first_login(), &*no, &login(VISIT)].concat());
+    // One that was just made is known, whoever has no time to log in.
+    let first = killed().replace("> BROWSER", &format!("{REGISTER}\n> BROWSER"));
+    check(|it| it, &[&*first, &login(VISIT)].concat());
+    // It is not the page of a stranger that says so.
+    let stranger = VISIT.replace("state={state}", "state=other");
+    let stranger = ["login\n", &resource(""), &issuer(""), &stranger, "! *\n"].concat();
+    let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
+    check(|it| it, &[&first_login(), &*stranger, &login(&anew)].concat());
+}
+
+#[test]
+fn a_registration_that_can_be_read_is_read_before_it_is_used_again() {
+    let registered = |id: &str, at: &str, token: &str| {
+        let more = format!(
+            r#"{{"client_id":"{id}","registration_client_uri":"{at}","registration_access_token":"{token}"}}"#
+        );
+        REGISTER.replace(r#"{"client_id":"c-1"}"#, &more)
+    };
+    let own = "https://id.example/register/c-1";
+    let first = login(&[&registered("c-1", own, "rt-1"), VISIT].concat());
+    let reads = |token: &str, answer: &str| format!("> GET {own} [bearer {token}]\n< {answer}\n");
+    let anew = [REGISTER, VISIT].concat().replace("c-1", "c-2");
+    for gone in [
+        r#"401 {"error":"invalid_token"}"#,
+        "404",
+        r#"200 {"client_id":"c-1","redirect_uris":["http://127.0.0.1:1/other"]}"#,
+    ] {
+        check(|it| it, &[&*first, &login(&[&reads("rt-1", gone), &*anew].concat())].concat());
+    }
+    let same = r#"200 {"client_id":"c-1"}"#;
+    for said in [same, "403", "500 oops", "200 oops", r#"200 {"client_id":"x"}"#, "failed No."] {
+        check(|it| it, &[&*first, &login(&[&reads("rt-1", said), VISIT].concat())].concat());
+    }
+    // What it replaced is what is used the next time.
+    let other = format!(
+        r#"200 {{"client_id":"c-1","client_secret":"s-2","registration_client_uri":"{own}","registration_access_token":"rt-2"}}"#
+    );
+    let world = check(
+        |it| it,
+        &[
+            &*first,
+            &login(&[&reads("rt-1", &other), VISIT].concat()),
+            &login(&[&reads("rt-2", same), VISIT].concat()),
+        ]
+        .concat(),
+    );
+    let kept = world.kept("client https://id.example");
+    assert_eq!((&kept["secret"], &kept["management"]["token"]), (&"s-2".into(), &"rt-2".into()));
+    assert!(!world.kept("token").to_string().contains("rt-2"), "a login has no use for it");
+    // The authorization server's word is worth more than a page that led nowhere.
+    let left = killed().replace("> BROWSER", &format!("{}> BROWSER", reads("rt-1", same)));
+    let again = login(&[&reads("rt-1", same), VISIT].concat());
+    check(|it| it, &[&*first, &left, &again].concat());
+    // What makes no sense is not read.
+    let odd = registered("c-1", own, "rt-1").replace(r#""rt-1""#, "1");
+    check(|it| it, &[&*login(&[&odd, VISIT].concat()), &login(VISIT)].concat());
+    // The token goes to nobody else.
+    for elsewhere in ["https://evil.example/c-1", "http://id.example/c-1", "nowhere"] {
+        let first = login(&[&registered("c-1", elsewhere, "rt-1"), VISIT].concat());
+        check(|it| it, &[&*first, &login(VISIT)].concat());
+    }
+}
+
+#[test]
+fn a_new_registration_can_be_asked_for() {
+    let world = check(|it| it, &first_login());
+    world.more(&login(&[REGISTER, VISIT].concat().replace("c-1", "c-2")));
+    play(&world, OAuth::register_anew);
+    assert_eq!(world.kept("client https://id.example")["id"], "c-2");
 }
 
 #[test]

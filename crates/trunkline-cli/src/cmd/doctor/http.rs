@@ -12,7 +12,7 @@ use trunkline_gateway::catalog::plan::{Outward, Reach, ServerPlan};
 use super::stages::Stages;
 use super::{identity, offers};
 use crate::logins::{Logins, Way, certificate};
-use crate::target::as_word;
+use crate::words::as_word;
 
 pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
     let Reach::Http { url, headers, roots, auth } = &server.reach else { return };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use trunkline_gateway::catalog::{read_env_file, write_env_file};
-use trunkline_gateway::clients::{Have, Secrets};
 
+use crate::clients::{Have, Secrets};
 use crate::cmd::connect::file::Seen;
 use crate::failure::Failure;
 

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use trunkline_gateway::clients::{Entry, Origin, Row, Secrets, Verdict, summary};
 
 use super::Strange;
+use crate::clients::{Entry, Origin, Row, Secrets, Verdict, summary};
 use crate::cmd::connect::shown;
 use crate::output::{Screen, Tone, one_line};
 

@@ -86,14 +86,19 @@ impl Place {
 
     /// Changes the kept tokens behind the binary's back.
     pub(crate) fn change_token(&self, change: impl FnOnce(&mut Value)) {
+        self.change("token ", change);
+    }
+
+    /// Changes what is kept under a name that begins like this.
+    pub(crate) fn change(&self, start: &str, change: impl FnOnce(&mut Value)) {
         let all = self.files();
-        let file = all.iter().find(|it| fs::read_to_string(it).unwrap().starts_with("token "));
-        let file = file.expect("there is a token");
+        let file = all.iter().find(|it| fs::read_to_string(it).unwrap().starts_with(start));
+        let file = file.expect("it is kept");
         let text = fs::read_to_string(file).unwrap();
-        let (name, token) = text.split_once('\n').unwrap();
-        let mut token = serde_json::from_str(token).unwrap();
-        change(&mut token);
-        fs::write(file, format!("{name}\n{token}")).unwrap();
+        let (name, it) = text.split_once('\n').unwrap();
+        let mut it = serde_json::from_str(it).unwrap();
+        change(&mut it);
+        fs::write(file, format!("{name}\n{it}")).unwrap();
     }
 }
 
@@ -185,6 +190,13 @@ impl Running {
     /// Its process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id().expect("it runs")
+    }
+
+    /// Asks it to end. Not by SIGINT, which a shell may have it ignore.
+    pub(crate) fn terminate(&self) {
+        let id = self.id().to_string();
+        let sent = std::process::Command::new("kill").args(["-TERM", &id]).status();
+        assert!(sent.expect("it is installed").success());
     }
 
     pub(crate) async fn type_line(&mut self, line: &str) {

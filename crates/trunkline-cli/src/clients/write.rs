@@ -7,11 +7,11 @@ use super::jsonc::{self, Unreadable};
 use super::{Client, tables};
 
 /// The name of our entry in everybody's files.
-pub const NAME: &str = "trunkline";
+pub(crate) const NAME: &str = "trunkline";
 
 /// How a client reaches the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ours {
+pub(crate) enum Ours {
     /// By starting it.
     Stdio {
         /// The binary.
@@ -27,7 +27,7 @@ pub enum Ours {
 }
 
 /// The file with our entry in it. What is there already in the same words stays as it is.
-pub fn connect(client: Client, text: &str, ours: &Ours) -> Result<String, Unreadable> {
+pub(crate) fn connect(client: Client, text: &str, ours: &Ours) -> Result<String, Unreadable> {
     let fields = fields(client, ours);
     if entry(client, text)?.as_ref() == Some(&fields.to_value()) {
         return Ok(text.to_owned());
@@ -51,7 +51,7 @@ pub fn connect(client: Client, text: &str, ours: &Ours) -> Result<String, Unread
 }
 
 /// The servers in the file, without our entry.
-pub fn others(client: Client, text: &str) -> Result<Vec<String>, Unreadable> {
+pub(crate) fn others(client: Client, text: &str) -> Result<Vec<String>, Unreadable> {
     let value = value(client, text)?;
     let all = value.get(client.container()).and_then(Value::as_object);
     let all = all.into_iter().flat_map(|it| it.keys()).filter(|it| *it != NAME);
@@ -59,7 +59,7 @@ pub fn others(client: Client, text: &str) -> Result<Vec<String>, Unreadable> {
 }
 
 /// The file without these servers.
-pub fn without(client: Client, text: &str, names: &[String]) -> Result<String, Unreadable> {
+pub(crate) fn without(client: Client, text: &str, names: &[String]) -> Result<String, Unreadable> {
     let mut new = text.to_owned();
     for name in names {
         if let Some(less) = taken(client, &new, name)? {
@@ -71,7 +71,7 @@ pub fn without(client: Client, text: &str, names: &[String]) -> Result<String, U
 
 /// The file without our entry; `None` if it has none. If the file is what `before` has become by
 /// [`connect`], with or without some servers less, it is `before` again, to the byte.
-pub fn disconnect(
+pub(crate) fn disconnect(
     client: Client,
     text: &str,
     before: Option<&str>,
@@ -116,7 +116,7 @@ fn taken(client: Client, text: &str, name: &str) -> Result<Option<String>, Unrea
 }
 
 /// Whether our entry is in the file.
-pub fn is_connected(client: Client, text: &str) -> Result<bool, Unreadable> {
+pub(crate) fn is_connected(client: Client, text: &str) -> Result<bool, Unreadable> {
     Ok(entry(client, text)?.is_some())
 }
 

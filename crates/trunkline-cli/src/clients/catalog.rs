@@ -10,21 +10,21 @@ use super::yaml::{self, Data, Node};
 
 /// What a catalog has.
 #[derive(Clone, Debug, Default)]
-pub struct Have {
+pub(crate) struct Have {
     /// Its servers; `None` for what we do not understand.
-    pub servers: Vec<(String, Option<Entry>)>,
+    pub(crate) servers: Vec<(String, Option<Entry>)>,
     /// Where the gateway listens.
-    pub listen: Option<String>,
+    pub(crate) listen: Option<String>,
     /// The file that its variables are in.
-    pub env_file: Option<String>,
+    pub(crate) env_file: Option<String>,
     /// Whether it does so with a certificate.
-    pub has_tls: bool,
+    pub(crate) has_tls: bool,
     /// Whether it lets in only whoever has a token.
-    pub has_auth: bool,
+    pub(crate) has_auth: bool,
 }
 
 /// What a catalog has. Variables stay as they are.
-pub fn have(text: &str) -> Result<Have, Unreadable> {
+pub(crate) fn have(text: &str) -> Result<Have, Unreadable> {
     let root = value(text)?;
     let servers = servers(&root).into_iter().map(|(name, it)| (name, of_catalog(&it).ok()));
     let listen = root["gateway"]["listen"].as_str().map(str::to_owned);
@@ -37,7 +37,7 @@ pub fn have(text: &str) -> Result<Have, Unreadable> {
 }
 
 /// The catalog with these servers; those of the same name are replaced.
-pub fn merged(text: &str, entries: &[(String, Entry)]) -> Result<String, Unreadable> {
+pub(crate) fn merged(text: &str, entries: &[(String, Entry)]) -> Result<String, Unreadable> {
     let mut out = text.to_owned();
     for (name, entry) in entries {
         let fields = entry.fields();
@@ -64,7 +64,7 @@ pub fn merged(text: &str, entries: &[(String, Entry)]) -> Result<String, Unreada
 }
 
 /// The catalog with `gateway.envFile`, which it does not have yet.
-pub fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable> {
+pub(crate) fn with_env_file(text: &str, path: &str) -> Result<String, Unreadable> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let line = format!("envFile: {}", scalar(path));
     let why = format!("`{line}` cannot be written below `gateway` without harm. Add it by hand.");

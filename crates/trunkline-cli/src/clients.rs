@@ -19,20 +19,19 @@ mod variables;
 mod write;
 mod yaml;
 
-pub use catalog::{Have, have, merged, with_env_file};
-pub use entry::{Entry, Way};
-pub use import::{Origin, Resolve, Row, Verdict, plan};
-pub use jsonc::Unreadable;
-pub use mask::{masked_line, summary};
-pub use place::{Place, Surroundings, places};
-pub use read::{Found, is_ours, read};
-pub use secrets::{Secrets, needed_variables};
-pub use write::{NAME, Ours, connect, disconnect, is_connected, others, without};
+pub(crate) use catalog::{Have, have, merged, with_env_file};
+pub(crate) use entry::Entry;
+pub(crate) use import::{Origin, Resolve, Row, Verdict, plan};
+pub(crate) use jsonc::Unreadable;
+pub(crate) use mask::{masked_line, summary};
+pub(crate) use place::{Place, Surroundings, places};
+pub(crate) use read::read;
+pub(crate) use secrets::{Secrets, needed_variables};
+pub(crate) use write::{NAME, Ours, connect, disconnect, is_connected, others, without};
 
 /// A program that uses MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum Client {
+pub(crate) enum Client {
     ClaudeDesktop,
     ClaudeCode,
     Cursor,
@@ -45,7 +44,7 @@ pub enum Client {
 
 impl Client {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::ClaudeDesktop,
         Self::ClaudeCode,
         Self::Cursor,
@@ -57,7 +56,7 @@ impl Client {
     ];
 
     /// Its name on a command line.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => "claude-desktop",
             Self::ClaudeCode => "claude-code",
@@ -71,7 +70,7 @@ impl Client {
     }
 
     /// Its name for people.
-    pub const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => "Claude Desktop",
             Self::ClaudeCode => "Claude Code",
@@ -85,13 +84,13 @@ impl Client {
     }
 
     /// The client of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
     /// Whether a URL in its file is understood. Claude Desktop has its URLs elsewhere, in the
     /// settings of the account.
-    pub const fn takes_url(self) -> bool {
+    pub(crate) const fn takes_url(self) -> bool {
         !matches!(self, Self::ClaudeDesktop)
     }
 

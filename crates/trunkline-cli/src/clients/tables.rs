@@ -47,7 +47,7 @@ pub(super) fn put(
                 return Ok(replaced(text, value.span(), &inline(fields)));
             }
             Some((name, _)) => {
-                let sections = sections(text, outer, key);
+                let sections = sections(text, tree.get_ref(), outer, key);
                 let Some((first, others)) = sections.split_first() else {
                     let why = format!(
                         "`{outer}.{key}` is written with dotted names. Make it a table \
@@ -92,7 +92,7 @@ pub(super) fn take(text: &str, outer: &str, key: &str) -> Result<Option<String>,
         _ => return Ok(None),
     };
     let Some((name, value)) = inside.get_key_value(key) else { return Ok(None) };
-    let sections = sections(text, outer, key);
+    let sections = sections(text, tree.get_ref(), outer, key);
     if !sections.is_empty() {
         let mut new = text.to_owned();
         for range in sections.iter().rev() {
@@ -175,13 +175,17 @@ fn field_text(field: &Field) -> String {
 
 /// The parts of the text that are `[outer.key]` and the tables in it, without the comments after
 /// them: those may belong to what comes next.
-fn sections(text: &str, outer: &str, key: &str) -> Vec<Range<usize>> {
-    let headers = headers(text);
-    let ends = headers.iter().skip(1).map(|(start, _)| *start).chain([text.len()]);
-    let all = headers.iter().zip(ends);
-    all.filter(|((_, path), _)| path.len() >= 2 && path[0] == outer && path[1] == key)
-        .map(|((start, _), end)| *start..content_end(text, *start, end))
-        .collect()
+fn sections(text: &str, tree: &DeTable<'_>, outer: &str, key: &str) -> Vec<Range<usize>> {
+    let (mut all, mut wanted) = (Vec::new(), Vec::new());
+    headers(text, tree, &mut all);
+    let found = tree.get(outer).and_then(|it| it.get_ref().as_table()).and_then(|it| it.get(key));
+    if let Some(found) = found {
+        header(text, found, &mut wanted);
+    }
+    all.sort_unstable();
+    all.push(text.len());
+    let ranges = all.windows(2).filter(|it| wanted.contains(&it[0]));
+    ranges.map(|it| it[0]..content_end(text, it[0], it[1])).collect()
 }
 
 /// Where the last line ends that says something.
@@ -212,82 +216,27 @@ fn with_gap(text: &str, range: Range<usize>) -> Range<usize> {
     }
 }
 
-/// Where the `[tables]` begin, and what they are called.
-fn headers(text: &str) -> Vec<(usize, Vec<String>)> {
-    let mut found = Vec::new();
-    let (mut at, mut depth, bytes) = (0, 0_usize, text.as_bytes());
-    let mut is_line_start = true;
-    while at < bytes.len() {
-        let rest = &text[at..];
-        match bytes[at] {
-            b'\n' => is_line_start = true,
-            b' ' | b'\t' | b'\r' => {}
-            b'#' => {
-                at += rest.find('\n').unwrap_or(rest.len());
-                continue;
-            }
-            b'[' if is_line_start && depth == 0 => {
-                let start = text[..at].rfind('\n').map_or(0, |it| it + 1);
-                let line = rest.lines().next().unwrap_or_default();
-                if let Some(path) = header(line) {
-                    found.push((start, path));
-                }
-                at += line.len();
-                continue;
-            }
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            quote @ (b'"' | b'\'') => {
-                is_line_start = false;
-                at += quoted(rest, quote);
-                continue;
-            }
-            _ => {}
-        }
-        is_line_start &= bytes[at].is_ascii_whitespace();
-        at += 1;
-    }
-    found
+/// Where the lines begin that head the tables of a table, `[a.b]` and `[[a.b]]`.
+fn headers(text: &str, table: &DeTable<'_>, found: &mut Vec<usize>) {
+    table.values().for_each(|it| header(text, it, found));
 }
 
-/// How long the text in quotes is at the beginning of `rest`.
-fn quoted(rest: &str, quote: u8) -> usize {
-    let bytes = rest.as_bytes();
-    let long = [quote; 3];
-    let (open, close): (usize, &[u8]) =
-        if bytes.starts_with(&long) { (3, &long) } else { (1, &long[..1]) };
-    let mut at = open;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' if quote == b'"' => at += 2,
-            _ if bytes[at..].starts_with(close) => {
-                at += close.len();
-                // A long text may end with quotes of its own.
-                while open == 3 && bytes.get(at) == Some(&quote) {
-                    at += 1;
-                }
-                return at;
+fn header(text: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<usize>) {
+    let span = value.span();
+    match value.get_ref() {
+        // A table without a header of its own has the span of its name, or of its braces.
+        DeValue::Table(table) if !text[span.clone()].starts_with('{') => {
+            if text[span.clone()].starts_with('[') {
+                found.push(text[..span.start].rfind('\n').map_or(0, |it| it + 1));
             }
-            _ => at += 1,
+            headers(text, table, found);
         }
-    }
-    bytes.len()
-}
-
-/// What a line `[a.b]` names.
-fn header(line: &str) -> Option<Vec<String>> {
-    let tree = DeTable::parse(line).ok()?;
-    let (mut path, mut at) = (Vec::new(), tree.into_inner());
-    while let Some((key, value)) = at.into_iter().next() {
-        path.push(key.into_inner().into_owned());
-        let mut inner = value.into_inner();
-        if let DeValue::Array(items) = inner {
-            inner = items.into_iter().next()?.into_inner();
+        // So has a list of values: its brackets, and no header.
+        DeValue::Array(items) if text[span].starts_with("[[") => {
+            items.iter().for_each(|it| header(text, it, found));
         }
-        let DeValue::Table(next) = inner else { break };
-        at = next;
+        _ => {}
     }
-    Some(path)
 }
 
 #[cfg(test)]

@@ -17,32 +17,32 @@ use super::Client;
 
 /// Where we are.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     /// The home folder.
-    pub home: PathBuf,
+    pub(crate) home: PathBuf,
     /// `$XDG_CONFIG_HOME`, if it is set.
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// `$CODEX_HOME`, if it is set.
-    pub codex: Option<PathBuf>,
+    pub(crate) codex: Option<PathBuf>,
     /// The folder of the project.
-    pub project: PathBuf,
+    pub(crate) project: PathBuf,
     /// Whether this is macOS.
-    pub is_mac: bool,
+    pub(crate) is_mac: bool,
 }
 
 /// A file of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// Whose it is.
-    pub client: Client,
+    pub(crate) client: Client,
     /// Where it is.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The project that it is for; `None` if it is the user's.
-    pub project: Option<PathBuf>,
+    pub(crate) project: Option<PathBuf>,
 }
 
 /// The files that a client reads, the user's first.
-pub fn places(client: Client, at: &Surroundings) -> Vec<Place> {
+pub(crate) fn places(client: Client, at: &Surroundings) -> Vec<Place> {
     let library = at.home.join("Library/Application Support");
     let config = at.config.clone().unwrap_or_else(|| at.home.join(".config"));
     let settings = if at.is_mac { library } else { config.clone() };

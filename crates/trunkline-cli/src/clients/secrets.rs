@@ -10,7 +10,7 @@ use super::variables::{is_variable, references, variable_name};
 
 /// The variables that stand for secrets.
 #[derive(Clone, Debug, Default)]
-pub struct Secrets {
+pub(crate) struct Secrets {
     /// Each with its secret.
     values: BTreeMap<String, String>,
     /// Those that the catalog refers to, each with the servers that do.
@@ -20,7 +20,7 @@ pub struct Secrets {
 impl Secrets {
     /// None yet. No variable is taken that a catalog uses for another server, or that is `known` to stand for
     /// something else.
-    pub fn new(have: &Have, known: BTreeMap<String, String>) -> Self {
+    pub(crate) fn new(have: &Have, known: BTreeMap<String, String>) -> Self {
         let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (server, entry) in &have.servers {
             for name in entry.iter().flat_map(needed_variables) {
@@ -31,7 +31,7 @@ impl Secrets {
     }
 
     /// The server with a variable in place of each secret.
-    pub fn replace(&mut self, server: &str, entry: &Entry) -> Entry {
+    pub(crate) fn replace(&mut self, server: &str, entry: &Entry) -> Entry {
         let mut entry = entry.clone();
         for (text, parts) in texts(&mut entry) {
             // From the end, so that places stay what they are.
@@ -44,7 +44,7 @@ impl Secrets {
     }
 
     /// What a variable stands for.
-    pub fn get(&self, variable: &str) -> Option<&str> {
+    pub(crate) fn get(&self, variable: &str) -> Option<&str> {
         self.values.get(variable).map(String::as_str)
     }
 
@@ -98,7 +98,7 @@ fn stands_for(text: &str, with_secrets: &str, parts: &[Part]) -> bool {
 }
 
 /// The variables that a server needs, without those that have a default or that every gateway has.
-pub fn needed_variables(entry: &Entry) -> Vec<String> {
+pub(crate) fn needed_variables(entry: &Entry) -> Vec<String> {
     let mut entry = entry.clone();
     let mut names = Vec::new();
     let own = |it: &String| it.clone();

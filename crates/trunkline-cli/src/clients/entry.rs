@@ -6,24 +6,24 @@ use super::edit::{Field, Fields};
 
 /// A server, in the catalog's words: texts may hold `${NAME}`, and `$$` for a dollar.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// How it is reached.
-    pub way: Way,
+    pub(crate) way: Way,
     /// Whether it is switched off.
-    pub is_disabled: bool,
+    pub(crate) is_disabled: bool,
     /// The only tools that are shown; empty for all.
-    pub expose: Vec<String>,
+    pub(crate) expose: Vec<String>,
     /// Seconds that it may take to start.
-    pub start_seconds: Option<u64>,
+    pub(crate) start_seconds: Option<u64>,
     /// Seconds that a call may take.
-    pub call_seconds: Option<u64>,
+    pub(crate) call_seconds: Option<u64>,
     /// What could not be carried over, in sentences.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Way {
+pub(crate) enum Way {
     /// A program.
     Stdio {
         /// What to run.
@@ -50,7 +50,7 @@ pub enum Way {
 
 impl Entry {
     /// Whether it means the same. Notes do not count, nor does the order of variables.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.sorted() == other.sorted()
     }
 
@@ -72,7 +72,7 @@ impl Entry {
     }
 
     /// Variables or headers, with names and values.
-    pub fn values(&self) -> &[(String, String)] {
+    pub(crate) fn values(&self) -> &[(String, String)] {
         match &self.way {
             Way::Stdio { env, .. } => env,
             Way::Http { headers, .. } => headers,

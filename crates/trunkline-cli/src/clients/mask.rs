@@ -7,7 +7,7 @@ use super::variables::{is_variable, references};
 
 /// What a server is, in lines of `key: value`. Whatever may be secret is `***`; whatever is filled in
 /// when it is used is named, so that nobody sends a file or a variable without having seen that.
-pub fn summary(entry: &Entry) -> Vec<String> {
+pub(crate) fn summary(entry: &Entry) -> Vec<String> {
     let mut lines = Vec::new();
     match &entry.way {
         Way::Stdio { command, args, inherit, cwd, .. } => {
@@ -75,7 +75,7 @@ fn filled_in(entry: &Entry) -> Vec<String> {
 }
 
 /// A line of somebody's file in which only names can be read, and those values that are `known`.
-pub fn masked_line(line: &str, known: &[&str]) -> String {
+pub(crate) fn masked_line(line: &str, known: &[&str]) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(start) = rest.find(['"', '\'']) {

@@ -12,21 +12,21 @@ use super::{Client, tables};
 
 /// A server in a client's file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub(crate) struct Found {
     /// Whose file it is.
-    pub client: Client,
+    pub(crate) client: Client,
     /// Which file.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The project that it is for, if it is for one.
-    pub project: Option<PathBuf>,
+    pub(crate) project: Option<PathBuf>,
     /// Its name there.
-    pub name: String,
+    pub(crate) name: String,
     /// What it is, or why it cannot be taken over.
-    pub entry: Result<Entry, String>,
+    pub(crate) entry: Result<Entry, String>,
 }
 
 /// The servers in a file, in the order of the file's names.
-pub fn read(place: &Place, text: &str) -> Result<Vec<Found>, Unreadable> {
+pub(crate) fn read(place: &Place, text: &str) -> Result<Vec<Found>, Unreadable> {
     let client = place.client;
     let root = match client {
         Client::Codex => tables::parse(text)?,
@@ -45,7 +45,7 @@ pub fn read(place: &Place, text: &str) -> Result<Vec<Found>, Unreadable> {
 
 /// Whether an entry is the gateway itself: taken over, it would call itself for ever. `listen` is
 /// where the gateway listens.
-pub fn is_ours(name: &str, entry: &Entry, listen: &str) -> bool {
+pub(crate) fn is_ours(name: &str, entry: &Entry, listen: &str) -> bool {
     match &entry.way {
         Way::Stdio { command, args, .. } => {
             let program = Path::new(command).file_name().and_then(|it| it.to_str());

@@ -9,7 +9,7 @@ use super::secrets::is_same_but_for_secrets;
 
 /// What becomes of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It is new.
     Add,
     /// It is there already.
@@ -26,7 +26,7 @@ pub enum Verdict {
 
 /// Where a server of that name comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// The catalog.
     Catalog,
     /// A client's file, as it is called there.
@@ -35,7 +35,7 @@ pub enum Origin {
 
 /// What to do about conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolve {
+pub(crate) enum Resolve {
     /// The newcomer gets another name.
     Rename,
     /// The newcomer is left out.
@@ -46,18 +46,18 @@ pub enum Resolve {
 
 /// A server that was found, and what becomes of it.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// What was found.
-    pub found: Found,
+    pub(crate) found: Found,
     /// Its name in the catalog.
-    pub name: String,
+    pub(crate) name: String,
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 impl Row {
     /// What is to be written, if anything.
-    pub fn change(&self) -> Option<(String, Entry)> {
+    pub(crate) fn change(&self) -> Option<(String, Entry)> {
         let is_change = matches!(self.verdict, Verdict::Add | Verdict::Replace(_));
         let entry = self.found.entry.as_ref().ok().filter(|_| is_change)?;
         Some((self.name.clone(), entry.clone()))
@@ -66,7 +66,12 @@ impl Row {
 
 /// What becomes of each. Of several by one name the first counts, and the others are compared to
 /// it.
-pub fn plan(found: Vec<Found>, have: &Have, listen: &str, resolve: Option<Resolve>) -> Vec<Row> {
+pub(crate) fn plan(
+    found: Vec<Found>,
+    have: &Have,
+    listen: &str,
+    resolve: Option<Resolve>,
+) -> Vec<Row> {
     let mut there: BTreeMap<String, (Origin, Option<Entry>)> = BTreeMap::new();
     for (name, entry) in &have.servers {
         there.insert(name.clone(), (Origin::Catalog, entry.clone()));
