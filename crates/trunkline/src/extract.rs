@@ -170,10 +170,10 @@ impl FromCall for ClientInfo {
 /// What the client can be asked.
 ///
 /// ```
-/// # use trunkline::{Capabilities, Client, Server, tool};
+/// use trunkline::{Capabilities, Client, Server, tool};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let can = async |Capabilities(it): Capabilities| it.sampling.is_some().to_string();
-/// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
+/// let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
 /// assert_eq!(client.call_tool("can", ()).await?.content[0].as_text(), Some("false"));
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```

@@ -38,10 +38,11 @@ use crate::observe::Outward;
 /// its progress; see [`Timing`].
 ///
 /// ```
-/// # use trunkline::{Client, Server, tool}; use std::time::Duration;
+/// use trunkline::{Client, Server, tool};
+/// use std::time::Duration;
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
-/// # let client = Client::in_memory(&server).await?;
+/// let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let client = Client::in_memory(&server).await?;
 /// let call = client.call_tool("now", ()).deadline(Duration::from_secs(5));
 /// assert_eq!(call.await?.content[0].as_text(), Some("noon"));
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
@@ -54,15 +55,6 @@ pub struct Call<T> {
 }
 
 /// A call under way.
-///
-/// ```
-/// # use trunkline::{Client, Server, client::Running};
-/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
-/// let running: Running<()> = client.ping().into_future();
-/// assert!(running.await.is_ok());
-/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-/// ```
 pub type Running<T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>;
 
 type OnProgress = Box<dyn FnMut(Progress) + Send>;
