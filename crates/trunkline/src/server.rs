@@ -28,9 +28,11 @@ mod guard;
 #[cfg(feature = "http")]
 mod http;
 mod job;
+mod layers;
 mod lists;
 mod log;
 mod marked;
+mod observe;
 mod prompt;
 #[cfg(feature = "auth")]
 pub mod protect;

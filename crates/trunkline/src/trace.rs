@@ -10,8 +10,6 @@ use trunkline_auth::tag::random_name;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 
-use crate::server::{FromCall, Input, Rejection};
-
 /// Which trace a call belongs to, and what travels with it. Empty if the caller sent none.
 ///
 /// A handler takes it as a parameter, or asks [`Context::trace`](crate::Context::trace), and hands
@@ -248,12 +246,6 @@ impl FromStr for TraceContext {
 
     fn from_str(text: &str) -> Result<Self, BadTraceparent> {
         Ok(Self { ids: Some(parse(text)?), ..Self::default() })
-    }
-}
-
-impl FromCall for TraceContext {
-    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
-        Ok(input.context().trace())
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod http;
+mod observe;
 mod sugar;
 
 use std::sync::{Arc, Mutex};

@@ -19,6 +19,7 @@ use trunkline_wire::revision::Revision;
 
 use super::call::{Caller, Running};
 use super::error::CallError;
+use crate::layer::BoxError;
 use crate::observe::Watch;
 
 /// A request of a client on its way through the client's layers.
@@ -49,14 +50,6 @@ pub struct ClientRequest {
     pub(super) heard: Option<mpsc::Sender<Heard>>,
     pub(super) attached: Attached,
 }
-
-/// Any error, as tower has it.
-///
-/// ```
-/// let error: trunkline::client::BoxError = "The queue is full.".into();
-/// assert_eq!(error.to_string(), "The queue is full.");
-/// ```
-pub type BoxError = Box<dyn Error + Send + Sync>;
 
 impl ClientRequest {
     /// The method.
