@@ -58,7 +58,6 @@ use trunkline_wire::revision::Revision;
 use crate::Server;
 
 pub use crate::layer::BoxError;
-pub(crate) use ask::ASKED_DURING;
 pub use builder::{ClientBuilder, IntoHooks};
 pub use call::{Call, Running};
 pub use error::{CallError, ConnectCause, ConnectError};

@@ -77,7 +77,7 @@ pub use http::{Http, HttpBody, HttpService, bind};
 #[doc(hidden)]
 pub use marked::{Made, argument};
 pub use prompt::{IntoPrompt, IntoPromptEntry, PromptEntry, prompt};
-pub use proxy::{ProxyError, Relay, proxy, relay};
+pub use proxy::{ProxyError, proxy};
 pub use resource::{
     Bytes, IntoContents, IntoResource, ResourceEntry, ResourceOrTemplate, TemplateEntry, resource,
     template,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use trunkline_proto::client::Opened;
-use trunkline_proto::{Attached, Heard, Timing};
+use trunkline_proto::{Heard, Timing};
 use trunkline_transport::Limits;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
@@ -78,11 +78,6 @@ impl<T> Call<T> {
     /// The same call, made once `gate` lets it pass. How long that takes does not count.
     pub(super) fn after(self, gate: Running<()>) -> Self {
         self.told(|ask| ask.gate = Some(gate))
-    }
-
-    /// The same call with something that comes back with the server's questions about it.
-    pub(crate) fn attach(self, attached: Attached) -> Self {
-        self.told(|ask| ask.attached = attached)
     }
 
     fn told(mut self, tell: impl FnOnce(&mut Ask)) -> Self {
@@ -196,7 +191,6 @@ impl Caller {
             is_fresh: false,
             is_bare: false,
             gate: None,
-            attached: Attached::default(),
             was_kept: false,
             last_step: None,
         }
@@ -221,8 +215,6 @@ pub(super) struct Ask {
     pub(super) is_fresh: bool,
     /// What has to let it pass first.
     pub(super) gate: Option<Running<()>>,
-    /// What goes with the server's questions about it.
-    pub(super) attached: Attached,
     /// Whether it goes past the layers.
     pub(super) is_bare: bool,
     /// Whether the last answer was one that had been kept.
@@ -347,8 +339,7 @@ impl Ask {
     ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
         let (caller, method, timing) = (self.caller.clone(), self.method, self.timing);
         let is_bare = self.is_bare || caller.shared.layers.is_empty();
-        let attached = self.attached.clone();
-        let request = ClientRequest { caller, method, params, meta, timing, heard, attached };
+        let request = ClientRequest { caller, method, params, meta, timing, heard };
         async move {
             match is_bare {
                 true => request.send().await,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tower_layer::Layer;
 use tower_service::Service;
-use trunkline_proto::{Attached, Heard, Timing};
+use trunkline_proto::{Heard, Timing};
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -48,7 +48,6 @@ pub struct ClientRequest {
     pub(super) meta: Object,
     pub(super) timing: Timing,
     pub(super) heard: Option<mpsc::Sender<Heard>>,
-    pub(super) attached: Attached,
 }
 
 impl ClientRequest {
@@ -236,7 +235,6 @@ impl ClientRequest {
         let mut request = Request::new(self.method, params);
         request.timing = Some(self.timing);
         request.heard = self.heard;
-        request.attached = self.attached;
         let mut answer = pin!(self.caller.voice.ask(request));
         Ok(poll_fn(|cx| Watch::poll(&mut watch, answer.as_mut(), cx)).await?)
     }
