@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use trunkline::client::{Client, Command};
-use trunkline::server::relay;
+use trunkline::server::proxy;
 use trunkline::{Server, tool};
 
 /// Adds two numbers.
@@ -25,9 +25,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut server = Server::builder("compose", "1.0.0").mount("math", math).merge(watch);
     let mut words = std::env::args().skip(1);
     if let Some(program) = words.next() {
-        // What it asks is asked of whoever calls us, whichever revisions the two speak.
-        let command = Command::new(program).args(words);
-        let far = relay(Client::builder("compose", "1.0.0"), |it| it.connect(command)).await?;
+        // Nobody sits at this program: what the server asks is declined.
+        let client = Client::builder("compose", "1.0.0")
+            .on_ask(async |question| question.decline())
+            .connect(Command::new(program).args(words));
+        let far = proxy(client.await?).await?;
         server = server.mount("far", far);
     }
     Ok(server.build().serve_stdio().await?)

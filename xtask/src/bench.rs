@@ -30,6 +30,18 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
+/// How many rounds are measured, of which the median counts.
+fn rounds(value: &str, usage: &str) -> Result<usize, String> {
+    value.parse().ok().filter(|rounds| *rounds >= 3).ok_or_else(|| {
+        format!("`--rounds` takes a number from 3 on; a median of fewer says little.\n\n{usage}")
+    })
+}
+
+/// Whether everything that was to be measured could be.
+fn verdict(failures: &[String]) -> Result<(), String> {
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
 /// A number out of the driver's flat JSON object, which is all the JSON this needs to read.
 fn number(report: &str, key: &str) -> Option<f64> {
     let (_, rest) = report.split_once(&format!("\"{key}\":"))?;

@@ -5,10 +5,12 @@
 
 mod bench;
 mod conformance;
+mod cycles;
 mod docs;
 mod edges;
 mod follow;
 mod fuzz;
+mod graph;
 mod json;
 mod mcpv;
 mod mutants;

@@ -1,7 +1,7 @@
 //! What the binary is made of → a bill of materials (CycloneDX 1.6, JSON).
 
+use crate::graph::{Graph, Package, tree};
 use crate::run;
-use crate::supply::graph::{Graph, Package, tree};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -4,13 +4,12 @@
 //! nobody can slip in a licence, a source, a second version or a program that runs while building
 //! without a line below changing.
 
-pub mod graph;
 mod licence;
 mod locks;
 mod rules;
 
+use crate::graph::{self, Graph};
 use crate::sbom;
-use graph::Graph;
 use rules::{AT_BUILD, DUPLICATES, LICENCES, WEIGHTS};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +133,7 @@ pub const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-ind
 #[cfg(test)]
 mod tests {
     use super::*;
-    use graph::Package;
+    use crate::graph::Package;
 
     fn package(name: &str, version: &str, licence: &str) -> Package {
         Package {

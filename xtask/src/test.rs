@@ -35,7 +35,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         ),
     }
     report.step("documentation", docs::build);
-    report.step("an example on everything public", docs::examples);
+    report.step("an example on every entry point, mostly visible", docs::examples);
     report.step("build of the binary the peers meet", || run::run(&mut run::build([])));
     report.step("the pages that newcomers read first, followed word by word", || {
         follow::pages(&follow::PAGES, with_peers)

@@ -1,6 +1,10 @@
 //! A built-in server that shows every feature: something to try clients against.
 
 mod asking;
+#[cfg(feature = "authority")]
+mod auth;
+#[cfg(not(feature = "authority"))]
+#[path = "demo/no_auth.rs"]
 mod auth;
 mod content;
 mod http;

@@ -6,8 +6,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Ident, Path, Result, Token};
 
-use crate::entry::Kind;
 use crate::fault::{Faults, place};
+use crate::kind::Kind;
 use crate::params::Params;
 
 /// What completes an argument.

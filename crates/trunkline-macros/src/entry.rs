@@ -7,18 +7,11 @@ use syn::{LitStr, Path, ReturnType, Type};
 
 use crate::fault::{Faults, place};
 use crate::function::Function;
-use crate::options::{Options, TEXT};
+use crate::kind::Kind;
+use crate::options::Options;
 use crate::params::{Params, shown};
 use crate::{complete, docs};
 use crate::{terms, uri};
-
-/// What a function can be registered as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Tool,
-    Prompt,
-    Resource,
-}
 
 /// What is known about an entry besides its handler.
 pub(crate) struct Entry {
@@ -29,50 +22,6 @@ pub(crate) struct Entry {
     pub(crate) is_template: bool,
     /// The calls that follow the constructor: `.about("…")` and so on.
     said: TokenStream,
-}
-
-impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Tool, Self::Prompt, Self::Resource];
-
-    /// The attribute's name.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Prompt => "prompt",
-            Self::Resource => "resource",
-        }
-    }
-
-    pub(crate) fn options(self) -> &'static [&'static str] {
-        match self {
-            Self::Tool => &[
-                "name",
-                "title",
-                "read_only",
-                "destructive",
-                "idempotent",
-                "open_world",
-                "task",
-                "resume",
-                "asks",
-                "timeout",
-                "visible",
-                "scopes",
-            ],
-            Self::Prompt => &["name", "title", "asks", "timeout", "visible", "scopes"],
-            Self::Resource => {
-                &[TEXT, "name", "title", "mime_type", "asks", "timeout", "visible", "scopes"]
-            }
-        }
-    }
-
-    fn reader(self) -> &'static str {
-        match self {
-            Self::Tool => "The model reads",
-            Self::Prompt => "The user reads",
-            Self::Resource => "Users and models read",
-        }
-    }
 }
 
 impl Entry {

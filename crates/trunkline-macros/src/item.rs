@@ -7,9 +7,10 @@ use quote::{format_ident, quote};
 use syn::{Generics, Ident, Path, Result, Type};
 
 use crate::docs::is_doc;
-use crate::entry::{Entry, Kind};
+use crate::entry::Entry;
 use crate::fault::Faults;
 use crate::function::{Function, Param};
+use crate::kind::Kind;
 use crate::options::Options;
 use crate::params::Params;
 

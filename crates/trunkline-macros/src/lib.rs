@@ -13,6 +13,7 @@ mod fault;
 mod form;
 mod function;
 mod item;
+mod kind;
 mod matrix;
 mod options;
 mod params;
@@ -20,7 +21,7 @@ mod terms;
 mod toolbox;
 mod uri;
 
-use entry::Kind;
+use kind::Kind;
 use proc_macro::TokenStream;
 
 /// Makes a tool of an async function. Its doc comment tells the model what the tool is for, its

@@ -5,10 +5,11 @@ use quote::{ToTokens, TokenStreamExt, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Error, Generics, Ident, Path, Result, Token, Type};
 
-use crate::entry::{Entry, Kind};
+use crate::entry::Entry;
 use crate::fault::Faults;
 use crate::function::{Function, ReceiverKind, is_attribute};
 use crate::item::read_options;
+use crate::kind::Kind;
 use crate::options::Options;
 use crate::params::{Params, mentions, shown};
 use crate::terms;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
-/// The program of `crates/trunkline-fake`; without arguments that it knows it prints what it can do.
+/// The program of `src/bin/fake-server`; without arguments that it knows it prints what it can do.
 /// Cargo builds no binaries of another package for a test, so this asks it to, once per process.
 pub fn server() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -73,29 +73,30 @@ pub fn is_running(pid: u32) -> bool {
 
 fn build() -> PathBuf {
     let kit = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let source = kit.parent().expect("the crates lie side by side").join("trunkline-fake");
     let test = std::env::current_exe().expect("a test knows where it is");
     // A folder of its own, beside `deps`: whoever holds the lock of the outer one may wait for this test.
     let profile = test.ancestors().nth(2).expect("a test lies in `deps` of a profile's folder");
     let target = profile.join("fake-server.build");
     let program = target.join("debug").join("fake-server");
-    if modified(&program).is_some_and(|done| newest(&source) < Some(done)) {
+    if modified(&program).is_some_and(|done| newest(kit) < Some(done)) {
         return program;
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "trunkline-fake", "--target-dir"])
+        .args(["build", "--quiet", "--package", "trunkline-testkit", "--bin", "fake-server"])
+        .args(["--no-default-features", "--features", "fake", "--target-dir"])
         .arg(&target)
-        .current_dir(&source)
+        .current_dir(kit)
         .output()
         .expect("`cargo` is on PATH, or the variable CARGO names it");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     program
 }
 
-fn newest(source: &Path) -> Option<SystemTime> {
-    let files = std::fs::read_dir(source.join("src")).ok()?.flatten().map(|entry| entry.path());
-    files.chain([source.join("Cargo.toml")]).filter_map(|path| modified(&path)).max()
+fn newest(kit: &Path) -> Option<SystemTime> {
+    let source = std::fs::read_dir(kit.join("src/bin/fake-server")).ok()?;
+    let files = source.flatten().map(|entry| entry.path());
+    files.chain([kit.join("Cargo.toml")]).filter_map(|path| modified(&path)).max()
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {

@@ -13,6 +13,7 @@ pub mod fake;
 pub mod fault;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "oracle")]
 pub mod oracle;
 #[cfg(feature = "peer")]
 pub mod peer;

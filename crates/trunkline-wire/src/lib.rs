@@ -32,3 +32,4 @@ pub mod method;
 pub mod model;
 pub mod revision;
 pub mod text;
+pub mod trace;

@@ -1,4 +1,4 @@
-//! Names and URIs: what a tool may be called, percent coding, URI templates.
+//! Names, URIs and times: what a tool may be called, percent coding, URI templates, dates.
 //!
 //! ```
 //! use trunkline_wire::text::{UriTemplate, is_tool_name};
@@ -9,8 +9,12 @@
 //! ```
 
 pub mod base64;
+mod date;
+mod distance;
 mod template;
 
+pub use date::rfc3339;
+pub use distance::edit_distance;
 pub use template::{
     BadTemplate, MAX_TEMPLATE, MAX_URI, MAX_VARIABLES, Operator, UriTemplate, Value, Variable,
 };

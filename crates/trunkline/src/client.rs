@@ -57,13 +57,13 @@ use trunkline_wire::revision::Revision;
 
 use crate::Server;
 
-pub(crate) use ask::ASKED_DURING;
+pub use crate::layer::BoxError;
 pub use builder::{ClientBuilder, IntoHooks};
 pub use call::{Call, Running};
 pub use error::{CallError, ConnectCause, ConnectError};
 pub use hooks::Hooks;
 pub use host::{Consent, Host, HostBuilder, HostError, Item, Listed, Target, Wish};
-pub use layer::{BoxError, ClientRequest, LayerError, Requests};
+pub use layer::{ClientRequest, LayerError, Requests};
 pub use listen::Listener;
 pub use question::{Question, Sampling};
 pub use rejected::RejectedTool;

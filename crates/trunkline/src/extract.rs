@@ -1,27 +1,22 @@
 //! What a handler may take as parameters besides its [`Context`](crate::Context): each is made of
 //! one call.
 
-pub(crate) mod headers;
+mod headers;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, Call, CallKey, Peer};
-use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Object};
-use trunkline_wire::method;
+use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
-use trunkline_wire::revision::Revision;
 
-use crate::layer::Added;
+use crate::TraceContext;
 use crate::server::{Context, FromCall, Input, Rejection, Signature};
 
 pub use headers::Headers;
@@ -170,10 +165,10 @@ impl FromCall for ClientInfo {
 /// What the client can be asked.
 ///
 /// ```
-/// # use trunkline::{Capabilities, Client, Server, tool};
+/// use trunkline::{Capabilities, Client, Server, tool};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// let can = async |Capabilities(it): Capabilities| it.sampling.is_some().to_string();
-/// # let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
+/// let client = Client::in_memory(&Server::builder("a", "1").tool(tool("can", can)).build()).await?;
 /// assert_eq!(client.call_tool("can", ()).await?.content[0].as_text(), Some("false"));
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 /// ```
@@ -298,168 +293,8 @@ impl FromCall for Uri {
     }
 }
 
-/// Who looks at a list or calls: what [`visible`](crate::server::ToolEntry::visible) decides on.
-///
-/// ```
-/// # use trunkline::{Caller, Client, Server, tool};
-/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// fn is_known(caller: &Caller<'_>) -> bool {
-///     caller.principal().is_some()
-/// }
-///
-/// let reset = tool("reset", async || "Done.").visible(is_known);
-/// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(reset).build()).await?;
-/// assert!(client.list_tools().await?.is_empty());
-/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-/// ```
-pub struct Caller<'a>(pub(crate) &'a Call);
-
-impl Caller<'_> {
-    /// Who was let in.
-    ///
-    /// ```
-    /// let reset = trunkline::tool("reset", async || "Done.")
-    ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
-    /// assert!(trunkline::Server::builder("a", "1.0.0").tool(reset).try_build().is_ok());
-    /// ```
-    pub fn principal(&self) -> Option<&Principal> {
-        principal(&self.0.attached)
-    }
-
-    /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
-    /// extensions of the HTTP request.
-    ///
-    /// ```
-    /// struct Plan(&'static str);
-    ///
-    /// let render = trunkline::tool("render", async || "A film.")
-    ///     .visible(|caller| caller.extension::<Plan>().is_some_and(|plan| plan.0 == "gold"));
-    /// assert!(trunkline::Server::builder("a", "1.0.0").tool(render).try_build().is_ok());
-    /// ```
-    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        extension(&self.0.attached)
-    }
-
-    /// How the client names itself. Self-reported: never a reason to let anybody in.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let hint = tool("hint", async || "Press F1.")
-    ///     .visible(|caller| caller.client().is_some_and(|it| it.name == "example"));
-    /// let server = Server::builder("a", "1.0.0").tool(hint).build();
-    /// let client = Client::builder("example", "1.0.0").connect_memory(&server).await?;
-    /// assert_eq!(client.list_tools().await?.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn client(&self) -> Option<&Implementation> {
-        self.0.peer.info.as_ref()
-    }
-
-    /// What the client can be asked.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let sum = tool("sum", async || "Four.")
-    ///     .visible(|caller| caller.capabilities().sampling.is_some());
-    /// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(sum).build()).await?;
-    /// assert!(client.list_tools().await?.is_empty(), "its model cannot be asked");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn capabilities(&self) -> &ClientCapabilities {
-        &self.0.peer.client
-    }
-
-    /// The `_meta` of the request.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let blue = tool("blue", async || "Blue.")
-    ///     .visible(|caller| caller.meta().is_some_and(|it| it.get().contains("blue")));
-    /// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(blue).build()).await?;
-    /// assert!(client.call_tool("blue", ()).await.is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn meta(&self) -> Option<&Json> {
-        self.0.meta.as_ref()
-    }
-
-    /// The revision it speaks.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Era, Server, tool};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let modern = tool("modern", async || "New.")
-    ///     .visible(|caller| caller.revision().era() == Era::Stateless);
-    /// let client = Client::in_memory(&Server::builder("a", "1.0.0").tool(modern).build()).await?;
-    /// assert_eq!(client.list_tools().await?.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn revision(&self) -> Revision {
-        self.0.revision
-    }
-}
-
-impl fmt::Debug for Caller<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caller").field("principal", &self.principal()).finish_non_exhaustive()
-    }
-}
-
-/// Whoever a call was let in for.
-pub(crate) fn principal(attached: &Attached) -> Option<&Principal> {
-    if let Some(added) = attached.get::<Added>() {
-        return added.get().or_else(|| principal(added.before()));
-    }
-    #[cfg(feature = "http")]
-    if let Some(extensions) = attached.get::<http::Extensions>() {
-        return extensions.get();
-    }
-    attached.get()
-}
-
-/// What layers added to a call, or what came with its HTTP request.
-pub(crate) fn extension<T: Send + Sync + 'static>(attached: &Attached) -> Option<&T> {
-    if let Some(added) = attached.get::<Added>() {
-        return added.get().or_else(|| extension(added.before()));
-    }
-    #[cfg(feature = "http")]
-    if let Some(extensions) = attached.get::<http::Extensions>() {
-        return extensions.get();
-    }
-    None
-}
-
-/// Decides who sees an entry.
-pub(crate) type Visible = Option<Arc<dyn Fn(&Caller<'_>) -> bool + Send + Sync>>;
-
-/// Whether the caller sees an entry. One that cannot be decided on is not seen.
-pub(crate) fn may_see(visible: &Visible, call: &Call) -> bool {
-    visible.as_ref().is_none_or(|it| {
-        catch_unwind(AssertUnwindSafe(|| it(&Caller(call)))).unwrap_or_else(|_| {
-            tracing::error!("`visible` panicked; what it decides on is hidden");
-            false
-        })
-    })
-}
-
-/// A call that nobody made, for who is asked about outside of one: of a listener, or of a request
-/// that is not read yet.
-pub(crate) fn call_by(attached: &Attached, meta: Option<&Json>) -> Call {
-    let envelope = meta.and_then(|it| Envelope::read(Some(it)).ok());
-    let peer = envelope.map_or_else(Peer::default, |it| Peer {
-        info: it.client_info,
-        client: it.capabilities,
-        ..Peer::default()
-    });
-    Call {
-        key: CallKey(0),
-        method: &method::TABLE[0],
-        params: Object::default(),
-        meta: meta.cloned(),
-        revision: Revision::LATEST,
-        peer: Arc::new(peer),
-        wants_progress: false,
-        log_level: None,
-        attached: attached.clone(),
+impl FromCall for TraceContext {
+    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
+        Ok(input.context().trace())
     }
 }

@@ -1,7 +1,7 @@
 //! Calls of a server as a tower service, and the layers around them: a call → a request that layers
 //! look at, change, delay or refuse → its answer.
 //!
-//! [`ServerBuilder::layer`] puts a layer around the whole server, [`ToolEntry::layer`] around one
+//! [`ServerBuilder::layer`](crate::server::ServerBuilder::layer) puts a layer around the whole server, [`ToolEntry::layer`](crate::server::ToolEntry::layer) around one
 //! tool. tower's own layers work, those whose services cannot be cloned too: all calls share one
 //! service, which is asked whether it is ready before each of them.
 //!
@@ -36,6 +36,7 @@
 mod failure;
 mod request;
 
+use std::error::Error;
 use std::fmt;
 use std::future::{Future, poll_fn, ready};
 use std::pin::Pin;
@@ -47,101 +48,24 @@ use trunkline_proto::Call;
 use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Voice;
 
-/// Any error, as tower has it.
-pub use crate::client::BoxError;
-use crate::server::{ServerBuilder, ToolEntry};
+use crate::caller::Added;
 #[cfg(doc)]
 use crate::{ErrorObject, ToolError};
 
 pub(crate) use failure::told;
-pub(crate) use request::Added;
 pub use request::{ServerRequest, ServerResponse};
 /// What makes a service of a service.
 pub use tower_layer::Layer;
 /// A function from requests to answers that says when it is ready.
 pub use tower_service::Service;
 
-impl ServerBuilder {
-    /// Puts a layer around every call of the server. The last one added is the first to see a call.
-    ///
-    /// ```
-    /// use trunkline::layer::{Calls, Layer, ServerRequest, Service};
-    /// use trunkline::{Extension, Server, tool};
-    /// use std::task::{Context, Poll};
-    ///
-    /// /// Gives each call a number that its handler can take.
-    /// #[derive(Clone)]
-    /// struct Numbered;
-    ///
-    /// struct Numbering(Calls, u64);
-    ///
-    /// impl Layer<Calls> for Numbered {
-    ///     type Service = Numbering;
-    ///
-    ///     fn layer(&self, inner: Calls) -> Numbering {
-    ///         Numbering(inner, 0)
-    ///     }
-    /// }
-    ///
-    /// impl Service<ServerRequest> for Numbering {
-    ///     type Response = <Calls as Service<ServerRequest>>::Response;
-    ///     type Error = <Calls as Service<ServerRequest>>::Error;
-    ///     type Future = <Calls as Service<ServerRequest>>::Future;
-    ///
-    ///     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-    ///         self.0.poll_ready(cx)
-    ///     }
-    ///
-    ///     fn call(&mut self, mut request: ServerRequest) -> Self::Future {
-    ///         self.1 += 1;
-    ///         request.insert(self.1);
-    ///         self.0.call(request)
-    ///     }
-    /// }
-    ///
-    /// async fn which(Extension(number): Extension<u64>) -> String {
-    ///     format!("Call {number}.")
-    /// }
-    ///
-    /// let server = Server::builder("calls", "1.0.0").tool(tool("which", which)).layer(Numbered);
-    /// assert!(server.try_build().is_ok());
-    /// ```
-    pub fn layer<L>(mut self, layer: L) -> Self
-    where
-        L: Layer<Calls>,
-        L::Service: Service<ServerRequest, Response = ServerResponse> + Send + 'static,
-        <L::Service as Service<ServerRequest>>::Error: Into<BoxError>,
-        <L::Service as Service<ServerRequest>>::Future: Send + 'static,
-    {
-        self.layers.add(layer.layer(Calls(())));
-        self
-    }
-}
-
-impl ToolEntry {
-    /// Puts a layer around the calls of this tool. The last one added is the first to see a call;
-    /// those of the server come before.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tower::timeout::TimeoutLayer;
-    /// use trunkline::{Server, tool};
-    ///
-    /// let slow = tool("slow", async || "At last.").layer(TimeoutLayer::new(Duration::from_secs(5)));
-    /// let server = Server::builder("example", "1.0.0").tool(slow).build();
-    /// ```
-    #[must_use]
-    pub fn layer<L>(mut self, layer: L) -> Self
-    where
-        L: Layer<Calls>,
-        L::Service: Service<ServerRequest, Response = ServerResponse> + Send + 'static,
-        <L::Service as Service<ServerRequest>>::Error: Into<BoxError>,
-        <L::Service as Service<ServerRequest>>::Future: Send + 'static,
-    {
-        self.layers.add(layer.layer(Calls(())));
-        self
-    }
-}
+/// Any error, as tower has it.
+///
+/// ```
+/// let error: trunkline::layer::BoxError = "The queue is full.".into();
+/// assert_eq!(error.to_string(), "The queue is full.");
+/// ```
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The calls of a server as a service: what layers are put around. It is always ready, and a clone
 /// is the same.
@@ -224,6 +148,17 @@ impl Layers {
             route: self.0.clone(),
             inside,
         })
+    }
+
+    /// Puts a layer around them.
+    pub(crate) fn wrap<L>(&mut self, layer: L)
+    where
+        L: Layer<Calls>,
+        L::Service: Service<ServerRequest, Response = ServerResponse> + Send + 'static,
+        <L::Service as Service<ServerRequest>>::Error: Into<BoxError>,
+        <L::Service as Service<ServerRequest>>::Future: Send + 'static,
+    {
+        self.add(layer.layer(Calls(())));
     }
 
     fn add<S>(&mut self, service: S)

@@ -28,6 +28,7 @@
 
 #[cfg(feature = "auth")]
 pub mod auth;
+mod caller;
 pub mod client;
 mod error;
 mod extract;
@@ -42,10 +43,11 @@ pub mod testing;
 mod trace;
 mod validate;
 
+pub use caller::Caller;
 pub use client::Client;
 pub use error::ToolError;
 pub use extract::{
-    Args, Caller, Cancelled, Capabilities, ClientInfo, Extension, Headers, Meta, State, Uri,
+    Args, Cancelled, Capabilities, ClientInfo, Extension, Headers, Meta, State, Uri,
 };
 pub use form::Form;
 pub use schema::SchemaProfile;

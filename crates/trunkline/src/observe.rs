@@ -38,7 +38,7 @@ use trunkline_wire::revision::Revision;
 pub use crate::trace::BadTraceparent;
 pub(crate) use client::Outward;
 pub use metrics::Metrics;
-pub(crate) use server::Inward;
+pub(crate) use server::{About, Inward};
 pub(crate) use watch::{Watch, follow};
 
 /// Is told of every operation that is over: a call that a server answered, a request of a client.

@@ -28,9 +28,11 @@ mod guard;
 #[cfg(feature = "http")]
 mod http;
 mod job;
+mod layers;
 mod lists;
 mod log;
 mod marked;
+mod observe;
 mod prompt;
 #[cfg(feature = "auth")]
 pub mod protect;
@@ -75,7 +77,7 @@ pub use http::{Http, HttpBody, HttpService, bind};
 #[doc(hidden)]
 pub use marked::{Made, argument};
 pub use prompt::{IntoPrompt, IntoPromptEntry, PromptEntry, prompt};
-pub use proxy::{ProxyError, Relay, proxy, relay};
+pub use proxy::{ProxyError, proxy};
 pub use resource::{
     Bytes, IntoContents, IntoResource, ResourceEntry, ResourceOrTemplate, TemplateEntry, resource,
     template,

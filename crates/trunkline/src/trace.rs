@@ -9,8 +9,7 @@ use std::str::FromStr;
 use trunkline_auth::tag::random_name;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
-
-use crate::server::{FromCall, Input, Rejection};
+use trunkline_wire::trace::{Traceparent, is_tracestate};
 
 /// Which trace a call belongs to, and what travels with it. Empty if the caller sent none.
 ///
@@ -32,16 +31,9 @@ use crate::server::{FromCall, Input, Rejection};
 /// too long counts as not sent.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TraceContext {
-    ids: Option<Ids>,
+    ids: Option<Traceparent>,
     state: Option<Box<str>>,
     baggage: Option<Box<str>>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ids {
-    trace: u128,
-    span: u64,
-    flags: u8,
 }
 
 impl TraceContext {
@@ -55,7 +47,7 @@ impl TraceContext {
     /// ```
     pub fn begin(sampled: bool) -> Self {
         let flags = if sampled { SAMPLED | RANDOM } else { RANDOM };
-        let ids = Ids { trace: random(), span: random_span(), flags };
+        let ids = Traceparent { trace: random(), span: random_span(), flags };
         Self { ids: Some(ids), ..Self::default() }
     }
 
@@ -70,7 +62,7 @@ impl TraceContext {
     /// assert_eq!(trace.traceparent().as_deref(), Some(sent));
     /// ```
     pub fn read<'a>(member: impl Fn(&str) -> Option<&'a str>) -> Self {
-        let ids = member(TRACEPARENT).and_then(|it| parse(it).ok());
+        let ids = member(TRACEPARENT).and_then(Traceparent::parse);
         // Without a trace its state says nothing.
         let state = member(TRACESTATE).filter(|it| ids.is_some() && is_tracestate(it));
         let baggage = member(BAGGAGE).filter(|it| is_text(it, LONGEST_BAGGAGE));
@@ -118,8 +110,8 @@ impl TraceContext {
     #[must_use]
     pub fn child(&self) -> Self {
         let ids = match self.ids {
-            Some(ids) => Ids { span: random_span(), ..ids },
-            None => Ids { trace: random(), span: random_span(), flags: RANDOM },
+            Some(ids) => Traceparent { span: random_span(), ..ids },
+            None => Traceparent { trace: random(), span: random_span(), flags: RANDOM },
         };
         Self { ids: Some(ids), ..self.clone() }
     }
@@ -131,8 +123,7 @@ impl TraceContext {
     /// assert_eq!(TraceContext::begin(true).traceparent().map(|it| it.len()), Some(55));
     /// ```
     pub fn traceparent(&self) -> Option<String> {
-        let Ids { trace, span, flags } = self.ids?;
-        Some(format!("00-{trace:032x}-{span:016x}-{flags:02x}"))
+        Some(self.ids?.to_string())
     }
 
     /// The id of the trace: 32 digits, as traces are searched by.
@@ -168,7 +159,7 @@ impl TraceContext {
     /// assert!(!TraceContext::begin(false).is_sampled());
     /// ```
     pub fn is_sampled(&self) -> bool {
-        self.ids.is_some_and(|it| it.flags & SAMPLED != 0)
+        self.ids.is_some_and(|it| it.is_sampled())
     }
 
     /// What tracing systems say to each other about the trace.
@@ -247,13 +238,8 @@ impl FromStr for TraceContext {
     type Err = BadTraceparent;
 
     fn from_str(text: &str) -> Result<Self, BadTraceparent> {
-        Ok(Self { ids: Some(parse(text)?), ..Self::default() })
-    }
-}
-
-impl FromCall for TraceContext {
-    fn from_call(input: &Input<'_>) -> Result<Self, Rejection> {
-        Ok(input.context().trace())
+        let ids = Traceparent::parse(text).ok_or(BadTraceparent)?;
+        Ok(Self { ids: Some(ids), ..Self::default() })
     }
 }
 
@@ -289,30 +275,6 @@ impl fmt::Display for BadTraceparent {
 
 impl std::error::Error for BadTraceparent {}
 
-fn parse(text: &str) -> Result<Ids, BadTraceparent> {
-    let (head, rest) = text.split_at_checked(LENGTH).ok_or(BadTraceparent)?;
-    let mut parts = head.split('-');
-    let mut part = |digits: usize| {
-        let part = parts.next().filter(|it| it.len() == digits).ok_or(BadTraceparent)?;
-        let is_hex = part.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-        u128::from_str_radix(part, 16).ok().filter(|_| is_hex).ok_or(BadTraceparent)
-    };
-    let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-    // Versions to come begin like this one, and may say more after that.
-    let is_whole =
-        if version == 0 { rest.is_empty() } else { rest.is_empty() || rest.starts_with('-') };
-    if version == 0xff || !is_whole || trace == 0 || span == 0 {
-        return Err(BadTraceparent);
-    }
-    // The parts are as wide as their types. Flags that nobody knows yet are not handed on.
-    Ok(Ids { trace, span: span as u64, flags: flags as u8 & (SAMPLED | RANDOM) })
-}
-
-fn is_tracestate(text: &str) -> bool {
-    is_text(text, LONGEST_STATE) && text.split(',').count() <= MOST_STATES && text.contains('=')
-}
-
-/// Printable ASCII, as headers have it.
 fn is_text(text: &str, longest: usize) -> bool {
     (1..=longest).contains(&text.len()) && text.bytes().all(|it| (0x20..0x7f).contains(&it))
 }
@@ -338,13 +300,8 @@ fn random_span() -> u64 {
 const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
-const SAMPLED: u8 = 1;
-/// The trace id was drawn at random.
-const RANDOM: u8 = 2;
-/// Of a `traceparent` of version 00.
-const LENGTH: usize = 55;
-const LONGEST_STATE: usize = 512;
-const MOST_STATES: usize = 32;
+const SAMPLED: u8 = Traceparent::SAMPLED;
+const RANDOM: u8 = Traceparent::RANDOM;
 const LONGEST_BAGGAGE: usize = 8192;
 
 #[cfg(test)]

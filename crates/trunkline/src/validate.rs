@@ -19,7 +19,6 @@ mod words;
 mod work;
 
 pub(crate) use compile::is_natural_bound;
-pub(crate) use near::distance;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use trunkline::serde_json::{Value, json};
+use trunkline::serde_json::json;
 
 use crate::common::{ERAS, builder, connect, example, text};
 
@@ -16,20 +16,20 @@ async fn two_servers_are_one() {
 }
 
 #[tokio::test]
-async fn a_third_runs_elsewhere_and_asks_our_user() {
+async fn a_third_runs_elsewhere() {
     for revision in ERAS {
-        let yes = builder(revision).on_ask(async |question| {
-            assert_eq!(question.message(), "2 nights in Oslo for 198 euros?");
-            question.accept(true)
-        });
         let words = [example!("compose"), example!("travel-server")];
-        let client = yes.connect_args(words).await.unwrap();
+        let client = builder(revision).connect_args(words).await.unwrap();
+        let names: Vec<_> =
+            client.list_tools().await.unwrap().into_iter().map(|it| it.name).collect();
+        assert_eq!(names, ["math.add", "health", "far.book"]);
+        let trip = json!({ "city": "Oslo", "nights": 2 });
         let steps = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&steps);
-        let call = client.call::<Value>("far.book", json!({ "city": "Oslo", "nights": 2 }));
+        let call = client.call_tool("far.book", trip);
         let call = call.on_progress(move |it| seen.lock().unwrap().push(it.progress));
-        assert_eq!(call.await.unwrap(), json!({ "reference": "Oslo-2", "total": 198.0 }));
-        assert_eq!(*steps.lock().unwrap(), [1.0, 2.0]);
+        assert!(call.await.unwrap().is_error(), "its question is declined");
+        assert_eq!(*steps.lock().unwrap(), [1.0]);
         client.close().await;
     }
 }

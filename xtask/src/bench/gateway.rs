@@ -8,7 +8,7 @@ mod results;
 use self::cases::{CASES, Case, GATEWAYS, Gateway, Upstream};
 use self::results::{Results, Sample};
 use super::programs::{self, Programs};
-use super::{load_average, write_result};
+use super::{load_average, verdict, write_result};
 use crate::run;
 
 /// Runs the benchmark. A missed target is a figure, not an error; a gateway that fails is one.
@@ -23,10 +23,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         write_result("gateway.md", &text)?;
         write_result("gateway.json", &report::json(&results))?;
     }
-    match results.failures.as_slice() {
-        [] => Ok(()),
-        failures => Err(failures.join("\n")),
-    }
+    verdict(&results.failures)
 }
 
 struct Options {

@@ -8,7 +8,7 @@ mod targets;
 use self::cases::{Case, LABELS};
 use self::results::{Results, Sample};
 use super::programs::{self, Programs};
-use super::{load_average, write_result};
+use super::{load_average, rounds, verdict, write_result};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a program that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -31,10 +31,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             write_result(name, &svg)?;
         }
     }
-    match results.failures.as_slice() {
-        [] => Ok(()),
-        failures => Err(failures.join("\n")),
-    }
+    verdict(&results.failures)
 }
 
 struct Options {
@@ -52,11 +49,7 @@ impl Options {
                 || words.next().ok_or_else(|| format!("`{word}` needs a value.\n\n{USAGE}"));
             match word {
                 "--quick" => options.quick = true,
-                "--rounds" => {
-                    options.rounds = value()?.parse().ok().filter(|rounds| *rounds >= 3).ok_or_else(|| {
-                        format!("`--rounds` takes a number from 3 on; a median of fewer says little.\n\n{USAGE}")
-                    })?;
-                }
+                "--rounds" => options.rounds = rounds(value()?, USAGE)?,
                 "--only" => {
                     let wanted: Vec<&str> = value()?.split(',').collect();
                     if let Some(unknown) = wanted.iter().find(|label| !LABELS.contains(label)) {

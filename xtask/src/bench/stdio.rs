@@ -1,7 +1,7 @@
 //! The stdio servers → what a call costs here, in a bare loop and in rmcp, and whether the targets are met.
 
 use super::programs::{self, Program, Programs};
-use super::{load_average, median, number, thousands};
+use super::{load_average, median, number, rounds, thousands, verdict};
 
 /// Runs the benchmark. A missed target is a figure, not an error; a server that fails is one.
 pub fn run(args: &[String]) -> Result<(), String> {
@@ -17,10 +17,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     print!("{}", if bench.options.json { bench.json(&results) } else { bench.table(&results) });
-    match results.failures.as_slice() {
-        [] => Ok(()),
-        failures => Err(failures.join("\n")),
-    }
+    verdict(&results.failures)
 }
 
 struct Options {
@@ -48,11 +45,7 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--json" => options.json = true,
                 "--revision" => options.revision = value()?.into(),
-                "--rounds" => {
-                    options.rounds = value()?.parse().ok().filter(|rounds| *rounds >= 3).ok_or_else(|| {
-                        format!("`--rounds` takes a number from 3 on; a median of fewer says little.\n\n{USAGE}")
-                    })?;
-                }
+                "--rounds" => options.rounds = rounds(value()?, USAGE)?,
                 "--only" => {
                     let labels: Vec<&str> = value()?.split(',').collect();
                     if let Some(unknown) =

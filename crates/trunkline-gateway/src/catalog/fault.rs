@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use trunkline_wire::text::edit_distance;
 
 use super::Loaded;
 
@@ -85,35 +86,11 @@ pub(crate) fn nearest<'a>(
 ) -> Option<&'a str> {
     let written: Vec<char> = written.to_lowercase().chars().take(100).collect();
     let far = (written.len() / 3).max(1);
-    let near = known.into_iter().filter(|it| it.chars().count().abs_diff(written.len()) <= far);
-    let near = near.map(|it| (distance(&written, it), it));
-    near.filter(|(steps, _)| *steps <= far).min_by_key(|(steps, _)| *steps).map(|(_, it)| it)
-}
-
-/// How many letters must be added, removed, changed or swapped with their neighbour.
-fn distance(left: &[char], right: &str) -> usize {
-    let right: Vec<char> = right.to_lowercase().chars().collect();
-    let mut before = Vec::new();
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for row in 1..=left.len() {
-        let mut here = vec![row];
-        for column in 1..=right.len() {
-            let same = left[row - 1] == right[column - 1];
-            let mut steps = above[column - 1] + usize::from(!same);
-            steps = steps.min(above[column] + 1).min(here[column - 1] + 1);
-            let is_swapped = row > 1
-                && column > 1
-                && left[row - 1] == right[column - 2]
-                && left[row - 2] == right[column - 1];
-            if is_swapped {
-                let before: &Vec<usize> = &before;
-                steps = steps.min(before[column - 2] + 1);
-            }
-            here.push(steps);
-        }
-        before = std::mem::replace(&mut above, here);
-    }
-    above[right.len()]
+    let near = known.into_iter().filter_map(|it| {
+        let letters: Vec<char> = it.to_lowercase().chars().collect();
+        Some((edit_distance(&written, &letters, far)?, it))
+    });
+    near.min_by_key(|(steps, _)| *steps).map(|(_, it)| it)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use trunkline_auth::tag::random_name;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::meta;
+use trunkline_wire::trace::{Traceparent, is_tracestate};
 
 use crate::trace::Trace;
 
@@ -25,25 +26,13 @@ impl Context {
         let meta = Object::parse(meta.get()).ok()?;
         let text = |name| meta.get(name).and_then(|it| it.to::<String>().ok());
         let mut context = Self::parse(&text(meta::TRACEPARENT)?)?;
-        context.state = text(meta::TRACESTATE).filter(|it| is_state(it)).map(Into::into);
+        context.state = text(meta::TRACESTATE).filter(|it| is_tracestate(it)).map(Into::into);
         Some(context)
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (head, rest) = text.split_at_checked(LENGTH)?;
-        let mut parts = head.split('-');
-        let mut part = |digits: usize| {
-            let part = parts.next().filter(|it| it.len() == digits)?;
-            let is_hex = part.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-            u128::from_str_radix(part, 16).ok().filter(|_| is_hex)
-        };
-        let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-        // Versions to come begin like this one, and may say more after that.
-        let is_whole = rest.is_empty() || (version != 0 && rest.starts_with('-'));
-        let is_good = version != 0xff && is_whole && trace != 0 && span != 0;
-        // The parts are as wide as their types. Flags that nobody knows yet are not handed on.
-        let flags = flags as u8 & (SAMPLED | RANDOM);
-        is_good.then_some(Self { trace, span: span as u64, flags, state: None })
+        let Traceparent { trace, span, flags } = Traceparent::parse(text)?;
+        Some(Self { trace, span, flags, state: None })
     }
 
     /// 32 digits.
@@ -66,8 +55,9 @@ impl Context {
     /// A `_meta` that names this span as the parent of what a server does.
     pub(crate) fn within(&self, meta: Option<Json>) -> Json {
         let mut object = meta.and_then(|it| Object::parse(it.get()).ok()).unwrap_or_default();
-        let parent = format!("00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags);
-        object.set(meta::TRACEPARENT, Json::string(&parent));
+        let Self { trace, span, flags, .. } = *self;
+        let parent = Traceparent { trace, span, flags };
+        object.set(meta::TRACEPARENT, Json::string(&parent.to_string()));
         // Without the trace that it is about, or if it is none, its state says nothing.
         if self.state.is_none() {
             object.take(meta::TRACESTATE);
@@ -111,7 +101,7 @@ impl Ids {
     /// The beginning of a trace.
     pub(super) fn begin(&self) -> Context {
         let trace = u128::from(self.draw(0)) << 64 | u128::from(self.draw(1));
-        Context { trace, span: self.span(), flags: RANDOM, state: None }
+        Context { trace, span: self.span(), flags: Traceparent::RANDOM, state: None }
     }
 
     pub(super) fn span(&self) -> u64 {
@@ -133,19 +123,6 @@ impl Ids {
     }
 }
 
-fn is_state(text: &str) -> bool {
-    text.len() <= LONGEST_STATE
-        && text.contains('=')
-        && text.split(',').count() <= MOST_STATES
-        && text.bytes().all(|it| (0x20..0x7f).contains(&it))
-}
-
-const SAMPLED: u8 = 1;
-/// The trace id was drawn at random.
-const RANDOM: u8 = 2;
-/// Of a `traceparent` of version 00.
-const LENGTH: usize = 55;
-const LONGEST_STATE: usize = 512;
-const MOST_STATES: usize = 32;
+const SAMPLED: u8 = Traceparent::SAMPLED;
 /// Of the part of a trace id that is random for sure.
 const WHOLE: u64 = 1 << 56;

@@ -9,6 +9,8 @@ mod look;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use trunkline_wire::text::percent_encode;
+
 use crate::catalog::plan::{Outward, Plan, Reach};
 
 /// Knows secrets, and leaves them out.
@@ -108,13 +110,7 @@ impl std::fmt::Debug for Redactor {
 /// As URLs spell it.
 fn percent(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
+    percent_encode(value, &mut out);
     out
 }
 

@@ -5,23 +5,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use trunkline_proto::input_required::missing_capability;
-use trunkline_proto::{Attached, Call, Heard};
+use trunkline_proto::{Call, Heard};
 use trunkline_transport::handler::{Answer, Handler};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::era::stateful::Fit;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::model::{ClientCapabilities, InputRequest, InputResponse, ListRootsResult};
-use trunkline_wire::revision::{Era, Revision};
+use trunkline_wire::revision::Revision;
 
 use super::listen::{Hub, change_of};
 use super::responder::Responder;
-
-tokio::task_local! {
-    /// While a question is answered of which it is known to which call of ours it belongs: what
-    /// is attached to that call.
-    pub(crate) static ASKED_DURING: Attached;
-}
 
 /// A responder whose type is forgotten, so that a client has one type.
 pub(super) trait Asked: Send + Sync {
@@ -97,10 +91,7 @@ impl<H: Responder> Handler for Answers<H> {
                 return Answer::Now(Err(ErrorObject::invalid_params(message)));
             }
         };
-        let mut answering = self.hosted.answer(question, call.revision);
-        if call.revision.era() == Era::Stateless {
-            answering = Box::pin(ASKED_DURING.scope(call.attached, answering));
-        }
+        let answering = self.hosted.answer(question, call.revision);
         Answer::later(async move { Outcome::Ok(Json::of(&answering.await?)) })
     }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod http;
+mod observe;
 mod sugar;
 
 use std::sync::{Arc, Mutex};
@@ -37,9 +38,10 @@ pub use sugar::IntoHooks;
 /// A client under construction.
 ///
 /// ```
-/// # use trunkline::{Client, Server}; use std::time::Duration;
+/// use trunkline::{Client, Server};
+/// use std::time::Duration;
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let server = Server::builder("empty", "1.0.0").build();
+/// let server = Server::builder("empty", "1.0.0").build();
 /// let timing = trunkline::Timing { idle: Duration::from_secs(5), ..Default::default() };
 /// let client = Client::builder("example", "1.0.0").timing(timing).connect_memory(&server).await?;
 /// assert!(client.ping().await.is_ok());

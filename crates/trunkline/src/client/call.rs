@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use trunkline_proto::client::Opened;
-use trunkline_proto::{Attached, Heard, Timing};
+use trunkline_proto::{Heard, Timing};
 use trunkline_transport::Limits;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::code;
@@ -38,10 +38,11 @@ use crate::observe::Outward;
 /// its progress; see [`Timing`].
 ///
 /// ```
-/// # use trunkline::{Client, Server, tool}; use std::time::Duration;
+/// use trunkline::{Client, Server, tool};
+/// use std::time::Duration;
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
-/// # let client = Client::in_memory(&server).await?;
+/// let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let client = Client::in_memory(&server).await?;
 /// let call = client.call_tool("now", ()).deadline(Duration::from_secs(5));
 /// assert_eq!(call.await?.content[0].as_text(), Some("noon"));
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
@@ -54,15 +55,6 @@ pub struct Call<T> {
 }
 
 /// A call under way.
-///
-/// ```
-/// # use trunkline::{Client, Server, client::Running};
-/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let client = Client::in_memory(&Server::builder("empty", "1.0.0").build()).await?;
-/// let running: Running<()> = client.ping().into_future();
-/// assert!(running.await.is_ok());
-/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-/// ```
 pub type Running<T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>;
 
 type OnProgress = Box<dyn FnMut(Progress) + Send>;
@@ -86,11 +78,6 @@ impl<T> Call<T> {
     /// The same call, made once `gate` lets it pass. How long that takes does not count.
     pub(super) fn after(self, gate: Running<()>) -> Self {
         self.told(|ask| ask.gate = Some(gate))
-    }
-
-    /// The same call with something that comes back with the server's questions about it.
-    pub(crate) fn attach(self, attached: Attached) -> Self {
-        self.told(|ask| ask.attached = attached)
     }
 
     fn told(mut self, tell: impl FnOnce(&mut Ask)) -> Self {
@@ -204,7 +191,6 @@ impl Caller {
             is_fresh: false,
             is_bare: false,
             gate: None,
-            attached: Attached::default(),
             was_kept: false,
             last_step: None,
         }
@@ -229,8 +215,6 @@ pub(super) struct Ask {
     pub(super) is_fresh: bool,
     /// What has to let it pass first.
     pub(super) gate: Option<Running<()>>,
-    /// What goes with the server's questions about it.
-    pub(super) attached: Attached,
     /// Whether it goes past the layers.
     pub(super) is_bare: bool,
     /// Whether the last answer was one that had been kept.
@@ -355,8 +339,7 @@ impl Ask {
     ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
         let (caller, method, timing) = (self.caller.clone(), self.method, self.timing);
         let is_bare = self.is_bare || caller.shared.layers.is_empty();
-        let attached = self.attached.clone();
-        let request = ClientRequest { caller, method, params, meta, timing, heard, attached };
+        let request = ClientRequest { caller, method, params, meta, timing, heard };
         async move {
             match is_bare {
                 true => request.send().await,

@@ -70,9 +70,9 @@ struct Member {
 /// What all servers offer, and who did not say.
 ///
 /// ```
-/// # use trunkline::{Server, client::Host, tool};
+/// use trunkline::{Server, client::Host, tool};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
 /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
 /// let tools = host.tools().await;
 /// assert!(tools.items.len() == 1 && tools.errors.is_empty());
@@ -90,9 +90,9 @@ pub struct Listed<T> {
 /// Something a server offers.
 ///
 /// ```
-/// # use trunkline::{Server, client::Host, tool};
+/// use trunkline::{Server, client::Host, tool};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let clock = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
 /// let host = Host::builder("app", "1.0.0").server("clock", &clock).connect().await?;
 /// let item = &host.tools().await.items[0];
 /// assert_eq!((&*item.name, &*item.server, &*item.it.name), ("clock.now", "clock", "now"));

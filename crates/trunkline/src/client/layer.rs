@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tower_layer::Layer;
 use tower_service::Service;
-use trunkline_proto::{Attached, Heard, Timing};
+use trunkline_proto::{Heard, Timing};
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -19,6 +19,7 @@ use trunkline_wire::revision::Revision;
 
 use super::call::{Caller, Running};
 use super::error::CallError;
+use crate::layer::BoxError;
 use crate::observe::Watch;
 
 /// A request of a client on its way through the client's layers.
@@ -47,16 +48,7 @@ pub struct ClientRequest {
     pub(super) meta: Object,
     pub(super) timing: Timing,
     pub(super) heard: Option<mpsc::Sender<Heard>>,
-    pub(super) attached: Attached,
 }
-
-/// Any error, as tower has it.
-///
-/// ```
-/// let error: trunkline::client::BoxError = "The queue is full.".into();
-/// assert_eq!(error.to_string(), "The queue is full.");
-/// ```
-pub type BoxError = Box<dyn Error + Send + Sync>;
 
 impl ClientRequest {
     /// The method.
@@ -243,7 +235,6 @@ impl ClientRequest {
         let mut request = Request::new(self.method, params);
         request.timing = Some(self.timing);
         request.heard = self.heard;
-        request.attached = self.attached;
         let mut answer = pin!(self.caller.voice.ask(request));
         Ok(poll_fn(|cx| Watch::poll(&mut watch, answer.as_mut(), cx)).await?)
     }

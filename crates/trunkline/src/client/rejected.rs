@@ -9,9 +9,10 @@ use trunkline_wire::model::Tool;
 /// are wrong must not be used.
 ///
 /// ```
-/// # use trunkline::{Client, Server, tool}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
-/// # let client = Client::in_memory(&server).await?;
+/// use trunkline::{Client, Server, tool};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let client = Client::in_memory(&server).await?;
 /// let tools = client.list_tools().await?;
 /// for tool in client.rejected_tools() {
 ///     eprintln!("`{}` cannot be used: {}", tool.name, tool.why);

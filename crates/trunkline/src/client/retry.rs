@@ -12,8 +12,9 @@ use trunkline_wire::model::{ListParams, ListToolsResult, ToolAnnotations};
 
 use super::call::Running;
 use super::error::CallError;
-use super::layer::{BoxError, ClientRequest, of_layer};
+use super::layer::{ClientRequest, of_layer};
 use super::pages::follow;
+use crate::layer::BoxError;
 
 /// A layer that makes a request again if it came to nothing.
 ///

@@ -95,10 +95,10 @@ impl Page for ReadDirectoryResult {
 /// Why a file of a skill is not to be used.
 ///
 /// ```
-/// # use trunkline::{Client, Server, client::SkillError, skill};
+/// use trunkline::{Client, Server, client::SkillError, skill};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
-/// # let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
+/// let pdf = skill("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse it.")?;
+/// let client = Client::in_memory(&Server::builder("skills", "1").skill(pdf).build()).await?;
 /// let skill = client.get_skill("skill://pdf/SKILL.md").await?;
 /// let outcome = client.read_skill_file(&skill, "skill://other/SKILL.md").await;
 /// assert!(matches!(outcome, Err(SkillError::NotListed(_))));

@@ -42,11 +42,11 @@ pub struct CallStream<T> {
 /// Something that happened to a call.
 ///
 /// ```
-/// # use trunkline::{Client, Context, Server, client::Event, tool};
+/// use trunkline::{Client, Context, Server, client::Event, tool};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let save = async |cx: Context| cx.progress(1.0, 2.0).await;
-/// # let server = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
-/// # let client = Client::in_memory(&server).await?;
+/// let save = async |cx: Context| cx.progress(1.0, 2.0).await;
+/// let server = Server::builder("files", "1.0.0").tool(tool("save", save)).build();
+/// let client = Client::in_memory(&server).await?;
 /// let mut events = client.call_tool("save", ()).stream();
 /// assert!(matches!(events.next().await, Some(Event::Progress(step)) if step.progress == 1.0));
 /// assert!(matches!(events.next().await, Some(Event::Done(Ok(_)))));

@@ -26,10 +26,10 @@ use super::error::CallError;
 /// What became of a tool call that was allowed to become a task.
 ///
 /// ```
-/// # use trunkline::{Client, Server, client::ToolCall, tool};
+/// use trunkline::{Client, Server, client::ToolCall, tool};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
-/// # let client = Client::in_memory(&server).await?;
+/// let server = Server::builder("clock", "1.0.0").tool(tool("now", async || "noon")).build();
+/// let client = Client::in_memory(&server).await?;
 /// match client.call_tool_task("now", ()).await? {
 ///     ToolCall::Done(result) => assert_eq!(result.content[0].as_text(), Some("noon")),
 ///     ToolCall::Task(task) => println!("{} goes on", task.task_id),

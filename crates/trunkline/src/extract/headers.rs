@@ -1,7 +1,6 @@
 //! The headers of the HTTP request that a call came with, as a parameter.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::server::{FromCall, Input, Rejection, Signature};
 
@@ -84,18 +83,10 @@ impl FromCall for Headers {
         Ok(Self::default())
     }
 
-    fn describe(_: &mut Signature) {
-        TAKEN.store(true, Ordering::Relaxed);
+    fn describe(signature: &mut Signature) {
+        signature.headers();
     }
 }
-
-/// Whether anything in this process takes headers: where nothing does, no call pays for them.
-#[cfg(feature = "http")]
-pub(crate) fn are_taken() -> bool {
-    TAKEN.load(Ordering::Relaxed)
-}
-
-static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,8 +5,8 @@ use std::fmt;
 
 use trunkline_wire::jsonrpc::ErrorObject;
 
+use super::BoxError;
 use crate::ToolError;
-use crate::client::BoxError;
 
 impl ToolError {
     /// As an error that a layer may fail with: the caller gets it as if the handler had failed so.

@@ -1,12 +1,11 @@
 //! What layers see of a call and of its answer.
 
-use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, Call};
+use trunkline_proto::Call;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
@@ -14,7 +13,7 @@ use trunkline_wire::model::{ClientCapabilities, Implementation};
 use trunkline_wire::revision::Revision;
 
 use super::{Around, Inside};
-use crate::extract::{Caller, extension, principal};
+use crate::caller::{Added, Caller, extension, principal};
 
 /// A call on its way through the layers of a server.
 ///
@@ -387,44 +386,5 @@ impl ServerResponse {
 impl From<Result<Json, ErrorObject>> for ServerResponse {
     fn from(outcome: Result<Json, ErrorObject>) -> Self {
         Self(outcome)
-    }
-}
-
-/// What layers added to a call, by type, and what was attached to it before.
-#[derive(Clone, Default)]
-pub(crate) struct Added {
-    things: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    before: Attached,
-}
-
-impl Added {
-    /// What was added, by this layer or one further out.
-    pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        self.things.get(&TypeId::of::<T>())?.downcast_ref()
-    }
-
-    /// What was attached `before`, and one thing more.
-    #[cfg(feature = "testing")]
-    pub(crate) fn with<T: Send + Sync + 'static>(it: T, before: Attached) -> Attached {
-        let mut added = Self::default();
-        added.put(it);
-        added.attach(before)
-    }
-
-    /// What was attached when the layers began.
-    pub(crate) fn before(&self) -> &Attached {
-        &self.before
-    }
-
-    /// What handlers find attached.
-    pub(super) fn attach(self, before: Attached) -> Attached {
-        match self.things.is_empty() {
-            true => before,
-            false => Attached::new(Self { before, ..self }),
-        }
-    }
-
-    fn put<T: Send + Sync + 'static>(&mut self, it: T) {
-        self.things.insert(TypeId::of::<T>(), Arc::new(it));
     }
 }

@@ -13,7 +13,6 @@ use trunkline_wire::revision::Revision;
 use super::watch::{Metered, Observed, Watch, is_tool_error};
 use super::{ErrorType, Meter, Role, Transport};
 use crate::TraceContext;
-use crate::client::ClientBuilder;
 
 /// How a client is watched, and which trace its requests belong to.
 #[derive(Clone, Default)]
@@ -23,40 +22,20 @@ pub(crate) struct Outward {
     transport: Option<Transport>,
 }
 
-/// How the client is watched; see [`observe`](crate::observe).
-impl<H> ClientBuilder<H> {
-    /// Tells `meter` of every request that is over. Without one, no clock is read.
-    ///
-    /// ```
-    /// use trunkline::{Client, observe::Metrics};
-    ///
-    /// let metrics = Metrics::new();
-    /// let client = Client::builder("example", "1.0.0").meter(metrics.clone());
-    /// ```
-    pub fn meter(mut self, meter: impl Meter) -> Self {
-        self.observe.meter = Some(Arc::new(meter));
-        self
-    }
-
-    /// Sends a trace with every request that has none of its own: `trace` is asked inside the span
-    /// of the request. With `tracing-opentelemetry` it returns the context of the current span.
-    ///
-    /// ```
-    /// use trunkline::{Client, TraceContext};
-    ///
-    /// let trace = TraceContext::begin(true);
-    /// let client = Client::builder("example", "1.0.0").trace_with(move || Some(trace.child()));
-    /// ```
-    pub fn trace_with(
-        mut self,
-        trace: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
-    ) -> Self {
-        self.observe.trace = Some(Arc::new(trace));
-        self
-    }
-}
-
 impl Outward {
+    /// Says who is told of every request that is over.
+    pub(crate) fn set_meter(&mut self, meter: impl Meter) {
+        self.meter = Some(Arc::new(meter));
+    }
+
+    /// Says which trace a request belongs to that has none of its own.
+    pub(crate) fn set_trace(
+        &mut self,
+        trace: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) {
+        self.trace = Some(Arc::new(trace));
+    }
+
     /// Says what carries the requests.
     pub(crate) fn set_transport(&mut self, transport: Transport) {
         self.transport = Some(transport);

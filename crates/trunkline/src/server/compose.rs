@@ -21,8 +21,7 @@ use super::job::Target;
 use super::lists::{Entry, List, Registry};
 use super::skills::Skills;
 use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry};
-use crate::client::BoxError;
-use crate::layer::{self, Inside, Layers};
+use crate::layer::{self, BoxError, Inside, Layers};
 
 impl ServerBuilder {
     /// Offers all that another server offers. Its tools and prompts are called `prefix.name`; its

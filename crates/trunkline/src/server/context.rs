@@ -28,7 +28,7 @@ use super::rounds::{self, Effect, Notebook};
 use super::tasks::TaskAsker;
 use super::{Inner, Server};
 use crate::form::Form;
-use crate::{ToolError, TraceContext, extract};
+use crate::{ToolError, TraceContext, caller};
 
 /// The context of one call. Cheap to clone, and usable from tasks that the handler spawns.
 /// ```
@@ -359,13 +359,13 @@ impl Context {
 
     /// Who was let in, if the transport knows.
     pub fn principal(&self) -> Option<&Principal> {
-        extract::principal(&self.0.attached)
+        caller::principal(&self.0.attached)
     }
 
     /// What a [layer](crate::layer) of the server added to the call, or one in front of it to the
     /// extensions of the HTTP request.
     pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        extract::extension(&self.0.attached)
+        caller::extension(&self.0.attached)
     }
 
     /// The server that the handler belongs to, such as to add a tool to it. `None` once nobody

@@ -7,7 +7,7 @@ use trunkline_wire::jsonrpc::ErrorObject;
 
 use super::Inner;
 use super::lists::foreign;
-use crate::extract::principal;
+use crate::caller::principal;
 
 impl Inner {
     /// The cursor as the list gave it out. `place` tells lists of one method apart.

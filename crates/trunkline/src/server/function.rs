@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -324,6 +325,11 @@ impl Signature {
         self.is_for_all = true;
     }
 
+    /// It takes the headers of HTTP requests, which are kept from now on.
+    pub(crate) fn headers(&mut self) {
+        HEADERS_ARE_TAKEN.store(true, Ordering::Relaxed);
+    }
+
     fn parameter<P: FromCall>(&mut self) {
         self.is_for_all = false;
         P::describe(self);
@@ -486,3 +492,11 @@ function!(A, B, C, D, E);
 function!(A, B, C, D, E, G);
 function!(A, B, C, D, E, G, H);
 function!(A, B, C, D, E, G, H, I);
+
+/// Whether anything in this process takes headers: where nothing does, no call pays for them.
+#[cfg(feature = "http")]
+pub(super) fn headers_are_taken() -> bool {
+    HEADERS_ARE_TAKEN.load(Ordering::Relaxed)
+}
+
+static HEADERS_ARE_TAKEN: AtomicBool = AtomicBool::new(false);

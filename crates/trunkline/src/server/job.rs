@@ -16,7 +16,7 @@ use super::context::Context;
 use super::function::{Input, Rejected, Signature};
 use super::guard::{Fault, Patience};
 use super::{Inner, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
-use crate::extract::principal;
+use crate::caller::principal;
 
 /// What is to be called.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
 use super::proxy::Completer;
-use crate::extract::{Caller, Visible};
+use crate::caller::{Caller, Visible};
 use crate::schema::{self, SchemaProfile};
 use crate::{ToolError, validate};
 

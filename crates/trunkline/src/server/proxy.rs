@@ -2,7 +2,6 @@
 //! changes here.
 
 mod entries;
-mod relay;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -12,7 +11,7 @@ use std::task::Poll;
 
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use trunkline_proto::{Attached, Change};
+use trunkline_proto::Change;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{
@@ -22,10 +21,7 @@ use trunkline_wire::model::{
 
 use super::{Context, Inner, Server};
 use crate::ToolError;
-use crate::client::{Call, CallError, Client, ClientBuilder, ConnectError, Listener, Running};
-use relay::Switchboard;
-
-pub use relay::Relay;
+use crate::client::{Call, CallError, Client, Listener, Running};
 
 /// A server that offers the tools, prompts and resources of a remote one, to be mounted or served.
 ///
@@ -34,9 +30,9 @@ pub use relay::Relay;
 /// When the lists of the remote server change, so do these.
 ///
 /// What the remote server asks is answered by the client's own
-/// [`Responder`](crate::client::Responder); [`relay`] asks the caller instead. Resources that are
-/// not listed cannot be read, changes of single resources are not told, and skills are only
-/// resources here.
+/// [`Responder`](crate::client::Responder), never by the caller: a gateway (`trunkline serve`) asks
+/// the caller. Resources that are not listed cannot be read, changes of single resources are not
+/// told, and skills are only resources here.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -54,72 +50,27 @@ pub use relay::Relay;
 /// # }
 /// ```
 pub async fn proxy(client: Client) -> Result<Server, ProxyError> {
-    Remote { client, board: None }.into_server().await
-}
-
-/// Like [`proxy`], but what the remote server asks is asked of whoever calls the local one: the
-/// user, the model and the roots are the caller's, in whatever revision either side speaks.
-///
-/// `connect` is given the builder with a [`Relay`] as its responder.
-///
-/// From 2026-07-28 on the caller makes its call again with the answer. The call of the remote
-/// server is kept open meanwhile, for at most ten minutes, in this process: replicas need to send a
-/// caller to the same one. A caller that lacks what the remote server asks for makes the question
-/// fail, as if nobody had been there to ask.
-///
-/// From 2026-07-28 on the remote server says which call its question belongs to, and any number of
-/// callers share the connection. A server of an earlier revision does not say it, and may ask after
-/// a call is over: its questions reach a caller for as long as nobody else has made a call through
-/// this connection. From the second caller on they are all refused, with an internal error
-/// `several_callers`; those who serve many people make one connection for each of them. A caller is
-/// a [`Principal`](crate::Principal), or else whoever speaks in one conversation: over HTTP
-/// that is a session, and from 2026-07-28 on a single request.
-///
-/// A caller who is asked and does not come back is waited for until their connection ends, where
-/// they have a lasting one. Of those who leave many questions open the oldest are given up.
-///
-/// ```no_run
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use trunkline::client::{Client, Command};
-/// use trunkline::server::relay;
-/// use trunkline::Server;
-///
-/// let crm = relay(Client::builder("office", "1.0.0"), |it| it.connect(Command::new("crm"))).await?;
-/// Server::builder("office", "1.0.0").mount("crm", crm).build().serve_stdio().await?;
-/// # Ok(())
-/// # }
-/// ```
-pub async fn relay<F>(
-    builder: ClientBuilder,
-    connect: impl FnOnce(ClientBuilder<Relay>) -> F,
-) -> Result<Server, ProxyError>
-where
-    F: Future<Output = Result<Client, ConnectError>>,
-{
-    let board = Arc::new(Switchboard::default());
-    let builder = builder.responder(Relay::new(&board));
-    let client = connect(builder).await.map_err(ProxyError::Connect)?;
-    Remote { client, board: Some(board) }.into_server().await
+    Remote { client }.into_server().await
 }
 
 /// Why a remote server cannot be offered.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// use trunkline::Client;
-/// use trunkline::client::Command;
-/// use trunkline::server::{ProxyError, relay};
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use trunkline::server::{ProxyError, proxy};
+/// use trunkline::{Client, Server, tool};
 ///
-/// let crm = relay(Client::builder("office", "1.0.0"), |it| it.connect(Command::new("no-such-crm")));
-/// assert!(matches!(crm.await, Err(ProxyError::Connect(_))));
+/// let remote = Server::builder("crm", "2.0.0").tool(tool("find", async || "Ada")).build();
+/// let client = Client::in_memory(&remote).await?;
+/// client.close().await;
+/// assert!(matches!(proxy(client).await, Err(ProxyError::List(_))));
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// It could not be reached.
-    Connect(ConnectError),
     /// It did not say what it offers.
     List(CallError),
 }
@@ -127,7 +78,6 @@ pub enum ProxyError {
 impl fmt::Display for ProxyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect(error) => error.fmt(f),
             Self::List(error) => write!(f, "The server did not say what it offers. {error}"),
         }
     }
@@ -136,7 +86,6 @@ impl fmt::Display for ProxyError {
 impl std::error::Error for ProxyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Connect(error) => Some(error),
             Self::List(error) => Some(error),
         }
     }
@@ -149,8 +98,6 @@ pub(super) type Completing = Pin<Box<dyn Future<Output = Result<Completion, Erro
 /// A remote server.
 struct Remote {
     client: Client,
-    /// Where its questions are put through to callers, if they are.
-    board: Option<Arc<Switchboard>>,
 }
 
 /// What the local server holds on to among its states.
@@ -235,14 +182,10 @@ impl Remote {
         for (name, value) in passed_on(cx.meta()).iter() {
             call = call.meta(name, value.clone());
         }
-        let begin = |attached| match self.client.is_closed() {
-            true => Err(told_of(CallError::Unreachable("The connection is closed.".to_owned()))),
-            false => Ok(Going::new(call.attach(attached))),
-        };
-        if let Some(board) = &self.board {
-            return board.attend(cx, begin).await?.map_err(told_of);
+        if self.client.is_closed() {
+            return Err(told_of(CallError::Unreachable("The connection is closed.".to_owned())));
         }
-        let mut going = begin(Attached::default())?;
+        let mut going = Going::new(call);
         loop {
             match going.next().await {
                 Ok(step) => cx.report(step).await,

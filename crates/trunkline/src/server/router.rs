@@ -23,8 +23,8 @@ use super::function::Signature;
 use super::job::{Job, Target};
 use super::lists::{Entry, List};
 use super::{Inner, TemplateEntry, ToolEntry, Typed, rounds, suggest};
-use crate::extract::{call_by, may_see, principal};
-use crate::observe::{Transport, Watch};
+use crate::caller::{call_by, may_see, principal};
+use crate::observe::Transport;
 use trunkline_transport::listeners::Listener;
 
 /// A server as the transports see it.
@@ -34,7 +34,7 @@ impl Handler for Router {
     fn call(&self, call: Call, voice: &Voice) -> Answer {
         #[cfg(feature = "testing")]
         let call = self.0.made_by(call);
-        match Watch::on(&self.0, &call, self.1) {
+        match self.0.watch(&call, self.1) {
             None => self.0.answer(call, voice),
             Some(watch) => watch.answer(|| self.0.answer(call, voice)),
         }
@@ -60,7 +60,7 @@ impl Handler for Router {
 
     #[cfg(feature = "http")]
     fn takes_headers(&self) -> bool {
-        crate::extract::headers::are_taken()
+        super::function::headers_are_taken()
     }
 
     fn denied(&self, status: u16, why: &str) {
@@ -95,7 +95,7 @@ impl Inner {
     fn made_by(&self, call: Call) -> Call {
         match super::context::lock(&self.principal).clone() {
             Some(principal) => {
-                let attached = crate::layer::Added::with(principal, call.attached);
+                let attached = crate::caller::Added::with(principal, call.attached);
                 Call { attached, ..call }
             }
             None => call,

@@ -9,7 +9,7 @@ use trunkline_wire::model::{CompleteParams, Reference, SubscriptionFilter};
 
 use super::Inner;
 use super::function::Signature;
-use crate::extract::{Visible, call_by, may_see, principal};
+use crate::caller::{Visible, call_by, may_see, principal};
 
 impl Inner {
     /// The scopes that a request takes besides those that every request takes. What the caller does

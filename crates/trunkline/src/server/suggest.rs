@@ -1,6 +1,6 @@
 //! A name that is not there → the one that was probably meant.
 
-use crate::validate::distance;
+use trunkline_wire::text::edit_distance;
 
 /// The closest of `known`, if one is close enough to be a slip.
 pub(super) fn closest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -8,7 +8,7 @@ pub(super) fn closest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) ->
     // A short name has few slips that do not make it another word.
     let limit = (wanted.len() / 3).clamp(1, 3);
     let near = known.take(LOOKED_AT).filter_map(|name| {
-        let steps = distance(&wanted, &plain(name)?, limit)?;
+        let steps = edit_distance(&wanted, &plain(name)?, limit)?;
         Some((steps, name))
     });
     near.min_by_key(|(steps, _)| *steps).map(|(_, name)| name)

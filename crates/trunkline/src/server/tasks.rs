@@ -36,7 +36,7 @@ use super::context::{Asker, Context, lock};
 use super::job::{Job, Target};
 use super::rounds::Notebook;
 use super::{Inner, ToolEntry};
-use crate::extract::principal;
+use crate::caller::principal;
 use crate::observe::{Watch, follow};
 pub(super) use asker::TaskAsker;
 use keep::Saved;

@@ -17,7 +17,7 @@ use super::Inner;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::lists::Entry;
-use crate::extract::{Caller, Visible, call_by, may_see};
+use crate::caller::{Caller, Visible, call_by, may_see};
 use crate::layer::Layers;
 use crate::schema::{self, SchemaProfile};
 use crate::validate;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Number, Value};
 use trunkline_wire::json::Json;
+use trunkline_wire::text::percent_decode;
 
 use super::choice::Choices;
 use super::number::Bound;
@@ -161,7 +162,7 @@ impl<'a> Compiler<'a> {
         if local.is_empty() {
             return Some(self.root);
         }
-        let fragment = percent_decoded(local.strip_prefix('#')?)?;
+        let fragment = percent_decode(local.strip_prefix('#')?)?;
         match fragment.as_str() {
             "" => Some(self.root),
             pointer if pointer.starts_with('/') => self.root.pointer(pointer),
@@ -468,21 +469,6 @@ fn has_more_than_serde(members: &Map<String, Value>) -> bool {
 pub(crate) fn is_natural_bound(value: &Value) -> bool {
     const BOUNDS: [i64; 7] = [0, 255, 65_535, -128, 127, -32_768, 32_767];
     value.as_i64().is_some_and(|it| BOUNDS.contains(&it))
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let mut digit = || bytes.next().and_then(|it| char::from(it).to_digit(16));
-        let value = digit()? * 16 + digit()?;
-        decoded.push(u8::try_from(value).ok()?);
-    }
-    String::from_utf8(decoded).ok()
 }
 
 const BOUNDS: [(&str, Bound); 4] = [

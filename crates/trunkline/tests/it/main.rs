@@ -40,7 +40,6 @@ mod logins;
 mod observe;
 mod proxy;
 mod quick_tasks;
-mod relay;
 mod server;
 mod server_answers;
 mod server_asks;

@@ -9,7 +9,7 @@ use trunkline::client::ClientBuilder;
 use trunkline::model::{CreateMessageParams, SamplingMessage, TaskSupport};
 use trunkline::schemars::JsonSchema;
 use trunkline::serde::{Deserialize, Serialize};
-use trunkline::server::{ServerBuilder, Task, proxy, relay};
+use trunkline::server::{ServerBuilder, Task, proxy};
 use trunkline::{
     Args, Client, Context, ErrorObject, Form, Json, Meta, Revision, Server, ToolError, prompt,
     resource, template, tool,
@@ -170,20 +170,14 @@ fn never() -> (trunkline::server::ToolEntry, Arc<Notify>, oneshot::Receiver<()>)
 #[tokio::test]
 async fn a_call_that_is_given_up_here_is_given_up_there() {
     for far in ERAS {
-        for relays in [false, true] {
-            let (tool, begun, rung) = never();
-            let server = Server::builder("remote", "1").tool(tool).build();
-            let local = match relays {
-                false => proxy(client(far).connect_memory(&server).await.unwrap()).await,
-                true => relay(client(far), |it| it.connect_memory(&server)).await,
-            };
-            let local = local.unwrap();
-            let mut peer = open(&local, far).await;
-            let id = peer.request("tools/call", json!({ "name": "never" })).await;
-            soon(begun.notified()).await;
-            peer.cancel(&id).await;
-            soon(rung).await.unwrap();
-        }
+        let (tool, begun, rung) = never();
+        let server = Server::builder("remote", "1").tool(tool).build();
+        let local = proxy(client(far).connect_memory(&server).await.unwrap()).await.unwrap();
+        let mut peer = open(&local, far).await;
+        let id = peer.request("tools/call", json!({ "name": "never" })).await;
+        soon(begun.notified()).await;
+        peer.cancel(&id).await;
+        soon(rung).await.unwrap();
     }
 }
 
@@ -210,24 +204,19 @@ async fn a_remote_server_that_is_gone_is_told_as_such() {
 
 #[tokio::test]
 async fn a_remote_server_that_dies_in_the_middle_of_a_call_may_have_done_it() {
-    for relays in [false, true] {
-        let ((reader, writer), (far_reader, far_writer)) = trunkline::transport::memory::pair();
-        let (tool, begun, _rung) = never();
-        let server = Server::builder("remote", "1").tool(tool).build();
-        let serving = tokio::spawn(async move { server.serve(far_reader, far_writer).await });
-        let remote = client(Revision::V2025_11_25);
-        let local = match relays {
-            false => proxy(remote.connect_io(reader, writer).await.unwrap()).await,
-            true => relay(remote, |it| it.connect_io(reader, writer)).await,
-        };
-        let mut peer = open(&local.unwrap(), Revision::V2025_11_25).await;
-        let id = peer.request("tools/call", json!({ "name": "never" })).await;
-        soon(begun.notified()).await;
-        serving.abort();
-        let answer = soon(peer.answer_to(&id)).await.unwrap();
-        assert_eq!(answer["isError"], true);
-        assert!(text(&answer).contains("may have been done"), "{answer}");
-    }
+    let ((reader, writer), (far_reader, far_writer)) = trunkline::transport::memory::pair();
+    let (tool, begun, _rung) = never();
+    let server = Server::builder("remote", "1").tool(tool).build();
+    let serving = tokio::spawn(async move { server.serve(far_reader, far_writer).await });
+    let remote = client(Revision::V2025_11_25).connect_io(reader, writer).await.unwrap();
+    let local = proxy(remote).await.unwrap();
+    let mut peer = open(&local, Revision::V2025_11_25).await;
+    let id = peer.request("tools/call", json!({ "name": "never" })).await;
+    soon(begun.notified()).await;
+    serving.abort();
+    let answer = soon(peer.answer_to(&id)).await.unwrap();
+    assert_eq!(answer["isError"], true);
+    assert!(text(&answer).contains("may have been done"), "{answer}");
 }
 
 #[tokio::test]
@@ -294,35 +283,7 @@ fn asking(effects: &Diary) -> Server {
 }
 
 #[tokio::test]
-async fn the_remote_server_asks_the_local_caller_in_every_pair_of_revisions() {
-    let all = [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28];
-    for far in all {
-        for near in all {
-            let effects = Diary::default();
-            let server = asking(&effects);
-            let local = relay(client(far), |it| it.connect_memory(&server)).await.unwrap();
-            let local = Server::builder("local", "1").mount("far", local).build();
-            let mut peer = open(&local, near).await;
-            let params = json!({ "name": "far.ask", "_meta": { "progressToken": 1 } });
-            let result = soon(peer.expect("tools/call", params)).await;
-            assert_eq!(text(&result), "Ada Ada", "{near} before {far}");
-            assert_eq!(peer.rounds, [["One?"], ["Two?"]], "{near} before {far}");
-            assert_eq!(effects.read(), ["effect"], "{near} before {far}");
-            let steps: Vec<_> = peer
-                .heard
-                .iter()
-                .filter(|it| it["method"] == "notifications/progress")
-                .map(|it| it["params"]["progress"].as_f64().unwrap())
-                .collect();
-            assert_eq!(steps, [1.0, 2.0], "{near} before {far}");
-            let sampled = soon(peer.expect("tools/call", json!({ "name": "far.sample" }))).await;
-            assert!(text(&sampled).contains(" says so in "), "{sampled}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn without_a_relay_the_responder_of_the_client_is_asked() {
+async fn what_the_remote_server_asks_the_responder_of_the_client_answers() {
     for far in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let server = asking(&Diary::default());
         let answers = client(far)
@@ -336,20 +297,5 @@ async fn without_a_relay_the_responder_of_the_client_is_asked() {
         let mut peer = open(&local, Revision::V2026_07_28).await;
         let answer = soon(peer.call("tools/call", json!({ "name": "ask" }))).await;
         assert!(answer.is_err() || answer.unwrap()["isError"] == true, "nobody can be asked");
-    }
-}
-
-#[tokio::test]
-async fn a_caller_who_cannot_be_asked_gets_an_error_and_nothing_hangs() {
-    for far in ERAS {
-        for near in [Revision::V2024_11_05, Revision::V2025_11_25, Revision::V2026_07_28] {
-            let server = asking(&Diary::default());
-            let local = relay(client(far), |it| it.connect_memory(&server)).await.unwrap();
-            let mute = Client::builder("mute", "1").protocol(near);
-            let mute = mute.connect_memory(&local).await.unwrap();
-            let answer = soon(mute.call_tool("ask", ()).into_future()).await;
-            assert!(answer.is_err() || answer.unwrap().is_error(), "{near} before {far}");
-            soon(mute.list_tools().into_future()).await.unwrap();
-        }
     }
 }

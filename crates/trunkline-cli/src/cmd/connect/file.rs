@@ -4,7 +4,9 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
+
+use trunkline_gateway::policy::stamp::rfc3339;
 
 use crate::failure::Failure;
 
@@ -135,27 +137,9 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
 
 /// A time as a name of a file has it, in UTC: `20261115-213000`.
 fn stamp(at: SystemTime) -> String {
-    let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
-    let (mut days, time) = (seconds / 86_400, seconds % 86_400);
-    let is_leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    format!("{year}{month:02}{:02}-{hour:02}{minute:02}{second:02}", days + 1)
+    let text = rfc3339(at);
+    let seconds = text.split('.').next().unwrap_or(&text);
+    seconds.replace(['-', ':'], "").replace('T', "-")
 }
 
 /// More than any file of settings has.
@@ -164,7 +148,7 @@ const LARGEST: u64 = 16 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
     fn times_are_written_as_names() {

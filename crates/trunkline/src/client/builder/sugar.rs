@@ -12,10 +12,11 @@ use trunkline_wire::model::{CreateMessageResult, ElicitResult, LogMessage};
 
 use super::ClientBuilder;
 use crate::client::hooks::Hooks;
-use crate::client::layer::{BoxError, ClientRequest, Requests};
+use crate::client::layer::{ClientRequest, Requests};
 use crate::client::question::{Question, Sampling};
 use crate::client::responder::Responder;
 use crate::client::roots::Roots;
+use crate::layer::BoxError;
 
 /// What closures can be added to: nothing yet, or other closures.
 ///

@@ -234,9 +234,9 @@ impl fmt::Debug for HostBuilder {
 /// Why a host cannot be: its servers' names make no sense.
 ///
 /// ```
-/// # use trunkline::{Server, client::{Host, HostError}};
+/// use trunkline::{Server, client::{Host, HostError}};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// # let clock = Server::builder("clock", "1.0.0").build();
+/// let clock = Server::builder("clock", "1.0.0").build();
 /// let builder = Host::builder("app", "1.0.0").server("clock", &clock).server("clock", &clock);
 /// assert_eq!(builder.connect().await.err(), Some(HostError::NameTwice("clock".to_owned())));
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();

@@ -3,7 +3,7 @@
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call};
 
-use crate::extract::call_by;
+use crate::caller::call_by;
 use crate::schemars::JsonSchema;
 use crate::serde::Deserialize;
 use crate::{Args, Server, resource, template};

@@ -27,7 +27,7 @@ use trunkline_wire::revision::Revision;
 use super::Live;
 use super::asker::TaskAsker;
 use super::stamp::stamp;
-use crate::extract::principal;
+use crate::caller::principal;
 use crate::server::Inner;
 use crate::server::context::{Asker, Context, lock};
 use crate::server::job::{Job, Target};

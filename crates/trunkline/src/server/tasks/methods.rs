@@ -15,7 +15,7 @@ use trunkline_wire::model::{EmptyResult, InputRequest, ListParams, ListTasksResu
 use trunkline_wire::revision::Revision;
 
 use super::{Inner, stamp, task_error};
-use crate::extract::principal;
+use crate::caller::principal;
 use crate::server::ask::AskError;
 use crate::server::context::lock;
 

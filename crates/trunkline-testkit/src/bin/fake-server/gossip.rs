@@ -9,16 +9,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::ask;
-use crate::out;
-use crate::server::Server;
-use crate::tools::text;
-
-/// What a call left to be said with the next one.
-pub(crate) struct Left {
-    text: String,
-    token: Value,
-    what: Vec<String>,
-}
+use crate::out::{self, text};
+use crate::process::{Left, Server};
 
 /// Does what `during` lists, and leaves what `after` lists.
 pub(crate) fn call(server: &Arc<Server>, params: &Value) -> Result<Value, Value> {

@@ -9,6 +9,7 @@ mod gossip;
 mod journal;
 mod options;
 mod out;
+mod process;
 mod server;
 mod signals;
 mod tools;
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 
 use journal::Journal;
 use options::Options;
-use server::Server;
+use process::Server;
 
 fn main() {
     let options = match Options::parse(std::env::args().skip(1)) {

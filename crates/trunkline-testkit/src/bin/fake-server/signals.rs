@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::server::Server;
+use crate::process::Server;
 
 /// Watches from a thread of its own. The signals are caught when this returns.
 pub(crate) fn watch(server: &Arc<Server>) {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::ask;
 use crate::gossip;
 use crate::options::Options;
-use crate::out::{self, error};
-use crate::server::Server;
+use crate::out::{self, error, text};
+use crate::process::Server;
 
 /// The tools, from the file if there is one.
 pub(crate) fn list(options: &Options) -> Result<Vec<Value>, Value> {
@@ -101,18 +101,6 @@ fn later(server: &Arc<Server>, params: &Value) -> Result<Value, Value> {
         Some(kind) => ask::ask(server, kind, params),
         None => Err(error(-32602, "A call has a name")),
     }
-}
-
-/// A result of one text.
-pub(crate) fn text(text: &str) -> Value {
-    json!({ "content": [{ "type": "text", "text": text }] })
-}
-
-/// A result that says that the tool failed.
-pub(crate) fn failed(sentence: &str) -> Value {
-    let mut result = text(sentence);
-    result["isError"] = true.into();
-    result
 }
 
 fn built_in(options: &Options) -> Vec<Value> {

@@ -1,69 +1,16 @@
 //! Messages into answers: the revision's handshake, the lists, and calls handed on to the tools.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::ask;
-use crate::gossip::Left;
-use crate::journal::Journal;
-use crate::options::Options;
 use crate::out::{self, error};
+use crate::process::{CAPABILITIES, SUBSCRIPTION, Server};
 use crate::tools;
 
-/// One process of the fake server.
-pub(crate) struct Server {
-    pub(crate) options: Options,
-    pub(crate) journal: Journal,
-    state: Mutex<State>,
-    counter: AtomicU64,
-    /// Whether somebody shook hands who might have done without.
-    has_session: AtomicBool,
-}
-
-/// What is remembered between messages.
-#[derive(Default)]
-pub(crate) struct State {
-    /// What the client of the handshake can be asked.
-    pub(crate) capabilities: Value,
-    /// The requests that nobody waits for any more, by their ids as JSON.
-    pub(crate) cancelled: HashSet<String>,
-    /// The open `subscriptions/listen`: id and filter.
-    pub(crate) listens: Vec<(Value, Value)>,
-    /// The resources subscribed to.
-    pub(crate) subscribed: HashSet<String>,
-    /// Our own requests that the client has not answered.
-    pub(crate) asked: HashMap<u64, Sender<Value>>,
-    pub(crate) next_ask: u64,
-    /// What calls of `gossip` have left to be said with the next call.
-    pub(crate) left: Vec<Left>,
-    /// The roots that were last told, where it asked for them by itself; and the question for others.
-    pub(crate) roots: Option<Value>,
-    pub(crate) keeps: Option<u64>,
-}
-
 impl Server {
-    /// A server that has heard nothing yet.
-    pub(crate) fn new(options: Options, journal: Journal) -> Server {
-        let (counter, has_session) = (AtomicU64::new(0), AtomicBool::new(false));
-        Server { options, journal, state: Mutex::default(), counter, has_session }
-    }
-
-    /// Whether each request carries its own envelope.
-    pub(crate) fn is_stateless(&self) -> bool {
-        self.options.is_stateless() && !self.has_session.load(Ordering::Relaxed)
-    }
-
-    /// The revision that is spoken.
-    pub(crate) fn revision(&self) -> &str {
-        let also = self.options.also.as_ref().filter(|_| self.has_session.load(Ordering::Relaxed));
-        also.unwrap_or(&self.options.revision)
-    }
-
     /// Takes one message; what takes time is answered later, from a thread.
     pub(crate) fn hear(self: &Arc<Server>, message: Value) {
         let id = &message["id"];
@@ -72,54 +19,6 @@ impl Server {
             (Some(method), true) => self.notification(method, &message["params"]),
             (None, false) => self.answered(id, message.clone()),
             (None, true) => self.journal.write("garbage", json!({ "message": message })),
-        }
-    }
-
-    /// The next value of the counter, the first being 1.
-    pub(crate) fn count(&self) -> u64 {
-        self.counter.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// What is remembered; held for lines only.
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Answers a request, unless it was cancelled.
-    pub(crate) fn finish(&self, id: &Value, outcome: Result<Value, Value>) {
-        if self.state().cancelled.remove(&id.to_string()) {
-            return self.journal.write("abandoned", json!({ "id": id }));
-        }
-        self.journal.write("answer", json!({ "id": id, "ok": outcome.is_ok() }));
-        out::answer(id, outcome.map(|result| self.dressed(result)));
-    }
-
-    /// Tells whoever wants to know that the list of tools is another one.
-    pub(crate) fn tools_changed(&self) {
-        self.tell("notifications/tools/list_changed", json!({}), |filter| {
-            filter["toolsListChanged"] == true
-        });
-    }
-
-    /// Tells whoever subscribed to it that a resource has changed.
-    pub(crate) fn resource_updated(&self, uri: &str) {
-        if !self.is_stateless() && !self.state().subscribed.contains(uri) {
-            return;
-        }
-        self.tell("notifications/resources/updated", json!({ "uri": uri }), |filter| {
-            let uris = filter["resourceSubscriptions"].as_array();
-            uris.is_some_and(|uris| uris.iter().any(|it| it == uri))
-        });
-    }
-
-    fn tell(&self, method: &str, params: Value, wants: impl Fn(&Value) -> bool) {
-        if !self.is_stateless() {
-            return out::notify(method, params);
-        }
-        for (id, _) in self.state().listens.iter().filter(|(_, filter)| wants(filter)) {
-            let mut params = params.clone();
-            params["_meta"] = json!({ SUBSCRIPTION: id });
-            out::notify(method, params);
         }
     }
 
@@ -194,7 +93,7 @@ impl Server {
     /// What is wrong with a request in this revision, before anybody looks at what it wants.
     fn misfit(&self, method: &str, params: &Value) -> Option<Value> {
         if method == "initialize" && self.options.also.is_some() {
-            self.has_session.store(true, Ordering::Relaxed);
+            self.opens_session();
         }
         let is_handshake = ["initialize", "ping", "logging/setLevel"].contains(&method)
             || ["resources/subscribe", "resources/unsubscribe"].contains(&method);
@@ -312,10 +211,6 @@ impl Server {
         self.opened();
     }
 
-    fn info(&self) -> Value {
-        json!({ "name": self.options.name, "version": "1.0.0" })
-    }
-
     fn capabilities(&self) -> Value {
         let mut capabilities = json!({
             "tools": { "listChanged": self.options.may_announce() },
@@ -370,17 +265,6 @@ impl Server {
         }
         result
     }
-
-    /// A result with what 2026-07-28 wants on every one of them.
-    fn dressed(&self, mut result: Value) -> Value {
-        if self.is_stateless() {
-            if result["resultType"].is_null() {
-                result["resultType"] = "complete".into();
-            }
-            result["_meta"]["io.modelcontextprotocol/serverInfo"] = self.info();
-        }
-        result
-    }
 }
 
 fn prompts() -> Vec<Value> {
@@ -400,6 +284,4 @@ fn get_prompt(params: &Value) -> Result<Value, Value> {
     Ok(json!({ "messages": [{ "role": "user", "content": content }] }))
 }
 
-pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";

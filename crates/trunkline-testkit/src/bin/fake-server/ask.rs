@@ -4,9 +4,8 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
-use crate::out::{self, error};
-use crate::server::{CAPABILITIES, Server};
-use crate::tools::{failed, text};
+use crate::out::{self, error, failed, text};
+use crate::process::{CAPABILITIES, Server};
 
 /// Asks what the tool `kind` asks, and answers the call with what came back.
 pub(crate) fn ask(server: &Server, kind: &str, params: &Value) -> Result<Value, Value> {

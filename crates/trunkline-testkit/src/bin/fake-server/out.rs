@@ -29,3 +29,15 @@ pub(crate) fn send(message: Value) {
 pub(crate) fn error(code: i64, message: &str) -> Value {
     json!({ "code": code, "message": message })
 }
+
+/// A result of one text.
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// A result that says that the tool failed.
+pub(crate) fn failed(sentence: &str) -> Value {
+    let mut result = text(sentence);
+    result["isError"] = true.into();
+    result
+}

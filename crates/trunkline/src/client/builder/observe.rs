@@ -1,0 +1,38 @@
+//! How a client is watched, and which trace its requests belong to.
+
+use super::ClientBuilder;
+use crate::TraceContext;
+use crate::observe::Meter;
+
+/// How the client is watched; see [`observe`](crate::observe).
+impl<H> ClientBuilder<H> {
+    /// Tells `meter` of every request that is over. Without one, no clock is read.
+    ///
+    /// ```
+    /// use trunkline::{Client, observe::Metrics};
+    ///
+    /// let metrics = Metrics::new();
+    /// let client = Client::builder("example", "1.0.0").meter(metrics.clone());
+    /// ```
+    pub fn meter(mut self, meter: impl Meter) -> Self {
+        self.observe.set_meter(meter);
+        self
+    }
+
+    /// Sends a trace with every request that has none of its own: `trace` is asked inside the span
+    /// of the request. With `tracing-opentelemetry` it returns the context of the current span.
+    ///
+    /// ```
+    /// use trunkline::{Client, TraceContext};
+    ///
+    /// let trace = TraceContext::begin(true);
+    /// let client = Client::builder("example", "1.0.0").trace_with(move || Some(trace.child()));
+    /// ```
+    pub fn trace_with(
+        mut self,
+        trace: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> Self {
+        self.observe.set_trace(trace);
+        self
+    }
+}

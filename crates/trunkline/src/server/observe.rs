@@ -1,0 +1,83 @@
+//! How a server is watched, and the registered names that its calls are about.
+
+use tracing::Span;
+use trunkline_proto::Call;
+
+use super::{Inner, ServerBuilder, TemplateEntry};
+use crate::TraceContext;
+use crate::observe::{About, Meter, OTHER, Transport, Watch};
+
+/// How the server is watched; see [`observe`](crate::observe).
+impl ServerBuilder {
+    /// Tells `meter` of every call that is over. Without one, no clock is read.
+    ///
+    /// ```
+    /// use trunkline::{Server, observe::Metrics};
+    ///
+    /// let metrics = Metrics::new();
+    /// let server = Server::builder("example", "1.0.0").meter(metrics.clone()).build();
+    /// assert_eq!(metrics.render(), "");
+    /// ```
+    pub fn meter(mut self, meter: impl Meter) -> Self {
+        self.observe.set_meter(meter);
+        self
+    }
+
+    /// Joins the spans of calls to the traces of their callers: `join` gets each new span before
+    /// anything happens in it, if the caller sent a trace. With `tracing-opentelemetry` that is
+    /// where `set_parent` belongs.
+    ///
+    /// ```
+    /// use trunkline::Server;
+    ///
+    /// let server = Server::builder("example", "1.0.0")
+    ///     .trace_with(|span, trace| {
+    ///         span.in_scope(|| tracing::debug!(trace = trace.trace_id(), "part of a trace"));
+    ///     })
+    ///     .build();
+    /// ```
+    pub fn trace_with(
+        mut self,
+        join: impl Fn(&Span, &TraceContext) + Send + Sync + 'static,
+    ) -> Self {
+        self.observe.set_join(join);
+        self
+    }
+}
+
+impl Inner {
+    /// A watch on a call, unless nobody would see anything.
+    #[inline]
+    pub(super) fn watch(&self, call: &Call, transport: Option<Transport>) -> Option<Watch> {
+        self.observe.watch(call, transport, || about(self, call))
+    }
+}
+
+/// What a call is about, in names that are registered.
+fn about(server: &Inner, call: &Call) -> About {
+    let text = |member: &str| call.params.get(member).and_then(|it| it.to::<String>().ok());
+    let other = || OTHER.to_owned();
+    let mut about = About::default();
+    match call.method.name {
+        "tools/call" => {
+            let tool = text("name").and_then(|it| server.tools.find(&it));
+            about.tool = Some(tool.map_or_else(other, |it| it.tool.name.clone()));
+        }
+        "prompts/get" => {
+            let prompt = text("name").and_then(|it| server.prompts.find(&it));
+            about.prompt = Some(prompt.map_or_else(other, |it| it.prompt.name.clone()));
+        }
+        "resources/read" => about.uri = text("uri").and_then(|it| registered(server, &it)),
+        _ => {}
+    }
+    about
+}
+
+fn registered(server: &Inner, uri: &str) -> Option<String> {
+    if let Some(resource) = server.resources.find(uri) {
+        return Some(resource.resource.uri.clone());
+    }
+    let templates = server.templates.now();
+    let follows = |it: &TemplateEntry| it.parsed.as_ref().is_ok_and(|it| it.matches(uri).is_some());
+    templates.iter().find(|it| follows(it)).map(|it| it.template.uri_template.clone())
+}
