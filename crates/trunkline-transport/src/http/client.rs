@@ -16,27 +16,25 @@ pub(crate) mod tls;
 mod verdicts;
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::Sleep;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
-use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output, Via};
+use trunkline_proto::{Conversation, Input, Outgoing, Via};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::revision::Era;
 
 use crate::clock::now;
-use crate::drive::running::Running;
-use crate::handler::{Handler, begin, guarded_heard};
+use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
+use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
+use crate::voice::Voice;
 use courier::{End, Letter, News, Post, What};
 use pool::Pool;
 use route::Route;
@@ -48,16 +46,10 @@ pub use verdicts::Verdicts;
 
 /// A conversation over HTTP, before it is driven.
 pub(crate) struct HttpDriver<H> {
-    core: Client,
+    core: DriverCore<Client, HandlerTasks<H>>,
     config: Arc<Config>,
-    handler: Arc<H>,
-    voice: Voice,
-    ears: Ears,
-    running: Running,
-    asked: Asked,
-    opened: Option<oneshot::Sender<Result<Arc<Opened>, OpenError>>>,
-    timer: Pin<Box<Sleep>>,
-    armed: Option<Instant>,
+    opened: OpenedSignal,
+    timer: DeadlineTimer,
     limits: Limits,
 
     post: Arc<Post>,
@@ -149,17 +141,12 @@ impl<H: Handler> HttpDriver<H> {
             message_bytes: limits.message_bytes,
             patience: limits.call_deadline,
         };
+        let client = Client::over_http(Arc::clone(&config), start, now);
         Ok(Self {
-            core: Client::over_http(Arc::clone(&config), start, now),
+            core: DriverCore::new(client, ears, HandlerTasks::new(handler, voice)),
             config,
-            handler,
-            voice,
-            ears,
-            running: Running::default(),
-            asked: Asked::default(),
-            opened: None,
-            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
-            armed: None,
+            opened: OpenedSignal::default(),
+            timer: DeadlineTimer::default(),
             limits,
             post: Arc::new(post),
             news,
@@ -179,13 +166,11 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     pub(crate) fn voice(&self) -> Voice {
-        self.voice.clone()
+        self.core.handlers.voice.clone()
     }
 
     pub(crate) fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
-        let (tell, told) = oneshot::channel();
-        self.opened = Some(tell);
-        told
+        self.opened.subscribe()
     }
 
     /// Runs the conversation until [`Voice::close`], or until it cannot go on.
@@ -196,7 +181,7 @@ impl<H: Handler> HttpDriver<H> {
         })
         .await;
         // Whoever still waits for an answer learns that none will come.
-        self.core.handle(Input::Close, now());
+        self.core.conversation.handle(Input::Close, now());
         self.act(&mut Context::from_waker(std::task::Waker::noop()));
     }
 
@@ -205,16 +190,17 @@ impl<H: Handler> HttpDriver<H> {
         loop {
             let mut busy = self.poll_urgent(cx);
             busy |= self.poll_news(cx);
-            busy |= self.poll_wishes(cx);
-            busy |= self.poll_running(cx);
+            busy |= self.poll_commands(cx);
+            busy |= self.poll_finished(cx);
             if busy {
                 turns += 1;
                 if turns < TURNS {
                     continue;
                 }
                 // A server that never stops talking keeps neither the clock nor others waiting.
-                self.core.handle(Input::Tick, now());
-                self.act(cx);
+                if self.core.check_deadlines() {
+                    self.act(cx);
+                }
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -227,13 +213,9 @@ impl<H: Handler> HttpDriver<H> {
 
     fn poll_urgent(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
-            match urgent {
-                Urgent::Cancel(ticket) => {
-                    self.asked.forget(ticket);
-                    self.core.handle(Input::Cancel(ticket), now());
-                }
-                Urgent::Close => self.close(),
+        while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
+            if urged == Urged::Close {
+                self.close();
             }
             self.act(cx);
             busy = true;
@@ -241,25 +223,22 @@ impl<H: Handler> HttpDriver<H> {
         busy
     }
 
-    fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         // While a handshake is under way or too much is on its way, others wait.
         while matches!(self.handshake, Handshake::Done)
             && self.out.len() < self.limits.requests
-            && let Poll::Ready(wish) = self.ears.poll_wish(cx)
+            && self.core.poll_command(cx)
         {
-            self.grant(wish);
             self.act(cx);
             busy = true;
         }
         busy
     }
 
-    fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_finished(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
-            self.hear_first();
-            self.core.handle(Input::Finished { call, outcome }, now());
+        while self.core.poll_finished(cx) {
             self.act(cx);
             busy = true;
         }
@@ -282,75 +261,24 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let next = self.core.next_timeout().into_iter().chain(self.closing).min();
-        let Some(next) = next else {
-            self.armed = None;
-            return Poll::Pending;
-        };
-        // A timer that fires too early does no harm, so it is only ever moved forward.
-        if self.armed.is_none_or(|armed| next < armed) {
-            self.timer.as_mut().reset(next.into());
-            self.armed = Some(next);
-        }
-        ready!(self.timer.as_mut().poll(cx));
-        self.armed = None;
-        self.core.handle(Input::Tick, now());
+        let next = self.core.conversation.next_timeout().into_iter().chain(self.closing).min();
+        ready!(self.timer.poll(next, cx));
+        self.core.conversation.handle(Input::Tick, now());
         self.act(cx);
         Poll::Ready(())
     }
 
-    fn grant(&mut self, wish: Wish) {
-        if self.closing.is_some() && matches!(wish, Wish::Ask(..)) {
-            return wish.refuse();
-        }
-        if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, now());
-        }
-    }
-
     /// Does everything the conversation wants done.
     fn act(&mut self, cx: &mut Context<'_>) {
-        while let Some(output) = self.core.poll() {
-            match output {
-                Output::Send(Outgoing::One(message), _) => self.send(&message),
-                // A client makes no batches, and these are a server's.
-                Output::Send(Outgoing::Batch(_), _) | Output::Quiet(_) | Output::Pause { .. } => {}
-                Output::Call(call) => self.start(*call, cx),
-                Output::Abandon(call) => self.running.stop(call),
-                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
-                Output::Heard(heard) => self.deliver(heard),
-                Output::Opened(facts) => self.on_open(facts),
-                Output::Failed(error) => self.on_failed(error),
+        while let Some(effect) = self.core.poll(cx) {
+            match effect {
+                Effect::Send(Outgoing::One(message), _) => self.send(&message),
+                Effect::Opened(facts) => self.on_open(facts),
+                Effect::Failed(error) => self.on_failed(error),
+                // A client makes no batches, and the others are a server's.
+                Effect::Send(Outgoing::Batch(_), _) | Effect::NoReply(_) | Effect::Pause { .. } => {
+                }
             }
-        }
-    }
-
-    fn start(&mut self, call: trunkline_proto::Call, cx: &mut Context<'_>) {
-        let key = call.key;
-        let outcome = match begin(&*self.handler, call, &self.voice, cx) {
-            Ok(outcome) => outcome,
-            Err(future) => return self.running.start(key, future),
-        };
-        self.hear_first();
-        self.core.handle(Input::Finished { call: key, outcome }, now());
-    }
-
-    /// What a handler said before it finished goes out before its answer.
-    fn hear_first(&mut self) {
-        while let Some(wish) = self.ears.try_wish() {
-            self.grant(wish);
-        }
-    }
-
-    fn deliver(&mut self, heard: Heard) {
-        if let Some(heard) = self.asked.deliver(heard) {
-            guarded_heard(&*self.handler, heard, &self.voice);
-        }
-    }
-
-    fn tell_opened(&mut self, opened: Result<Arc<Opened>, OpenError>) {
-        if let Some(tell) = self.opened.take() {
-            let _ = tell.send(opened);
         }
     }
 }
@@ -434,15 +362,15 @@ impl<H: Handler> HttpDriver<H> {
         if let Some(carried) = self.out.iter().find(|it| it.key == post)
             && let Some(id) = carried.id
         {
-            self.core.waits_for_people(id, does, now());
-            self.armed = None;
+            self.core.conversation.waits_for_people(id, does, now());
+            self.timer.reset();
         }
     }
 
     /// Takes a message in that came on the stream of the request `id`, if on any.
     fn receive(&mut self, incoming: Incoming, id: Option<i64>) {
         let via = id.and_then(|it| u64::try_from(it).ok()).map_or(Via::default(), Via);
-        self.core.handle(Input::Received(incoming, via), now());
+        self.core.conversation.handle(Input::Received(incoming, via), now());
     }
 
     fn on_end(&mut self, carried: &Carried, end: End) {
@@ -486,12 +414,12 @@ impl<H: Handler> HttpDriver<H> {
                     return self.try_stream(*letter, Some(Before::Status(error)));
                 }
                 if let Some(id) = carried.id {
-                    self.core.unrecognised(id, error, now());
+                    self.core.conversation.unrecognised(id, error, now());
                 }
             }
             End::Failed(why) => {
                 if let Some(id) = carried.id {
-                    self.core.undelivered(id, why, now());
+                    self.core.conversation.undelivered(id, why, now());
                 }
             }
         }

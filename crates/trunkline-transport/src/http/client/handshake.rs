@@ -17,7 +17,7 @@ impl<H: Handler> HttpDriver<H> {
     /// `initialized` goes out, in the session that the answer to `initialize` named; everything
     /// else follows when it is through.
     pub(super) fn confirm(&mut self, letter: Letter) {
-        if let Some(facts) = self.core.opened() {
+        if let Some(facts) = self.core.conversation.opened() {
             self.route = Arc::new(self.route.speaking(facts.revision));
         }
         let key = self.carry(letter);
@@ -60,7 +60,7 @@ impl<H: Handler> HttpDriver<H> {
             verdicts.set(Key::of(&self.target), known, now());
         }
         self.known = None;
-        self.tell_opened(Ok(facts));
+        self.opened.send(Ok(facts));
     }
 
     pub(super) fn on_failed(&mut self, error: OpenError) {
@@ -74,10 +74,11 @@ impl<H: Handler> HttpDriver<H> {
             self.stream = None;
             self.route = Arc::new(self.route.anew());
             self.handshake = Handshake::Asking;
-            self.core = Client::over_http(Arc::clone(&self.config), Start::Probe, now());
+            let config = Arc::clone(&self.config);
+            self.core.conversation = Client::over_http(config, Start::Probe, now());
             return;
         }
-        self.tell_opened(Err(error));
+        self.opened.send(Err(error));
         self.finish();
     }
 
@@ -85,13 +86,13 @@ impl<H: Handler> HttpDriver<H> {
     /// session, once it is certain that the old one is gone.
     pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, letter: Letter) {
         // The answer may have come another way.
-        let is_waited_for = letter.id.is_some_and(|it| self.core.is_waited_for(it));
+        let is_waited_for = letter.id.is_some_and(|it| self.core.conversation.is_waited_for(it));
         // A session that was given up was asked for before.
         let is_gone = (!Arc::ptr_eq(route, &self.route)).then_some(true);
         match on_session_gone(letter.is_second_try, is_gone) {
             OnSessionGone::GiveUp(why) => {
                 if let Some(id) = letter.id {
-                    self.core.undelivered(id, why, now());
+                    self.core.conversation.undelivered(id, why, now());
                 }
             }
             OnSessionGone::SendAgain if is_waited_for => self.send_again(letter),
@@ -104,7 +105,7 @@ impl<H: Handler> HttpDriver<H> {
                     // Nobody can be asked while a handshake is under way.
                     (None, Some(id)) => {
                         let why = "the server answered with HTTP status 404.".to_owned();
-                        self.core.undelivered(id, CallError::Lost(why), now());
+                        self.core.conversation.undelivered(id, CallError::Lost(why), now());
                     }
                     _ => {}
                 }
@@ -115,7 +116,7 @@ impl<H: Handler> HttpDriver<H> {
     /// Asks whether the session is there, unless that is being asked.
     pub(super) fn ask_for_session(&mut self) {
         if self.asking.is_none() && matches!(self.handshake, Handshake::Done) {
-            let ping = Letter::ping(self.core.spare_id());
+            let ping = Letter::ping(self.core.conversation.spare_id());
             let key = self.carry(ping);
             self.asking = Some(Asking { key, doubtful: Vec::new() });
         }
@@ -129,7 +130,7 @@ impl<H: Handler> HttpDriver<H> {
             match on_session_gone(letter.is_second_try, Some(is_gone)) {
                 OnSessionGone::GiveUp(why) => {
                     if let Some(id) = letter.id {
-                        self.core.undelivered(id, why, now());
+                        self.core.conversation.undelivered(id, why, now());
                     }
                 }
                 _ => self.held.push_back(Letter { is_second_try: true, ..letter }),
@@ -140,7 +141,7 @@ impl<H: Handler> HttpDriver<H> {
             self.stream = None;
             self.route = Arc::new(self.route.anew());
             self.handshake = Handshake::Asking;
-            self.core.renew(now());
+            self.core.conversation.renew(now());
         }
     }
 
@@ -153,7 +154,9 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     pub(super) fn may_try_stream(&self) -> bool {
-        self.stream.is_none() && self.route.way == Way::Post && self.core.opened().is_none()
+        self.stream.is_none()
+            && self.route.way == Way::Post
+            && self.core.conversation.opened().is_none()
     }
 
     /// Opens the stream of HTTP+SSE, and keeps `initialize` until it says where to post.
@@ -199,10 +202,10 @@ impl<H: Handler> HttpDriver<H> {
         self.stream = None;
         let (now, id) = (now(), letter.id.unwrap_or_default());
         match (before, why) {
-            (_, why @ CallError::Invalid(_)) => self.core.undelivered(id, why, now),
+            (_, why @ CallError::Invalid(_)) => self.core.conversation.undelivered(id, why, now),
             (Some(Before::Answer(incoming)), _) => self.receive(incoming, letter.id),
-            (Some(Before::Status(error)), _) => self.core.unrecognised(id, error, now),
-            (None, why) => self.core.undelivered(id, why, now),
+            (Some(Before::Status(error)), _) => self.core.conversation.unrecognised(id, error, now),
+            (None, why) => self.core.conversation.undelivered(id, why, now),
         }
     }
 
@@ -211,18 +214,19 @@ impl<H: Handler> HttpDriver<H> {
     pub(super) fn close(&mut self) {
         for id in self.asking.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id) {
             let why = "the server answered with HTTP status 404.".to_owned();
-            self.core.undelivered(id, CallError::Lost(why), now());
+            self.core.conversation.undelivered(id, CallError::Lost(why), now());
         }
         // What waits for a session was not acted upon, and will not be.
         for id in std::mem::take(&mut self.held).into_iter().filter_map(|it| it.id) {
             let why = "the connection is closed.".to_owned();
-            self.core.undelivered(id, CallError::Unreachable(why), now());
+            self.core.conversation.undelivered(id, CallError::Unreachable(why), now());
         }
-        self.core.handle(Input::Close, now());
+        self.core.conversation.handle(Input::Close, now());
         self.stream = None;
         self.out.retain(|it| it.id.is_none());
+        self.core.refuse_requests();
         self.closing = Some(now() + self.limits.drain);
-        self.armed = None;
+        self.timer.reset();
         if self.route.session.is_some() {
             let key = self.next_key();
             let ending = Arc::clone(&self.post).end_session(Arc::clone(&self.route), key);
@@ -235,6 +239,7 @@ impl<H: Handler> HttpDriver<H> {
     /// Nothing more can come.
     fn finish(&mut self) {
         self.out.clear();
+        self.core.refuse_requests();
         self.closing = Some(now());
     }
 
