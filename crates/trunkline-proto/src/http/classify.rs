@@ -1,5 +1,6 @@
 //! A POST → the conversation it belongs to, or a refusal with its status. One decision a message,
-//! top to bottom; nothing here remembers anything but the last envelope.
+//! top to bottom; nothing here remembers anything but the last envelope. The [`Route`] carries the
+//! decision: nobody reads the envelope or chooses the era again.
 
 use http::{HeaderMap, HeaderName, StatusCode};
 use trunkline_wire::code;
@@ -14,13 +15,15 @@ use trunkline_wire::revision::{Era, Revision};
 
 use super::Refusal;
 use super::door::only;
-use crate::server::{Config, Memo, unsupported_revision};
+use crate::server::{Config, Memo, StatelessRequest, unsupported_revision};
 
 /// Where a POST goes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
-    /// It stands for itself: a request of the stateless era, or of the dialect.
-    Alone,
+    /// It stands for itself: a request of 2026-07-28, and what its envelope says.
+    Stateless(StatelessRequest),
+    /// It stands for itself: a request of the dialect.
+    Dialect,
     /// It wants to open a session.
     Open,
     /// It belongs to the session with this id.
@@ -99,17 +102,14 @@ impl Asking<'_> {
             return Err(self.malformed(&Malformed::new(MalformedKind::NullId)));
         }
         let bad = |error| Err(Refusal::bad_request(error, Some(id.clone())));
-        if dialect && self.is_claim(params, memo) {
-            // The dialect has no envelope, and the revision has no such method.
-            let error = ErrorObject::method_not_found(method);
-            let refusal = Refusal::bad_request(error, Some(id.clone()));
-            return Err(Refusal { status: StatusCode::NOT_FOUND, ..refusal });
-        }
         if self.is_claim(params, memo) {
-            return match self.claim(method, params, memo) {
-                Ok(()) => Ok(Route::Alone),
-                Err(error) => bad(error),
-            };
+            if dialect {
+                // The dialect has no envelope, and the revision has no such method.
+                let error = ErrorObject::method_not_found(method);
+                let refusal = Refusal::bad_request(error, Some(id.clone()));
+                return Err(Refusal { status: StatusCode::NOT_FOUND, ..refusal });
+            }
+            return self.claim(method, params, memo).map(Route::Stateless).or_else(bad);
         }
         if method == "initialize" {
             return match self.version.map(Revision::parse) {
@@ -134,14 +134,19 @@ impl Asking<'_> {
             };
         }
         if dialect {
-            return Ok(Route::Alone);
+            return Ok(Route::Dialect);
         }
         self.session(Some(id))
     }
 
     /// A request of the stateless era: its headers must say what its body says.
-    fn claim(&self, method: &str, params: &Params, memo: &mut Memo) -> Result<(), ErrorObject> {
-        let (known, _) = memo.know(params.get("_meta"))?;
+    fn claim(
+        &self,
+        method: &str,
+        params: &Params,
+        memo: &mut Memo,
+    ) -> Result<StatelessRequest, ErrorObject> {
+        let (known, token) = memo.know(params.get("_meta"))?;
         match self.version {
             None => return Err(mismatch("The MCP-Protocol-Version header is missing.")),
             Some(version) if version != known.revision => {
@@ -149,12 +154,14 @@ impl Asking<'_> {
             }
             Some(_) => {}
         }
-        let speaks =
-            |it: &Revision| it.era() == Era::Stateless && self.rules.config.revisions.contains(*it);
-        if Revision::parse(&known.revision).filter(speaks).is_none() {
-            return Err(unsupported_revision(self.rules.config, Some(known.revision.clone())));
-        }
+        let request = StatelessRequest::new(known, token, self.rules.config)?;
         self.same_method(method, true)?;
+        self.same_name(method, params)?;
+        Ok(request)
+    }
+
+    /// The name in the head must be the one in the body.
+    fn same_name(&self, method: &str, params: &Params) -> Result<(), ErrorObject> {
         let Some(member) = header::name_member(method) else { return Ok(()) };
         let name = params.get(member).and_then(|it| it.read::<std::borrow::Cow<'_, str>>().ok());
         let header = self.header(&NAME, "Mcp-Name")?;

@@ -8,7 +8,9 @@ use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Object};
 use trunkline_wire::model::{LogLevel, meta};
+use trunkline_wire::revision::{Era, Revision};
 
+use super::{Config, unsupported_revision};
 use crate::Peer;
 
 /// The last envelope and whom it described.
@@ -24,11 +26,40 @@ struct Read {
 }
 
 /// What one envelope said, but for its progress token.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Known {
     pub(crate) revision: String,
     pub(crate) peer: Arc<Peer>,
     pub(crate) log_level: Option<LogLevel>,
+}
+
+/// What a request of 2026-07-28 says of itself in its envelope, in a revision that the server speaks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatelessRequest {
+    pub(crate) revision: Revision,
+    pub(crate) known: Arc<Known>,
+    pub(crate) token: Option<Json>,
+}
+
+impl StatelessRequest {
+    /// Refuses a revision that the server does not speak without a session.
+    pub(crate) fn new(
+        known: Arc<Known>,
+        token: Option<Json>,
+        config: &Config,
+    ) -> Result<Self, ErrorObject> {
+        let revision = Revision::parse(&known.revision)
+            .filter(|it| it.era() == Era::Stateless && config.revisions.contains(*it));
+        match revision {
+            Some(revision) => Ok(Self { revision, known, token }),
+            None => Err(unsupported_revision(config, Some(known.revision.clone()))),
+        }
+    }
+
+    /// The revision that the request speaks.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
 }
 
 impl Memo {

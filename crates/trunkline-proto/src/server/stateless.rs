@@ -10,6 +10,7 @@ use trunkline_wire::method::{self, Gate, Kind, Sender};
 use trunkline_wire::model::{DiscoverResult, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revision};
 
+use super::StatelessRequest;
 use super::shared::{Asking, Facts, Owed, Shared};
 use crate::Peer;
 use crate::pending::OpenCall;
@@ -21,19 +22,11 @@ impl Shared {
         from: Asking,
         method: &str,
         mut params: Object,
+        request: StatelessRequest,
         now: Instant,
     ) {
         let meta = params.take("_meta");
-        let (known, token) = match self.memo.know(meta.as_ref()) {
-            Ok(known) => known,
-            Err(error) => return self.reply(from, Err(error)),
-        };
-        let revision = Revision::parse(&known.revision)
-            .filter(|it| it.era() == Era::Stateless && self.config.revisions.contains(*it));
-        let Some(revision) = revision else {
-            let error = super::unsupported_revision(&self.config, Some(known.revision.clone()));
-            return self.reply(from, Err(error));
-        };
+        let StatelessRequest { revision, known, token } = request;
         let row = method::find(method, Sender::Client, revision)
             .filter(|row| row.kind == Kind::Request)
             .filter(|row| self.config.capabilities.supports(row.gate));

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-use trunkline_proto::server::{Memo, Server};
-use trunkline_proto::{Attached, Conversation, Input, Outgoing};
+use trunkline_proto::server::{MessageEra, Server};
+use trunkline_proto::{Attached, Conversation, Input, Outgoing, Via};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::admitted::Admitted;
@@ -59,19 +59,14 @@ impl<H: Handler> Exchange<H> {
         voice.clone()
     }
 
-    pub(super) fn begin(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
-        self.core.conversation.handle(Input::received(incoming), now());
+    pub(super) fn begin(&mut self, incoming: Incoming, era: MessageEra, cx: &mut Context<'_>) {
+        self.core.conversation.receive(incoming, Via::default(), era, now());
         self.act(cx);
     }
 
     /// Whether a handler has seen the request.
     pub(super) fn dispatched(&self) -> bool {
         self.core.handlers.has_started()
-    }
-
-    /// What the envelope said, for the next request of the same client.
-    pub(super) fn take_memo(&mut self) -> Memo {
-        self.core.conversation.take_memo()
     }
 
     /// The next thing to say; `None` when everything is said.

@@ -18,7 +18,7 @@ use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
-use trunkline_proto::server::{Config, Server};
+use trunkline_proto::server::{Config, MessageEra, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, Via};
 use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
@@ -159,10 +159,12 @@ impl<H: Handler> Session<H> {
         self.lock().is_back
     }
 
-    /// Takes a message in, and works on it until it is known how it is answered.
+    /// Takes a message in, and works on it until it is known how it is answered. The conversation
+    /// decides the era of one that nobody has decided.
     pub(super) async fn post(
         &self,
         incoming: Incoming,
+        era: Option<MessageEra>,
         expects_answer: bool,
         admitted: Arc<Admitted>,
     ) -> Posted {
@@ -177,7 +179,11 @@ impl<H: Handler> Session<H> {
             state.used = now;
             let via = state.streams.next_via();
             let reader = expects_answer.then(|| state.streams.open(via));
-            state.core.conversation.handle(Input::Received(incoming, via), now);
+            let conversation = &mut state.core.conversation;
+            match era {
+                Some(era) => conversation.receive(incoming, via, era, now),
+                None => conversation.handle(Input::Received(incoming, via), now),
+            }
             let mut todo = state.act(Some(&admitted), now);
             // Whatever else this session carries, these calls are the ones of this request.
             todo.calls.iter_mut().for_each(|it| it.attached = admitted.attached.clone());
