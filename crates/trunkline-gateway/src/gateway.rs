@@ -19,6 +19,7 @@ use trunkline_auth::seal::Sealer;
 use trunkline_proto::Timing;
 use trunkline_proto::server::Config;
 use trunkline_store::Store;
+use trunkline_transport::child::orphan_reaper;
 use trunkline_transport::http::Lasting;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
@@ -36,7 +37,6 @@ use crate::copies::Copies;
 use crate::face::{Face, Seat, Selector, Sight, View, change_of, what};
 use crate::failure::{Failure, Stage};
 use crate::forward::Envelopes;
-use crate::keeper;
 use crate::line::Notices;
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Page, Target};
@@ -322,7 +322,7 @@ impl Gateway {
         while closing.join_next().await.is_some() {}
         world.plugins.close().await;
         // Nothing that we have started is there when we are gone.
-        let _ = tokio::task::spawn_blocking(keeper::rested).await;
+        let _ = tokio::task::spawn_blocking(orphan_reaper::wait_until_gone).await;
         let audit = world.audit.clone();
         drop(world);
         *self.0.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(World::empty());

@@ -28,7 +28,6 @@ pub mod fuzzing;
 mod gate;
 mod gateway;
 mod hold;
-mod keeper;
 mod line;
 pub mod logs;
 pub mod merge;
