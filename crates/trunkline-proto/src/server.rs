@@ -6,8 +6,8 @@
 
 mod batch;
 mod dialect;
+mod envelope_cache;
 mod instruct;
-mod memo;
 mod reply;
 mod shared;
 mod stateful;
@@ -34,8 +34,8 @@ use crate::{
 };
 use shared::{Asking, From, Shared};
 
+pub use envelope_cache::{ClientEnvelope, EnvelopeCache, StatelessRequest};
 pub use instruct::Instruct;
-pub use memo::{Known, Memo, StatelessRequest};
 
 /// What a server is, as far as the conversation needs to know.
 #[derive(Clone, Debug)]
@@ -105,8 +105,8 @@ impl Server {
 
     /// A server for one message of a client that shook hands elsewhere: its revision is known, and
     /// nothing else.
-    pub fn midway(config: Arc<Config>, revision: Revision) -> Self {
-        let session = stateful::Session::midway(revision);
+    pub fn for_known_revision(config: Arc<Config>, revision: Revision) -> Self {
+        let session = stateful::Session::for_known_revision(revision);
         let mut server = Self::new(config);
         server.session = Some(session);
         server
@@ -200,7 +200,7 @@ impl Server {
     ) -> Result<MessageEra, ErrorObject> {
         let (shared, meta) = (&mut self.shared, params.get("_meta"));
         let speaks_stateless = shared.speaks(Era::Stateless);
-        let is_claim = speaks_stateless && meta.is_some_and(|it| shared.memo.is_claim(it));
+        let is_claim = speaks_stateless && meta.is_some_and(|it| shared.envelopes.is_claim(it));
         if is_claim && from.from.batch.is_some() {
             return Err(ErrorObject::invalid_request("This revision has no batches."));
         }
@@ -214,8 +214,8 @@ impl Server {
         if !is_claim && !has_forgotten() {
             return Ok(MessageEra::Stateful);
         }
-        let (known, token) = shared.memo.know(meta)?;
-        StatelessRequest::new(known, token, &shared.config).map(MessageEra::Stateless)
+        let (envelope, token) = shared.envelopes.read(meta)?;
+        StatelessRequest::new(envelope, token, &shared.config).map(MessageEra::Stateless)
     }
 
     fn on_stateful_request(&mut self, from: Asking, method: &str, params: Object, now: Instant) {

@@ -26,14 +26,14 @@ impl Shared {
         now: Instant,
     ) {
         let meta = params.take("_meta");
-        let StatelessRequest { revision, known, token } = request;
+        let StatelessRequest { revision, envelope, token } = request;
         let row = method::find(method, Sender::Client, revision)
             .filter(|row| row.kind == Kind::Request)
             .filter(|row| self.config.capabilities.supports(row.gate));
         let Some(row) = row else {
             return self.reply(from, Err(ErrorObject::method_not_found(method)));
         };
-        if row.gate == Gate::TasksExtension && !known.peer.client.supports(row.gate) {
+        if row.gate == Gate::TasksExtension && !envelope.peer.client.supports(row.gate) {
             return self.reply(from, Err(crate::task::missing_extension()));
         }
         match row.name {
@@ -41,16 +41,16 @@ impl Shared {
                 let result = self.discover();
                 self.reply(from, Ok(result));
             }
-            "subscriptions/listen" => self.listen(from, revision, &params, &known.peer),
+            "subscriptions/listen" => self.listen(from, revision, &params, &envelope.peer),
             _ => {
                 let facts = Facts {
                     row,
                     params,
                     meta,
                     revision,
-                    peer: Arc::clone(&known.peer),
+                    peer: Arc::clone(&envelope.peer),
                     token,
-                    log_level: known.log_level,
+                    log_level: envelope.log_level,
                     dialect: None,
                 };
                 self.call(from, facts, now);

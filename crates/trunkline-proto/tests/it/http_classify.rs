@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use trunkline_proto::http::classify::{Route, Rules, classify, session_request};
-use trunkline_proto::server::{Config, Memo};
+use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_wire::code::{
     HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_REVISION,
 };
@@ -62,10 +62,10 @@ impl Desk {
     fn ask(&self, headers: &[(&str, &str)], body: &str) -> Result<Goes, Refused> {
         let rules = Rules { config: &self.config, sessions: self.sessions };
         let (headers, incoming) = (map(headers), Incoming::parse(body.as_bytes()));
-        let mut memo = Memo::default();
-        let first = classify(&headers, &incoming, rules, &mut memo);
+        let mut envelopes = EnvelopeCache::default();
+        let first = classify(&headers, &incoming, rules, &mut envelopes);
         // What was read once is remembered, and changes nothing.
-        assert_eq!(classify(&headers, &incoming, rules, &mut memo), first, "{body}");
+        assert_eq!(classify(&headers, &incoming, rules, &mut envelopes), first, "{body}");
         first.map(Goes::from).map_err(|it| (it.status.as_u16(), it.error.code, it.id))
     }
 }

@@ -11,7 +11,7 @@ use trunkline_auth::tag::random_name;
 use trunkline_proto::http::classify::{Route, classify};
 use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
-use trunkline_proto::server::{Memo, MessageEra, Server};
+use trunkline_proto::server::{EnvelopeCache, MessageEra, Server};
 use trunkline_proto::{Attached, Outgoing};
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Params};
@@ -33,7 +33,7 @@ impl<H: Handler> Endpoint<H> {
         &self,
         head: &request::Parts,
         body: B,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         let accepts = door::accepts_both(headers);
@@ -43,8 +43,8 @@ impl<H: Handler> Endpoint<H> {
         let mut meter = self.budgets.body(&head.extensions);
         let incoming = self.read(headers, body, &mut meter).await?;
         let route = {
-            let mut memo = memo.lock().unwrap_or_else(PoisonError::into_inner);
-            classify(headers, &incoming, self.rules(), &mut memo)?
+            let mut envelopes = envelopes.lock().unwrap_or_else(PoisonError::into_inner);
+            classify(headers, &incoming, self.rules(), &mut envelopes)?
         };
         // Clients of the dialect were never told to name what they read.
         if !accepts && !matches!(route, Route::Dialect) {
@@ -71,7 +71,7 @@ impl<H: Handler> Endpoint<H> {
                 self.exchange(core, incoming, MessageEra::Dialect, admitted).await
             }
             Route::Nowhere(revision) => {
-                let core = Server::midway(Arc::clone(&self.core), revision);
+                let core = Server::for_known_revision(Arc::clone(&self.core), revision);
                 self.exchange(core, incoming, MessageEra::Stateful, admitted).await
             }
             Route::Open if !self.settings.sessions => {

@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 
 use super::body::{HttpBody, RequestBody, is_awaited, let_arrive};
 use super::linger::linger;
@@ -33,7 +33,7 @@ pub trait Answers: Send + Sync + 'static {
     fn answer(
         &self,
         request: Request<RequestBody>,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send;
 
     /// The server should end: what would never end by itself must.
@@ -170,7 +170,8 @@ async fn spoken<A: Answers>(
         pulse.heard();
     }
     let answers = Arc::clone(&serving.answers);
-    let shared = Arc::new(Shared { answers, memo: Mutex::default(), pulse: Arc::clone(&pulse) });
+    let shared =
+        Arc::new(Shared { answers, envelopes: Mutex::default(), pulse: Arc::clone(&pulse) });
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(shared.answer(request).await) }
@@ -266,7 +267,7 @@ async fn watched<C: Future>(
 /// What the requests of one connection share.
 struct Shared<A> {
     answers: Arc<A>,
-    memo: Mutex<Memo>,
+    envelopes: Mutex<EnvelopeCache>,
     pulse: Arc<Pulse>,
 }
 
@@ -276,7 +277,7 @@ impl<A: Answers> Shared<A> {
         let is_awaited = is_awaited(request.headers());
         let pulse = Arc::clone(&self.pulse);
         let request = request.map(|body| RequestBody::new(body, is_awaited, pulse));
-        let mut response = self.answers.answer(request, &self.memo).await;
+        let mut response = self.answers.answer(request, &self.envelopes).await;
         if self.pulse.is_unread() && !self.pulse.is_h2 {
             self.end_body(&mut response).await;
         }
