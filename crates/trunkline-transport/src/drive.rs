@@ -1,9 +1,10 @@
 //! The one loop between a byte stream, a conversation and a handler.
 //!
-//! It waits for five things (bytes, room to write, a finished handler, a wish of somebody on this
-//! side, a deadline), tells the conversation, and does what the conversation says. Three habits
-//! make it quick: a handler is polled once in place before it gets a task of its own, everything
-//! that is ready goes out in one write, and the clock is looked at only when nothing else is left.
+//! The loop waits for five things (bytes, room to write, a finished handler, a command of somebody on
+//! this side, a deadline), tells the conversation, and does what the conversation says. Three habits
+//! make it quick: a handler is polled once in place before it gets a task of its own, one write sends
+//! everything that is ready, and the loop looks at the clock only when nothing else is left. What it
+//! shares with the drivers of HTTP is in [`driver_core`](crate::driver_core).
 
 mod outbox;
 
@@ -86,13 +87,13 @@ where
         framing: Option<Framing>,
         limits: Limits,
     ) -> Self {
-        let (voice, ears) = Voice::new(limits.queue);
+        let (voice, commands) = Voice::new(limits.queue);
         let decoder = match framing {
             Some(framing) => Decoder::with_framing(framing, limits.message_bytes),
             None => Decoder::detect(limits.message_bytes),
         };
         Self {
-            core: DriverCore::new(core, ears, HandlerTasks::new(handler, voice)),
+            core: DriverCore::new(core, commands, HandlerTasks::new(handler, voice)),
             reader: Some(reader),
             writer,
             decoder,

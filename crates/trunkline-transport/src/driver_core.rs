@@ -21,7 +21,7 @@ use trunkline_proto::{Call, CallKey, Conversation, Heard, Input, Outgoing, Outpu
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::clock::now;
-use crate::voice::{Asked, Ears, Urgent, Wish};
+use crate::voice::{Asked, Command, CommandReceiver, Urgent};
 
 pub(crate) use handlers::HandlerTasks;
 #[cfg(feature = "http")]
@@ -32,7 +32,7 @@ pub(crate) use timer::DeadlineTimer;
 /// requests that have no outcome yet.
 pub(crate) struct DriverCore<C, R> {
     pub(crate) conversation: C,
-    commands: Ears,
+    commands: CommandReceiver,
     pub(crate) handlers: R,
     asked: Asked,
     /// Whether nothing more can be answered to us.
@@ -85,7 +85,7 @@ pub(crate) enum Urged {
 }
 
 impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
-    pub(crate) fn new(conversation: C, commands: Ears, handlers: R) -> Self {
+    pub(crate) fn new(conversation: C, commands: CommandReceiver, handlers: R) -> Self {
         let asked = Asked::default();
         Self { conversation, commands, handlers, asked, refuses_requests: false }
     }
@@ -114,7 +114,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
 
     /// Accepts the next command, if there is one. Those who speak wait for as long as nobody calls this.
     pub(crate) fn poll_command(&mut self, cx: &mut Context<'_>) -> bool {
-        let Poll::Ready(command) = self.commands.poll_wish(cx) else { return false };
+        let Poll::Ready(command) = self.commands.poll_command(cx) else { return false };
         self.accept(command, now());
         true
     }
@@ -167,18 +167,18 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
         }
     }
 
-    fn accept(&mut self, command: Wish, now: Instant) {
-        if self.refuses_requests && matches!(command, Wish::Ask(..)) {
+    fn accept(&mut self, command: Command, now: Instant) {
+        if self.refuses_requests && matches!(command, Command::Ask(..)) {
             return command.refuse();
         }
-        if let Some(input) = self.asked.grant(command) {
+        if let Some(input) = self.asked.accept(command) {
             self.conversation.handle(input, now);
         }
     }
 
     /// Sends what a handler said before it finished, so that it goes out before the answer.
     fn flush_handler_output(&mut self, now: Instant) {
-        while let Some(command) = self.commands.try_wish() {
+        while let Some(command) = self.commands.try_command() {
             self.accept(command, now);
         }
     }

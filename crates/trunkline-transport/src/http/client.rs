@@ -1,14 +1,14 @@
 //! Messages ⇄ POSTs and event streams: the client's end of HTTP.
 //!
 //! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the
-//! conversation. Each message that goes out is carried by a task of its own (`client/courier.rs`),
-//! which reports back; dropping its entry here stops it.
+//! conversation. A task of its own delivers each message (`client/delivery.rs`) and reports back;
+//! dropping its entry here stops the task.
 
-mod courier;
+mod delivery;
 mod exchange;
 mod handshake;
-mod letter;
 pub(crate) mod pool;
+mod request;
 mod route;
 pub(crate) mod target;
 #[cfg(feature = "tls")]
@@ -35,8 +35,9 @@ use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, Opened
 use crate::handler::Handler;
 use crate::limits::Limits;
 use crate::voice::Voice;
-use courier::{End, Letter, News, Post, What};
+use delivery::{DeliveryEvent, End, EventKind, Post};
 use pool::Pool;
+use request::PostRequest;
 use route::Route;
 use target::Address;
 use verdicts::{Key, Known};
@@ -53,7 +54,7 @@ pub(crate) struct HttpDriver<H> {
     limits: Limits,
 
     post: Arc<Post>,
-    news: mpsc::Receiver<News>,
+    reports: mpsc::Receiver<DeliveryEvent>,
     people: mpsc::UnboundedReceiver<(u64, bool)>,
     /// What is on its way.
     out: Vec<Carried>,
@@ -61,7 +62,7 @@ pub(crate) struct HttpDriver<H> {
     route: Arc<Route>,
     params: ParamRegistry,
     /// Messages that wait until the handshake is through.
-    held: VecDeque<Letter>,
+    held: VecDeque<PostRequest>,
     handshake: Handshake,
     /// Whether the session is there, while that is asked.
     asking: Option<Asking>,
@@ -96,7 +97,7 @@ enum Handshake {
     Asking,
     /// HTTP+SSE is being tried; how `initialize` fared before, if it was.
     TryingStream {
-        letter: Box<Letter>,
+        request: Box<PostRequest>,
         before: Option<Before>,
     },
     /// The nod to `notifications/initialized`.
@@ -108,7 +109,7 @@ enum Handshake {
 struct Asking {
     key: u64,
     /// What waits for it: sent, and answered as if the session were gone.
-    doubtful: Vec<Letter>,
+    doubtful: Vec<PostRequest>,
 }
 
 /// How a POST of `initialize` was answered.
@@ -131,25 +132,25 @@ impl<H: Handler> HttpDriver<H> {
         let known = target.verdicts.as_ref().and_then(|it| it.get(&Key::of(&target), now));
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
-        let (voice, ears) = Voice::new(limits.queue);
-        let (tell, news) = mpsc::channel(NEWS);
+        let (voice, commands) = Voice::new(limits.queue);
+        let (tell, reports) = mpsc::channel(REPORTS);
         let (tell_people, people) = mpsc::unbounded_channel();
         let post = Post {
             pool: Arc::new(pool),
-            news: tell,
+            reports: tell,
             people: tell_people,
             message_bytes: limits.message_bytes,
             patience: limits.call_deadline,
         };
         let client = Client::over_http(Arc::clone(&config), start, now);
         Ok(Self {
-            core: DriverCore::new(client, ears, HandlerTasks::new(handler, voice)),
+            core: DriverCore::new(client, commands, HandlerTasks::new(handler, voice)),
             config,
             opened: OpenedSignal::default(),
             timer: DeadlineTimer::default(),
             limits,
             post: Arc::new(post),
-            news,
+            reports,
             people,
             out: Vec::new(),
             next: 0,
@@ -189,7 +190,7 @@ impl<H: Handler> HttpDriver<H> {
         let mut turns = 0;
         loop {
             let mut busy = self.poll_urgent(cx);
-            busy |= self.poll_news(cx);
+            busy |= self.poll_reports(cx);
             busy |= self.poll_commands(cx);
             busy |= self.poll_finished(cx);
             if busy {
@@ -245,15 +246,15 @@ impl<H: Handler> HttpDriver<H> {
         busy
     }
 
-    fn poll_news(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_reports(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Poll::Ready(Some((post, does))) = self.people.poll_recv(cx) {
             self.on_people(post, does);
             self.act(cx);
             busy = true;
         }
-        while let Poll::Ready(Some(news)) = self.news.poll_recv(cx) {
-            self.on_news(news);
+        while let Poll::Ready(Some(event)) = self.reports.poll_recv(cx) {
+            self.on_event(event);
             self.act(cx);
             busy = true;
         }
@@ -286,28 +287,28 @@ impl<H: Handler> HttpDriver<H> {
 /// Sending and hearing.
 impl<H: Handler> HttpDriver<H> {
     fn send(&mut self, message: &Message) {
-        if let Some(id) = letter::cancels(message) {
+        if let Some(id) = request::cancels(message) {
             return self.cancel(id, message);
         }
-        let letter = letter::write(message, &self.route, &self.params);
-        if letter.method == "initialize" && self.known == Some(Known::Sse) {
-            return self.try_stream(letter, None);
+        let request = request::write(message, &self.route, &self.params);
+        if request.method == "initialize" && self.known == Some(Known::Sse) {
+            return self.try_stream(request, None);
         }
-        let is_answer = letter.method.is_empty();
+        let is_answer = request.method.is_empty();
         match &self.handshake {
-            Handshake::Asking if letter.method == "notifications/initialized" => {
-                self.confirm(letter)
+            Handshake::Asking if request.method == "notifications/initialized" => {
+                self.confirm(request)
             }
-            Handshake::Asking if letter.is_opening() || is_answer => drop(self.carry(letter)),
-            Handshake::Done => drop(self.carry(letter)),
-            _ if is_answer => drop(self.carry(letter)),
-            _ => self.held.push_back(letter),
+            Handshake::Asking if request.is_opening() || is_answer => drop(self.carry(request)),
+            Handshake::Done => drop(self.carry(request)),
+            _ if is_answer => drop(self.carry(request)),
+            _ => self.held.push_back(request),
         }
     }
 
-    fn carry(&mut self, letter: Letter) -> u64 {
-        let (key, id, method) = (self.next_key(), letter.id, letter.method.clone());
-        let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), letter, key);
+    fn carry(&mut self, request: PostRequest) -> u64 {
+        let (key, id, method) = (self.next_key(), request.id, request.method.clone());
+        let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, key);
         let task = tokio::spawn(carrying).abort_handle();
         let route = Arc::clone(&self.route);
         self.out.push(Carried { key, id, method, since: now(), route, task });
@@ -331,26 +332,26 @@ impl<H: Handler> HttpDriver<H> {
         if self.route.era() == Some(Era::Stateless) || !matches!(self.handshake, Handshake::Done) {
             return;
         }
-        let mut letter = letter::write(message, &self.route, &self.params);
-        letter.not_before = since.map(|it| (it + ARRIVAL).into());
-        self.carry(letter);
+        let mut request = request::write(message, &self.route, &self.params);
+        request.not_before = since.map(|it| (it + ARRIVAL).into());
+        self.carry(request);
     }
 
-    fn on_news(&mut self, News { post, what }: News) {
+    fn on_event(&mut self, DeliveryEvent { post, kind }: DeliveryEvent) {
         if self.stream.as_ref().is_some_and(|it| it.key == post) {
-            return self.on_stream(what);
+            return self.on_stream(kind);
         }
         let Some(at) = self.out.iter().position(|it| it.key == post) else { return };
-        match what {
-            What::Session(session) => {
+        match kind {
+            EventKind::Session(session) => {
                 self.route = Arc::new(self.route.with_session(session));
             }
-            What::Message(incoming) => {
+            EventKind::Message(incoming) => {
                 let id = self.out[at].id;
                 self.receive(incoming, id);
             }
-            What::Endpoint(_) => {}
-            What::End(end) => {
+            EventKind::Endpoint(_) => {}
+            EventKind::End(end) => {
                 let carried = self.out.swap_remove(at);
                 self.on_end(&carried, end);
             }
@@ -399,19 +400,19 @@ impl<H: Handler> HttpDriver<H> {
                 }
                 self.receive(incoming, carried.id);
             }
-            End::Refused { incoming, status, letter } => {
+            End::Refused { incoming, status, request } => {
                 let is_old = may_be_sse(status) && !is_of_the_new_era(&incoming);
                 match is_old && self.may_try_stream() {
-                    true => self.try_stream(*letter, Some(Before::Answer(incoming))),
+                    true => self.try_stream(*request, Some(Before::Answer(incoming))),
                     false => self.receive(incoming, carried.id),
                 }
             }
             End::Accepted => {}
-            End::SessionGone(letter) => self.on_session_gone(&carried.route, *letter),
-            End::Unrecognised(error, letter) => {
+            End::SessionGone(request) => self.on_session_gone(&carried.route, *request),
+            End::Unrecognised(error, request) => {
                 let is_old = carried.method == "initialize" && may_be_sse(error.status);
                 if is_old && self.may_try_stream() {
-                    return self.try_stream(*letter, Some(Before::Status(error)));
+                    return self.try_stream(*request, Some(Before::Status(error)));
                 }
                 if let Some(id) = carried.id {
                     self.core.conversation.unrecognised(id, error, now());
@@ -437,8 +438,8 @@ fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
     }
 }
 
-/// Reports that may wait.
-const NEWS: usize = 64;
+/// How many reports of deliveries may wait.
+const REPORTS: usize = 64;
 /// How often the loop goes round before it lets others have a turn.
 const TURNS: u32 = 32;
 /// How long a request may take to arrive before something overtakes it.

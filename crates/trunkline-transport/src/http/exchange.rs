@@ -1,5 +1,5 @@
-//! One request that is answered where it came in: no task, no channel, nothing kept. Whoever hangs
-//! up has cancelled it.
+//! One request that is answered in the task of its connection: no task and no channel of its own, and
+//! nothing is kept. A client that hangs up cancels it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -42,9 +42,9 @@ impl<H: Handler> Exchange<H> {
         attached: Attached,
     ) -> Self {
         server.is_for(&attached);
-        let (voice, ears) = Voice::of_one_request(queue);
+        let (voice, commands) = Voice::of_one_request(queue);
         Self {
-            core: DriverCore::new(server, ears, HandlersInPlace::new(handler, voice, attached)),
+            core: DriverCore::new(server, commands, HandlersInPlace::new(handler, voice, attached)),
             next: None,
             more: VecDeque::new(),
             timer: DeadlineTimer::default(),

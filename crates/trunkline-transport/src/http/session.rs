@@ -1,8 +1,8 @@
 //! One session of the stateful era: a conversation that many requests take part in.
 //!
-//! There is no task for a session and no queue: whoever has something to tell it (a POST, a handler
-//! that has finished, somebody who speaks up) locks it, tells the conversation, and puts what that
-//! says into the streams. Handlers never run under the lock.
+//! A session has no task and no queue: a POST, a handler that has finished or a command locks it, tells
+//! the conversation, and puts what the conversation says into the streams. Handlers never run under the
+//! lock.
 
 mod deferred;
 mod waiting;
@@ -89,7 +89,7 @@ impl<H: Handler> Session<H> {
         limits: &Limits,
         owner: Attached,
     ) -> Arc<Self> {
-        let (voice, ears) = Voice::new(limits.queue);
+        let (voice, commands) = Voice::new(limits.queue);
         let bounds = Bounds {
             events: limits.replay_events,
             bytes: limits.replay_bytes,
@@ -99,7 +99,7 @@ impl<H: Handler> Session<H> {
         let mut server = Server::new(core);
         server.is_for(&owner);
         let state = State {
-            core: DriverCore::new(server, ears, Deferred::default()),
+            core: DriverCore::new(server, commands, Deferred::default()),
             streams: Streams::new(style, bounds),
             readers: Vec::new(),
             used: now(),
