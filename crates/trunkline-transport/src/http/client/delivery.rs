@@ -14,7 +14,7 @@ use trunkline_proto::client::HttpError;
 use trunkline_proto::client::http::{Head, Reading, Sent, Verdict, answers, too_long, verdict};
 use trunkline_wire::frame::sse::{Decoder, Received};
 use trunkline_wire::header::LAST_EVENT_ID;
-use trunkline_wire::jsonrpc::{Incoming, MethodName};
+use trunkline_wire::jsonrpc::Incoming;
 use trunkline_wire::revision::Era;
 
 use super::exchange::{Asking, Exchange};
