@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trunkline_auth::fetch::{Ask, Fetch};
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
 use trunkline_transport::http::{Answers, HttpBody, RequestBody, serve};
 
@@ -91,7 +91,7 @@ impl Answers for Entrance {
     async fn answer(
         &self,
         request: http::Request<RequestBody>,
-        _: &Mutex<Memo>,
+        _: &Mutex<EnvelopeCache>,
     ) -> http::Response<HttpBody> {
         answer(&self.authority, self.fetch.as_deref(), request).await
     }

@@ -17,7 +17,7 @@ use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::door::Door;
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
 use trunkline_transport::http::{
@@ -311,7 +311,7 @@ impl Answers for Front {
     fn answer(
         &self,
         request: Request<RequestBody>,
-        memo: &Mutex<Memo>,
+        memo: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
         let first = match request.uri().path() {
             "/healthz" => Err(plain(StatusCode::OK, "ok\n")),
@@ -352,7 +352,7 @@ impl Front {
         all: &Endpoint<Face>,
         path: &str,
         request: Request<RequestBody>,
-        memo: &Mutex<Memo>,
+        memo: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
         let mut request = match all.let_in(request, path).await {
             Ok(request) => request,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use trunkline_proto::Timing;
 use trunkline_proto::server::Config;
+use trunkline_transport::child::orphan_reaper;
 use trunkline_transport::limits::Limits;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{
@@ -20,7 +21,6 @@ use crate::catalog::plan::Plan;
 use crate::catalog::{Change, Diff, diff};
 use crate::face::Face;
 use crate::failure::{Failure, Stage};
-use crate::keeper;
 use crate::logs::Logged;
 use crate::policy::audit::Audit;
 use crate::policy::pins::PinFile;
@@ -175,7 +175,7 @@ impl Gateway {
         while closing.join_next().await.is_some() {}
         world.plugins.close().await;
         // Nothing that we have started is there when we are gone.
-        let _ = tokio::task::spawn_blocking(keeper::rested).await;
+        let _ = tokio::task::spawn_blocking(orphan_reaper::wait_until_gone).await;
         let audit = world.audit.clone();
         drop(world);
         self.0.clear();

@@ -24,7 +24,6 @@ mod front;
 pub mod fuzzing;
 mod gate;
 mod gateway;
-mod keeper;
 mod line;
 pub mod logs;
 pub mod merge;

@@ -25,7 +25,6 @@ use trunkline_wire::revision::Era;
 use crate::catalog::plan::ServerPlan;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Stage};
-use crate::keeper::Kept;
 use crate::line::Line;
 use crate::merge::Kind;
 use crate::news::{Told, announced_by};
@@ -167,7 +166,7 @@ impl Backend for Upstream {
 
 impl Process {
     /// Keeps the child until it ends or should.
-    fn keep(mut child: Child, kept: Kept, instance: u64, pids: Pids) -> Self {
+    fn keep(mut child: Child, instance: u64, pids: Pids) -> Self {
         let stderr = child.stderr().clone();
         pids.lock().unwrap_or_else(PoisonError::into_inner).insert(instance, child.id());
         let (stop, mut stopped) = oneshot::channel();
@@ -182,7 +181,6 @@ impl Process {
                 Some(exit) => exit,
                 None => child.stop().await,
             };
-            drop(kept);
             pids.lock().unwrap_or_else(PoisonError::into_inner).remove(&instance);
             tell.send_replace(Some(exit));
         });

@@ -1,12 +1,13 @@
 //! The server's side of a conversation, in either era and in the dialect.
 //!
-//! The era is chosen once per message: a request whose `_meta` names a revision is stateless, one
-//! without belongs to the session that `initialize` opened. Both may come over one connection.
+//! The era is decided once per message ([`MessageEra`]): a request whose `_meta` names a revision is
+//! stateless, one without belongs to the session that `initialize` opened. Both may come over one
+//! connection. Over HTTP, `http::classify` decides it from the headers and the body together.
 
 mod batch;
 mod dialect;
+mod envelope_cache;
 mod instruct;
-mod memo;
 mod reply;
 mod shared;
 mod stateful;
@@ -18,7 +19,7 @@ use std::time::Instant;
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
-    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Params,
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, Object, Params,
 };
 use trunkline_wire::method::{self, Kind, Sender};
 use trunkline_wire::model::{
@@ -33,8 +34,8 @@ use crate::{
 };
 use shared::{Asking, From, Shared};
 
+pub use envelope_cache::{ClientEnvelope, EnvelopeCache, StatelessRequest};
 pub use instruct::Instruct;
-pub use memo::{Known, Memo};
 
 /// What a server is, as far as the conversation needs to know.
 #[derive(Clone, Debug)]
@@ -76,6 +77,17 @@ impl Config {
     }
 }
 
+/// The rules by which a message is answered.
+#[derive(Clone, Debug)]
+pub enum MessageEra {
+    /// 2026-07-28: the request says in its envelope who speaks and how.
+    Stateless(StatelessRequest),
+    /// Up to 2025-11-25: the message belongs to a session, or opens one.
+    Stateful,
+    /// The `mcp/…` dialect.
+    Dialect,
+}
+
 /// The server end of one conversation.
 #[derive(Debug)]
 pub struct Server {
@@ -91,22 +103,10 @@ impl Server {
         Self { session: None, shared }
     }
 
-    /// The same, with what an earlier conversation with perhaps the same client remembers.
-    pub fn with_memo(config: Arc<Config>, memo: Memo) -> Self {
-        let mut server = Self::new(config);
-        server.shared.memo = memo;
-        server
-    }
-
-    /// What this conversation remembers, for another with perhaps the same client.
-    pub fn take_memo(&mut self) -> Memo {
-        std::mem::take(&mut self.shared.memo)
-    }
-
     /// A server for one message of a client that shook hands elsewhere: its revision is known, and
     /// nothing else.
-    pub fn midway(config: Arc<Config>, revision: Revision) -> Self {
-        let session = stateful::Session::midway(revision);
+    pub fn for_known_revision(config: Arc<Config>, revision: Revision) -> Self {
+        let session = stateful::Session::for_known_revision(revision);
         let mut server = Self::new(config);
         server.session = Some(session);
         server
@@ -125,28 +125,44 @@ impl Server {
         self.session.as_ref().map(|it| it.revision)
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, via: Via, now: Instant) {
+    /// Takes a message in whose era is decided.
+    pub fn receive(&mut self, incoming: Incoming, via: Via, era: MessageEra, now: Instant) {
+        self.on_incoming(incoming, via, Some(era), now);
+    }
+
+    fn on_incoming(&mut self, incoming: Incoming, via: Via, era: Option<MessageEra>, now: Instant) {
         let from = From { via, batch: None };
         match incoming {
-            Incoming::One(message) => self.on_message(message, from, now),
+            Incoming::One(message) => self.on_message(message, from, era, now),
             Incoming::Bad(malformed) => self.on_malformed(malformed, from, now),
-            Incoming::Batch(items) => self.on_batch(items, via, now),
+            Incoming::Batch(items) => self.on_batch(items, via, era, now),
         }
     }
 
-    fn on_message(&mut self, message: Message, from: From, now: Instant) {
+    fn on_message(&mut self, message: Message, from: From, era: Option<MessageEra>, now: Instant) {
         match message {
             Message::Request { id, method, params } => {
-                self.on_request(Asking { id, from }, method, params, now);
+                self.on_request(Asking { id, from }, &method, params, era, now);
             }
             Message::Notification { method, params } => self.on_notification(&method, params, now),
             Message::Response { id, outcome } => self.shared.on_response(id, outcome, now),
         }
     }
 
-    fn on_request(&mut self, from: Asking, method: MethodName, params: Params, now: Instant) {
-        if self.shared.config.dialect && trunkline_wire::dialect::is_dialect(&method) {
-            return self.shared.on_dialect(from, &method, params, now);
+    fn on_request(
+        &mut self,
+        from: Asking,
+        method: &str,
+        params: Params,
+        era: Option<MessageEra>,
+        now: Instant,
+    ) {
+        let is_dialect = match &era {
+            Some(era) => matches!(era, MessageEra::Dialect),
+            None => self.shared.config.dialect && trunkline_wire::dialect::is_dialect(method),
+        };
+        if is_dialect {
+            return self.shared.on_dialect(from, method, params, now);
         }
         if from.id == Id::Null {
             let error = Malformed::new(MalformedKind::NullId);
@@ -160,25 +176,54 @@ impl Server {
             let message = format!("The id {} belongs to a request that is still open.", from.id);
             return self.shared.reply(from, Err(ErrorObject::invalid_request(message)));
         }
-        let stateless = self.shared.speaks(Era::Stateless);
-        if stateless && params.get("_meta").is_some_and(|it| self.shared.memo.is_claim(it)) {
-            if from.from.batch.is_some() {
-                let error = ErrorObject::invalid_request("This revision has no batches.");
-                return self.shared.reply(from, Err(error));
+        let era = match era {
+            Some(era) => Ok(era),
+            None => self.decide_era(&from, method, &params),
+        };
+        match era {
+            Err(error) => self.shared.reply(from, Err(error)),
+            Ok(MessageEra::Stateless(request)) => {
+                self.shared.on_stateless_request(from, method, params, request, now);
             }
-            return self.shared.on_stateless_request(from, &method, params, now);
+            Ok(MessageEra::Stateful | MessageEra::Dialect) => {
+                self.on_stateful_request(from, method, params, now);
+            }
         }
+    }
+
+    /// Decides the era of a request that is none of the dialect and came without headers.
+    fn decide_era(
+        &mut self,
+        from: &Asking,
+        method: &str,
+        params: &Object,
+    ) -> Result<MessageEra, ErrorObject> {
+        let (shared, meta) = (&mut self.shared, params.get("_meta"));
+        let speaks_stateless = shared.speaks(Era::Stateless);
+        let is_claim = speaks_stateless && meta.is_some_and(|it| shared.envelopes.is_claim(it));
+        if is_claim && from.from.batch.is_some() {
+            return Err(ErrorObject::invalid_request("This revision has no batches."));
+        }
+        // A method of the new era that forgot its envelope is told what it forgot.
+        let has_forgotten = || {
+            self.session.is_none()
+                && method != "initialize"
+                && (!shared.speaks(Era::Stateful)
+                    || (speaks_stateless && method == "server/discover"))
+        };
+        if !is_claim && !has_forgotten() {
+            return Ok(MessageEra::Stateful);
+        }
+        let (envelope, token) = shared.envelopes.read(meta)?;
+        StatelessRequest::new(envelope, token, &shared.config).map(MessageEra::Stateless)
+    }
+
+    fn on_stateful_request(&mut self, from: Asking, method: &str, params: Object, now: Instant) {
         if method == "initialize" {
             return self.on_initialize(from, params);
         }
         match &mut self.session {
-            Some(session) => session.on_request(&mut self.shared, from, &method, params, now),
-            // A method of the new era that forgot its envelope is told what it forgot.
-            None if !self.shared.speaks(Era::Stateful)
-                || (stateless && method == "server/discover") =>
-            {
-                self.shared.on_stateless_request(from, &method, params, now);
-            }
+            Some(session) => session.on_request(&mut self.shared, from, method, params, now),
             None if method == "ping" => self.shared.reply(from, Ok(Json::empty_object())),
             None => {
                 let known = method::TABLE.iter().any(|row| {
@@ -191,7 +236,7 @@ impl Server {
                     Err(if known {
                         ErrorObject::invalid_request("Send `initialize` first.")
                     } else {
-                        ErrorObject::method_not_found(&method)
+                        ErrorObject::method_not_found(method)
                     }),
                 );
             }
@@ -350,7 +395,7 @@ impl Server {
 impl Conversation for Server {
     fn handle(&mut self, input: Input, now: Instant) {
         match input {
-            Input::Received(incoming, via) => self.on_incoming(incoming, via, now),
+            Input::Received(incoming, via) => self.on_incoming(incoming, via, None, now),
             Input::Finished { call, outcome } => {
                 if let Some(open) = self.shared.calls.close(call) {
                     if open.with.may_be_task

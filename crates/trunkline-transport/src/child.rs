@@ -2,10 +2,12 @@
 //!
 //! The child leads a session and a process group of its own. Signals go to the group, so that what
 //! `npx` or `sh` started in between goes too; and they go as long as the leader is not reaped, so
-//! that they never hit a stranger who got the number next.
+//! that they never hit a stranger who got the number next. Should this process be killed itself, the
+//! [`orphan_reaper`] kills the groups of its children.
 
 mod command;
 mod error;
+pub mod orphan_reaper;
 mod spawn;
 mod stderr;
 

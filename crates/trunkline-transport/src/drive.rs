@@ -1,12 +1,12 @@
 //! The one loop between a byte stream, a conversation and a handler.
 //!
-//! It waits for five things (bytes, room to write, a finished handler, a wish of somebody on this
-//! side, a deadline), tells the conversation, and does what the conversation says. Three habits
-//! make it quick: a handler is polled once in place before it gets a task of its own, everything
-//! that is ready goes out in one write, and the clock is looked at only when nothing else is left.
+//! The loop waits for five things (bytes, room to write, a finished handler, a command of somebody on
+//! this side, a deadline), tells the conversation, and does what the conversation says. Three habits
+//! make it quick: a handler is polled once in place before it gets a task of its own, one write sends
+//! everything that is ready, and the loop looks at the clock only when nothing else is left. What it
+//! shares with the drivers of HTTP is in [`driver_core`](crate::driver_core).
 
 mod outbox;
-pub(crate) mod running;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -17,18 +17,17 @@ use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::oneshot;
-use tokio::time::Sleep;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Attached, Conversation, Heard, Input, Output};
+use trunkline_proto::{Attached, Conversation, Input};
 use trunkline_wire::frame::{Decoder, Frame, Framing};
 use trunkline_wire::jsonrpc::Incoming;
 
 use crate::clock::now;
-use crate::handler::{Handler, begin, guarded_heard};
+use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
+use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
+use crate::voice::Voice;
 use outbox::Outbox;
-use running::Running;
 
 /// Why a conversation could not go on.
 #[derive(Debug)]
@@ -53,8 +52,7 @@ impl std::error::Error for DriveError {}
 
 /// A conversation on its way, before it is driven.
 pub struct Driver<C, H, R, W> {
-    core: C,
-    handler: Arc<H>,
+    core: DriverCore<C, HandlerTasks<H>>,
     reader: Option<R>,
     writer: W,
     decoder: Decoder,
@@ -62,13 +60,8 @@ pub struct Driver<C, H, R, W> {
     /// Whether texts that have been read wait to be taken in.
     has_texts: bool,
     framing: Option<Framing>,
-    voice: Voice,
-    ears: Ears,
-    running: Running,
-    asked: Asked,
-    opened: Option<oneshot::Sender<Result<Arc<Opened>, OpenError>>>,
-    timer: Pin<Box<Sleep>>,
-    armed: Option<Instant>,
+    opened: OpenedSignal,
+    timer: DeadlineTimer,
     limits: Limits,
     /// Set once the peer has hung up or we have: when the last open call must be done.
     draining: Option<Instant>,
@@ -94,27 +87,21 @@ where
         framing: Option<Framing>,
         limits: Limits,
     ) -> Self {
-        let (voice, ears) = Voice::new(limits.queue);
+        let (voice, commands) = Voice::new(limits.queue);
         let decoder = match framing {
             Some(framing) => Decoder::with_framing(framing, limits.message_bytes),
             None => Decoder::detect(limits.message_bytes),
         };
         Self {
-            core,
-            handler,
+            core: DriverCore::new(core, commands, HandlerTasks::new(handler, voice)),
             reader: Some(reader),
             writer,
             decoder,
             outbox: Outbox::new(limits.unsent_bytes),
             has_texts: false,
             framing,
-            voice,
-            ears,
-            running: Running::default(),
-            asked: Asked::default(),
-            opened: None,
-            timer: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
-            armed: None,
+            opened: OpenedSignal::default(),
+            timer: DeadlineTimer::default(),
             limits,
             draining: None,
             broken: None,
@@ -124,19 +111,18 @@ where
 
     /// How others speak into this conversation.
     pub fn voice(&self) -> Voice {
-        self.voice.clone()
+        self.core.handlers.voice.clone()
     }
 
     /// Tells how the client's handshake goes.
     pub fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
-        let (tell, told) = oneshot::channel();
-        self.opened = Some(tell);
-        told
+        self.opened.subscribe()
     }
 
     /// Runs the conversation until the peer hangs up, or [`Voice::close`].
     pub async fn run(mut self) -> Result<(), DriveError> {
-        let _listening = self.handler.listen(&self.voice, &Attached::default());
+        let HandlerTasks { handler, voice, .. } = &self.core.handlers;
+        let _listening = handler.listen(voice, &Attached::default());
         // A client speaks first: what it wants to say is there before anything has happened.
         let outcome = poll_fn(|cx| {
             self.act(cx);
@@ -144,7 +130,7 @@ where
         })
         .await;
         // Whoever still waits for an answer learns that none will come.
-        self.core.handle(Input::Close, now());
+        self.core.conversation.handle(Input::Close, now());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         self.act(&mut cx);
         outcome
@@ -153,7 +139,7 @@ where
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DriveError>> {
         let mut turns = 0;
         if std::mem::take(&mut self.gathering) {
-            self.poll_wishes(cx);
+            self.poll_commands(cx);
         }
         loop {
             let mut busy = match self.outbox.send(Pin::new(&mut self.writer), cx) {
@@ -165,14 +151,17 @@ where
             if busy && self.draining.is_some() {
                 self.outbox.touch();
             }
-            let has_granted = self.poll_wishes(cx);
-            busy |= has_granted;
-            busy |= self.poll_running(cx);
+            let has_accepted = self.poll_commands(cx);
+            busy |= has_accepted;
+            busy |= self.poll_finished(cx);
             busy |= self.poll_read(cx)?;
             if busy {
-                self.check_deadlines(cx);
+                // A peer that never stops talking must not keep the clock from being looked at.
+                if self.core.check_deadlines() {
+                    self.act(cx);
+                }
                 // Where many call at once, those about to go in the same write.
-                if has_granted && self.asked.len() > 1 && self.draining.is_none() {
+                if has_accepted && self.core.open_requests() > 1 && self.draining.is_none() {
                     self.gathering = true;
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
@@ -202,7 +191,7 @@ where
             return !self.is_owed() && self.outbox.is_empty();
         }
         // What still runs is stopped, so that nothing is added to what the peer reads.
-        self.running = Running::default();
+        self.core.handlers.stop_all();
         let until = self.outbox.moved() + self.limits.drain;
         self.draining = Some(until);
         self.outbox.is_empty() || until <= now()
@@ -216,12 +205,12 @@ where
     }
 
     fn is_owed(&self) -> bool {
-        self.core.open_calls() > 0 || !self.running.is_empty()
+        self.core.conversation.open_calls() > 0 || !self.core.handlers.is_empty()
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<bool, DriveError> {
         // A peer that does not read its answers gets no more of its questions read.
-        if !self.outbox.has_room(self.core.is_waiting()) {
+        if !self.outbox.has_room(self.core.conversation.is_waiting()) {
             return Ok(false);
         }
         // Texts that had to wait for the peer to read go first.
@@ -271,37 +260,36 @@ where
     }
 
     fn receive(&mut self, incoming: Incoming, now: Instant, cx: &mut Context<'_>) {
-        self.core.handle(Input::received(incoming), now);
+        self.core.conversation.handle(Input::received(incoming), now);
         self.act(cx);
     }
 
     /// The peer is gone: what is open may finish, for a moment.
     fn hang_up(&mut self, cx: &mut Context<'_>) {
-        self.reader = None;
-        self.outbox.touch();
-        self.draining = Some(now() + self.limits.drain);
-        self.armed = None;
-        self.core.handle(Input::Close, now());
+        self.drain();
+        self.timer.reset();
+        self.core.conversation.handle(Input::Close, now());
         self.act(cx);
     }
 
-    fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Nothing more is read, and what is to be written has a moment to go out.
+    fn drain(&mut self) {
+        self.reader = None;
+        self.core.refuse_requests();
+        self.outbox.touch();
+        self.draining = Some(now() + self.limits.drain);
+    }
+
+    fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
-            match urgent {
-                Urgent::Cancel(ticket) => {
-                    self.asked.forget(ticket);
-                    self.core.handle(Input::Cancel(ticket), now());
-                }
-                Urgent::Close => self.hang_up(cx),
+        while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
+            if urged == Urged::Close {
+                self.hang_up(cx);
             }
             busy = true;
         }
         // While the peer does not read, those who want to say more wait.
-        while !self.outbox.is_stuffed()
-            && let Poll::Ready(wish) = self.ears.poll_wish(cx)
-        {
-            self.grant(wish);
+        while !self.outbox.is_stuffed() && self.core.poll_command(cx) {
             self.act(cx);
             busy = true;
         }
@@ -311,107 +299,40 @@ where
         busy
     }
 
-    fn grant(&mut self, wish: Wish) {
-        // Nothing more is read, so nothing could be answered.
-        if self.reader.is_none() && matches!(wish, Wish::Ask(..)) {
-            return wish.refuse();
-        }
-        if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, now());
-        }
-    }
-
-    fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_finished(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
-            self.hear_first();
-            self.core.handle(Input::Finished { call, outcome }, now());
+        while self.core.poll_finished(cx) {
             self.act(cx);
             busy = true;
         }
         busy
     }
 
-    /// A peer that never stops talking must not keep the clock from being looked at.
-    fn check_deadlines(&mut self, cx: &mut Context<'_>) {
-        if let Some(next) = self.core.next_timeout()
-            && next <= now()
-        {
-            self.core.handle(Input::Tick, now());
-            self.act(cx);
-        }
-    }
-
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let next = self.core.next_timeout().into_iter().chain(self.drained_by()).min();
-        let Some(next) = next else {
-            self.armed = None;
-            return Poll::Pending;
-        };
-        // A timer that fires too early does no harm, so it is only ever moved forward.
-        if self.armed.is_none_or(|armed| next < armed) {
-            self.timer.as_mut().reset(next.into());
-            self.armed = Some(next);
-        }
-        ready!(self.timer.as_mut().poll(cx));
-        self.armed = None;
-        self.core.handle(Input::Tick, now());
+        let next = self.core.conversation.next_timeout().into_iter().chain(self.drained_by()).min();
+        ready!(self.timer.poll(next, cx));
+        self.core.conversation.handle(Input::Tick, now());
         self.act(cx);
         Poll::Ready(())
     }
 
     /// Does everything the conversation wants done.
     fn act(&mut self, cx: &mut Context<'_>) {
-        while let Some(output) = self.core.poll() {
-            match output {
-                // A pipe leads one way, and what is not answered needs no word.
-                Output::Quiet(_) | Output::Pause { .. } => {}
-                Output::Send(message, _) => {
+        while let Some(effect) = self.core.poll(cx) {
+            match effect {
+                Effect::Send(message, _) => {
                     let framing = self.framing.or(self.decoder.framing());
                     let framing = framing.unwrap_or(Framing::Newline);
                     self.outbox.put(&message, framing);
                 }
-                Output::Call(call) => self.start(*call, cx),
-                Output::Abandon(call) => self.running.stop(call),
-                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
-                Output::Heard(heard) => self.deliver(heard),
-                Output::Opened(facts) => self.tell_opened(Ok(facts)),
-                Output::Failed(error) => {
-                    self.tell_opened(Err(error));
-                    self.reader = None;
-                    self.outbox.touch();
-                    self.draining = Some(now() + self.limits.drain);
+                Effect::Opened(facts) => self.opened.send(Ok(facts)),
+                Effect::Failed(error) => {
+                    self.opened.send(Err(error));
+                    self.drain();
                 }
+                // A pipe leads one way, and what is not answered needs no word.
+                Effect::NoReply(_) | Effect::Pause { .. } => {}
             }
-        }
-    }
-
-    fn start(&mut self, call: trunkline_proto::Call, cx: &mut Context<'_>) {
-        let key = call.key;
-        let outcome = match begin(&*self.handler, call, &self.voice, cx) {
-            Ok(outcome) => outcome,
-            Err(future) => return self.running.start(key, future),
-        };
-        self.hear_first();
-        self.core.handle(Input::Finished { call: key, outcome }, now());
-    }
-
-    /// What a handler said before it finished goes out before its answer.
-    fn hear_first(&mut self) {
-        while let Some(wish) = self.ears.try_wish() {
-            self.grant(wish);
-        }
-    }
-
-    fn deliver(&mut self, heard: Heard) {
-        if let Some(heard) = self.asked.deliver(heard) {
-            guarded_heard(&*self.handler, heard, &self.voice);
-        }
-    }
-
-    fn tell_opened(&mut self, opened: Result<Arc<Opened>, OpenError>) {
-        if let Some(tell) = self.opened.take() {
-            let _ = tell.send(opened);
         }
     }
 }

@@ -15,11 +15,11 @@ mod exchange;
 mod expiry;
 #[cfg(feature = "auth")]
 mod gate;
+mod idle_tracker;
 mod lasting;
 mod linger;
 mod listener;
 mod post;
-mod pulse;
 mod response;
 mod serve;
 mod session;

@@ -34,6 +34,7 @@ pub mod child;
 pub mod clock;
 pub mod connection;
 pub mod drive;
+mod driver_core;
 pub mod footprint;
 pub mod handler;
 #[cfg(feature = "http")]

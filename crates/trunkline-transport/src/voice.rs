@@ -1,7 +1,7 @@
 //! How handlers and hosts speak into a conversation that a driver owns.
 
+mod command;
 mod listener;
-mod wish;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,9 +17,9 @@ use trunkline_proto::{
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
 
+pub(crate) use command::{Asked, Command, Urgent};
+use command::{Reply, over};
 pub use listener::Listener;
-pub(crate) use wish::{Asked, Urgent, Wish};
-use wish::{Reply, over};
 
 /// Speaks into one conversation. Cheap to clone; outliving the conversation is harmless.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Voice(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     unsaid: Mutex<Unsaid>,
-    /// Room for wishes: each takes one, and one more for each KiB. Closed with the conversation.
+    /// Room for commands: each takes one, and one more for each KiB. Closed with the conversation.
     room: Semaphore,
     /// All the room there is.
     queue: u32,
@@ -43,7 +43,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Unsaid {
     /// Each with the room that it takes.
-    wishes: VecDeque<(Wish, u32)>,
+    commands: VecDeque<(Command, u32)>,
     /// At most one for each call made and one more, so its length is bounded by theirs.
     urgent: VecDeque<Urgent>,
     /// Whoever listens, once everything is said.
@@ -53,7 +53,7 @@ struct Unsaid {
 
 /// The driver's end of a [`Voice`]. Dropping it ends the conversation for those who speak.
 #[derive(Debug)]
-pub(crate) struct Ears(Arc<Inner>);
+pub(crate) struct CommandReceiver(Arc<Inner>);
 
 /// A call of ours to the peer.
 #[derive(Clone, Debug)]
@@ -96,17 +96,17 @@ impl Request {
 }
 
 impl Voice {
-    pub(crate) fn new(queue: usize) -> (Self, Ears) {
+    pub(crate) fn new(queue: usize) -> (Self, CommandReceiver) {
         Self::begin(queue, false)
     }
 
     /// For a conversation that is over once one request is answered, while its peer may go on.
     #[cfg(feature = "http")]
-    pub(crate) fn of_one_request(queue: usize) -> (Self, Ears) {
+    pub(crate) fn of_one_request(queue: usize) -> (Self, CommandReceiver) {
         Self::begin(queue, true)
     }
 
-    fn begin(queue: usize, is_of_one_request: bool) -> (Self, Ears) {
+    fn begin(queue: usize, is_of_one_request: bool) -> (Self, CommandReceiver) {
         let inner = Arc::new(Inner {
             unsaid: Mutex::default(),
             room: Semaphore::new(queue),
@@ -115,7 +115,7 @@ impl Voice {
             number: OnceLock::new(),
             is_of_one_request,
         });
-        (Self(Arc::clone(&inner)), Ears(inner))
+        (Self(Arc::clone(&inner)), CommandReceiver(inner))
     }
 
     /// A voice that nobody hears: for work whose conversation is over.
@@ -126,7 +126,7 @@ impl Voice {
     /// Says something about a call that is being answered. Waits while too much is unsaid.
     pub async fn say(&self, call: CallKey, what: Utterance) {
         // A conversation that is over has nobody to listen, which is fine.
-        self.0.wish(Wish::Say(call, what)).await;
+        self.0.send(Command::Say(call, what)).await;
     }
 
     /// Calls the peer. Dropping the future cancels the call. A call that was not made because the
@@ -151,7 +151,7 @@ impl Voice {
         };
         let reply = Reply { outcome, heard: request.heard, listener: request.listener };
         async move {
-            if !inner.wish(Wish::Ask(ask, reply)).await {
+            if !inner.send(Command::Ask(ask, reply)).await {
                 return Err(over());
             }
             Pending { received, ticket, inner, settled: false }.await
@@ -160,18 +160,18 @@ impl Voice {
 
     /// Tells the conversation that something peers may listen to has changed.
     pub async fn changed(&self, change: Change) {
-        self.0.wish(Wish::Change(change)).await;
+        self.0.send(Command::Change(change)).await;
     }
 
     /// The same without waiting; `false` if too much is unsaid already.
     #[must_use]
     pub fn try_changed(&self, change: Change) -> bool {
-        let wish = Wish::Change(change);
-        let takes = self.0.takes(&wish);
+        let command = Command::Change(change);
+        let takes = self.0.takes(&command);
         match self.0.room.try_acquire_many(takes) {
             Ok(room) => {
                 room.forget();
-                self.0.put(|unsaid| unsaid.wishes.push_back((wish, takes)));
+                self.0.put(|unsaid| unsaid.commands.push_back((command, takes)));
                 true
             }
             // A conversation that is over has nobody left to tell.
@@ -182,7 +182,7 @@ impl Voice {
 
     /// Sends a notification, if the revision has it.
     pub async fn notify(&self, method: &'static str, params: Object) {
-        self.0.wish(Wish::Notify(method, params)).await;
+        self.0.send(Command::Notify(method, params)).await;
     }
 
     /// Ends the conversation in good order.
@@ -214,16 +214,16 @@ impl Voice {
 
 impl Inner {
     /// Waits for room, and says whether there is still somebody to hear it.
-    async fn wish(&self, wish: Wish) -> bool {
-        let takes = self.takes(&wish);
+    async fn send(&self, command: Command) -> bool {
+        let takes = self.takes(&command);
         let Ok(room) = self.room.acquire_many(takes).await else { return false };
         room.forget();
-        self.put(|unsaid| unsaid.wishes.push_back((wish, takes)))
+        self.put(|unsaid| unsaid.commands.push_back((command, takes)))
     }
 
-    /// The room that a wish takes: for one that is larger than all of it, all.
-    fn takes(&self, wish: &Wish) -> u32 {
-        let takes = u32::try_from(wish.size() / UNIT).unwrap_or(u32::MAX).saturating_add(1);
+    /// The room that a command takes: for one that is larger than all of it, all.
+    fn takes(&self, command: &Command) -> u32 {
+        let takes = u32::try_from(command.size() / UNIT).unwrap_or(u32::MAX).saturating_add(1);
         takes.min(self.queue.max(1))
     }
 
@@ -252,22 +252,22 @@ impl Inner {
     }
 }
 
-impl Ears {
+impl CommandReceiver {
     pub(crate) fn poll_urgent(&self, cx: &mut Context<'_>) -> Poll<Urgent> {
         self.poll(cx, |unsaid| unsaid.urgent.pop_front())
     }
 
-    pub(crate) fn poll_wish(&self, cx: &mut Context<'_>) -> Poll<Wish> {
-        let (wish, takes) = ready!(self.poll(cx, |unsaid| unsaid.wishes.pop_front()));
+    pub(crate) fn poll_command(&self, cx: &mut Context<'_>) -> Poll<Command> {
+        let (command, takes) = ready!(self.poll(cx, |unsaid| unsaid.commands.pop_front()));
         self.0.room.add_permits(takes as usize);
-        Poll::Ready(wish)
+        Poll::Ready(command)
     }
 
-    /// The next wish that is there already.
-    pub(crate) fn try_wish(&self) -> Option<Wish> {
-        let (wish, takes) = self.0.lock().wishes.pop_front()?;
+    /// The next command that is there already.
+    pub(crate) fn try_command(&self) -> Option<Command> {
+        let (command, takes) = self.0.lock().commands.pop_front()?;
         self.0.room.add_permits(takes as usize);
-        Some(wish)
+        Some(command)
     }
 
     fn poll<T>(
@@ -287,16 +287,16 @@ impl Ears {
     }
 }
 
-impl Drop for Ears {
+impl Drop for CommandReceiver {
     fn drop(&mut self) {
         self.0.room.close();
         let unsaid = {
             let mut unsaid = self.0.lock();
             unsaid.closed = true;
-            (std::mem::take(&mut unsaid.wishes), unsaid.listener.take())
+            (std::mem::take(&mut unsaid.commands), unsaid.listener.take())
         };
         // Those who asked may speak up again at once.
-        unsaid.0.into_iter().for_each(|(wish, _)| wish.refuse());
+        unsaid.0.into_iter().for_each(|(command, _)| command.refuse());
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::broadcast;
 use trunkline_gateway::admin::{Complaint, Followed, Operate};
 use trunkline_gateway::fuzzing::admin;
 use trunkline_gateway::policy::pins::Approval;
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::http::Answers;
 
 use crate::input::Input;
@@ -33,7 +33,7 @@ pub(crate) fn check(data: &[u8]) {
         move |request: http::Request<hyper::body::Incoming>| {
             let admin = Arc::clone(&admin);
             let request = request.map(Into::into);
-            async move { admin.answer(request, &Mutex::<Memo>::default()).await }
+            async move { admin.answer(request, &Mutex::<EnvelopeCache>::default()).await }
         }
     });
     let status = first_status(&out);

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use trunkline_proto::http::Refusal;
 use trunkline_proto::http::classify::{Route, Rules, classify, session_request};
 use trunkline_proto::http::door::{Door, accepts_both, accepts_events, check_body};
-use trunkline_proto::server::{Config, Memo};
+use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_wire::jsonrpc::{Id, Incoming, Message};
 use trunkline_wire::model::Implementation;
 use trunkline_wire::revision::{Era, Revisions};
@@ -29,10 +29,10 @@ pub(crate) fn check(data: &[u8]) {
     }
     let rules =
         Rules { config: &CONFIGS[usize::from(settings >> 1) % 4], sessions: settings & 1 == 1 };
-    let mut fresh = Memo::default();
+    let mut fresh = EnvelopeCache::default();
     let route = classify(&headers, &incoming, rules, &mut fresh);
     assert_eq!(route, classify(&headers, &incoming, rules, &mut fresh), "asked twice");
-    let mut used = Memo::default();
+    let mut used = EnvelopeCache::default();
     let _ = classify(&before.0, &before.1, rules, &mut used);
     assert_eq!(route, classify(&headers, &incoming, rules, &mut used), "something came before");
 
@@ -52,7 +52,7 @@ pub(crate) fn check(data: &[u8]) {
         Ok(Route::Nowhere(revision)) => {
             assert!(!rules.sessions && rules.config.revisions.contains(*revision));
         }
-        Ok(Route::Open | Route::Alone | Route::Drop) => {
+        Ok(Route::Open | Route::Stateless(_) | Route::Dialect | Route::Drop) => {
             assert!(!matches!(incoming, Incoming::Bad(_)), "this is no message");
         }
     }

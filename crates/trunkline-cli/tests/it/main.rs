@@ -24,6 +24,7 @@ mod http_stress;
 mod login;
 mod mcpv;
 mod memory;
+mod orphans;
 mod roots;
 mod run;
 mod stdio;

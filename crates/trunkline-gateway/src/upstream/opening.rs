@@ -25,7 +25,6 @@ use crate::able;
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Stage};
-use crate::keeper;
 use crate::news::announced_by;
 use crate::policy::redact::Redactor;
 use crate::pool::Profile;
@@ -139,7 +138,6 @@ impl Opening {
                 watcher.line(&server, id, line);
             }
         });
-        let mut kept = keeper::ready();
         let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {
             let reason = match error.cause.kind() {
                 std::io::ErrorKind::NotFound => "not_found",
@@ -148,7 +146,6 @@ impl Opening {
             };
             (self.failure(reason, Stage::Spawn, error.to_string()), None)
         })?;
-        kept.keep(child.id());
         let (stdin, stdout) = (child.take_stdin(), child.take_stdout());
         let stream = (
             stdout.expect("nobody else has taken the child's stdout"),
@@ -164,7 +161,7 @@ impl Opening {
         );
         match opened.await {
             Ok(connection) => {
-                let process = Process::keep(child, kept, self.id, Arc::clone(&self.pids));
+                let process = Process::keep(child, self.id, Arc::clone(&self.pids));
                 Ok(self.instance(connection, switch, Some(process)))
             }
             Err(error) => {

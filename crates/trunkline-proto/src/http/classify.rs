@@ -1,5 +1,6 @@
 //! A POST → the conversation it belongs to, or a refusal with its status. One decision a message,
-//! top to bottom; nothing here remembers anything but the last envelope.
+//! top to bottom; nothing here remembers anything but the last envelope. The [`Route`] carries the
+//! decision: nobody reads the envelope or chooses the era again.
 
 use http::{HeaderMap, HeaderName, StatusCode};
 use trunkline_wire::code;
@@ -14,13 +15,15 @@ use trunkline_wire::revision::{Era, Revision};
 
 use super::Refusal;
 use super::door::only;
-use crate::server::{Config, Memo, unsupported_revision};
+use crate::server::{Config, EnvelopeCache, StatelessRequest, unsupported_revision};
 
 /// Where a POST goes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
-    /// It stands for itself: a request of the stateless era, or of the dialect.
-    Alone,
+    /// It stands for itself: a request of 2026-07-28, and what its envelope says.
+    Stateless(StatelessRequest),
+    /// It stands for itself: a request of the dialect.
+    Dialect,
     /// It wants to open a session.
     Open,
     /// It belongs to the session with this id.
@@ -45,7 +48,7 @@ pub fn classify(
     headers: &HeaderMap,
     incoming: &Incoming,
     rules: Rules<'_>,
-    memo: &mut Memo,
+    envelopes: &mut EnvelopeCache,
 ) -> Result<Route, Refusal> {
     let asking = Asking { headers, rules, version: version(headers)? };
     match incoming {
@@ -53,7 +56,7 @@ pub fn classify(
         Incoming::Batch(items) => {
             let is_claim = |it: &Result<Message, Malformed>| match it {
                 Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => {
-                    asking.is_claim(params, memo)
+                    asking.is_claim(params, envelopes)
                 }
                 _ => false,
             };
@@ -68,14 +71,14 @@ pub fn classify(
         }
         Incoming::One(Message::Response { .. }) => asking.session(None),
         Incoming::One(Message::Notification { method, params }) => {
-            if asking.is_modern() || asking.is_claim(params, memo) {
+            if asking.is_modern() || asking.is_claim(params, envelopes) {
                 asking.notification(method, params)
             } else {
                 asking.session(None)
             }
         }
         Incoming::One(Message::Request { id, method, params }) => {
-            asking.request(id, method, params, memo)
+            asking.request(id, method, params, envelopes)
         }
     }
 }
@@ -92,24 +95,21 @@ impl Asking<'_> {
         id: &Id,
         method: &str,
         params: &Params,
-        memo: &mut Memo,
+        envelopes: &mut EnvelopeCache,
     ) -> Result<Route, Refusal> {
         let dialect = self.rules.config.dialect && is_dialect(method);
         if *id == Id::Null && !dialect {
             return Err(self.malformed(&Malformed::new(MalformedKind::NullId)));
         }
         let bad = |error| Err(Refusal::bad_request(error, Some(id.clone())));
-        if dialect && self.is_claim(params, memo) {
-            // The dialect has no envelope, and the revision has no such method.
-            let error = ErrorObject::method_not_found(method);
-            let refusal = Refusal::bad_request(error, Some(id.clone()));
-            return Err(Refusal { status: StatusCode::NOT_FOUND, ..refusal });
-        }
-        if self.is_claim(params, memo) {
-            return match self.claim(method, params, memo) {
-                Ok(()) => Ok(Route::Alone),
-                Err(error) => bad(error),
-            };
+        if self.is_claim(params, envelopes) {
+            if dialect {
+                // The dialect has no envelope, and the revision has no such method.
+                let error = ErrorObject::method_not_found(method);
+                let refusal = Refusal::bad_request(error, Some(id.clone()));
+                return Err(Refusal { status: StatusCode::NOT_FOUND, ..refusal });
+            }
+            return self.claim(method, params, envelopes).map(Route::Stateless).or_else(bad);
         }
         if method == "initialize" {
             return match self.version.map(Revision::parse) {
@@ -127,34 +127,41 @@ impl Asking<'_> {
         // A method of the new era that forgot its envelope is told what it forgot, and so is every
         // request whose header claims the new era: it is never served as one of the old.
         if self.is_modern() || (method == "server/discover" && self.speaks(Era::Stateless)) {
-            return match memo.know(params.get("_meta")) {
+            return match envelopes.read(params.get("_meta")) {
                 Err(error) => bad(error),
                 // An envelope that is in order would have been a claim.
                 Ok(_) => bad(ErrorObject::invalid_params("`_meta` is not in order.")),
             };
         }
         if dialect {
-            return Ok(Route::Alone);
+            return Ok(Route::Dialect);
         }
         self.session(Some(id))
     }
 
     /// A request of the stateless era: its headers must say what its body says.
-    fn claim(&self, method: &str, params: &Params, memo: &mut Memo) -> Result<(), ErrorObject> {
-        let (known, _) = memo.know(params.get("_meta"))?;
+    fn claim(
+        &self,
+        method: &str,
+        params: &Params,
+        envelopes: &mut EnvelopeCache,
+    ) -> Result<StatelessRequest, ErrorObject> {
+        let (envelope, token) = envelopes.read(params.get("_meta"))?;
         match self.version {
             None => return Err(mismatch("The MCP-Protocol-Version header is missing.")),
-            Some(version) if version != known.revision => {
+            Some(version) if version != envelope.revision => {
                 return Err(mismatch("The MCP-Protocol-Version header and `_meta` disagree."));
             }
             Some(_) => {}
         }
-        let speaks =
-            |it: &Revision| it.era() == Era::Stateless && self.rules.config.revisions.contains(*it);
-        if Revision::parse(&known.revision).filter(speaks).is_none() {
-            return Err(unsupported_revision(self.rules.config, Some(known.revision.clone())));
-        }
+        let request = StatelessRequest::new(envelope, token, self.rules.config)?;
         self.same_method(method, true)?;
+        self.same_name(method, params)?;
+        Ok(request)
+    }
+
+    /// The name in the head must be the one in the body.
+    fn same_name(&self, method: &str, params: &Params) -> Result<(), ErrorObject> {
         let Some(member) = header::name_member(method) else { return Ok(()) };
         let name = params.get(member).and_then(|it| it.read::<std::borrow::Cow<'_, str>>().ok());
         let header = self.header(&NAME, "Mcp-Name")?;
@@ -234,8 +241,8 @@ impl Asking<'_> {
         unsupported_revision(self.rules.config, self.version.map(str::to_owned))
     }
 
-    fn is_claim(&self, params: &Params, memo: &Memo) -> bool {
-        self.speaks(Era::Stateless) && params.get("_meta").is_some_and(|it| memo.is_claim(it))
+    fn is_claim(&self, params: &Params, envelopes: &EnvelopeCache) -> bool {
+        self.speaks(Era::Stateless) && params.get("_meta").is_some_and(|it| envelopes.is_claim(it))
     }
 
     /// Whether the header names a revision of the stateless era.

@@ -7,8 +7,8 @@ use std::time::Instant;
 use trunkline_wire::era::Batch;
 use trunkline_wire::jsonrpc::{ErrorObject, Malformed, MalformedKind, Message};
 
-use super::Server;
 use super::shared::From;
+use super::{MessageEra, Server};
 use crate::{Outgoing, Output, Via};
 
 pub(super) type BatchId = u32;
@@ -91,6 +91,7 @@ impl Server {
         &mut self,
         items: Vec<Result<Message, Malformed>>,
         via: Via,
+        era: Option<MessageEra>,
         now: Instant,
     ) {
         let allowed = self.session.as_ref().is_some_and(|it| it.profile().batch != Batch::No);
@@ -111,7 +112,7 @@ impl Server {
         let from = From { via, batch };
         for item in items {
             match item {
-                Ok(message) => self.on_message(message, from, now),
+                Ok(message) => self.on_message(message, from, era.clone(), now),
                 Err(malformed) => self.on_malformed(malformed, from, now),
             }
         }

@@ -11,7 +11,7 @@ use trunkline_wire::method::Row;
 use trunkline_wire::model::{LogLevel, meta};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::memo::Memo;
+use super::envelope_cache::EnvelopeCache;
 use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
@@ -27,7 +27,7 @@ pub(super) struct Shared {
     pub(super) asked: Asked<Asker>,
     pub(super) listens: Listens,
     pub(super) batches: batch::Batches,
-    pub(super) memo: Memo,
+    pub(super) envelopes: EnvelopeCache,
     pub(super) out: VecDeque<Output>,
     /// Who is at the other end, if that makes a difference.
     pub(super) caller: Attached,
@@ -72,7 +72,7 @@ impl Shared {
             asked: Asked::default(),
             listens: Listens::default(),
             batches: batch::Batches::default(),
-            memo: Memo::default(),
+            envelopes: EnvelopeCache::default(),
             out: VecDeque::new(),
             caller: Attached::default(),
         }

@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// A session of which only the revision is known.
-    pub(super) fn midway(revision: Revision) -> Self {
+    pub(super) fn for_known_revision(revision: Revision) -> Self {
         Self {
             revision,
             peer: Arc::default(),

@@ -10,6 +10,7 @@ use trunkline_wire::method::{self, Gate, Kind, Sender};
 use trunkline_wire::model::{DiscoverResult, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revision};
 
+use super::StatelessRequest;
 use super::shared::{Asking, Facts, Owed, Shared};
 use crate::Peer;
 use crate::pending::OpenCall;
@@ -21,26 +22,18 @@ impl Shared {
         from: Asking,
         method: &str,
         mut params: Object,
+        request: StatelessRequest,
         now: Instant,
     ) {
         let meta = params.take("_meta");
-        let (known, token) = match self.memo.know(meta.as_ref()) {
-            Ok(known) => known,
-            Err(error) => return self.reply(from, Err(error)),
-        };
-        let revision = Revision::parse(&known.revision)
-            .filter(|it| it.era() == Era::Stateless && self.config.revisions.contains(*it));
-        let Some(revision) = revision else {
-            let error = super::unsupported_revision(&self.config, Some(known.revision.clone()));
-            return self.reply(from, Err(error));
-        };
+        let StatelessRequest { revision, envelope, token } = request;
         let row = method::find(method, Sender::Client, revision)
             .filter(|row| row.kind == Kind::Request)
             .filter(|row| self.config.capabilities.supports(row.gate));
         let Some(row) = row else {
             return self.reply(from, Err(ErrorObject::method_not_found(method)));
         };
-        if row.gate == Gate::TasksExtension && !known.peer.client.supports(row.gate) {
+        if row.gate == Gate::TasksExtension && !envelope.peer.client.supports(row.gate) {
             return self.reply(from, Err(crate::task::missing_extension()));
         }
         match row.name {
@@ -48,16 +41,16 @@ impl Shared {
                 let result = self.discover();
                 self.reply(from, Ok(result));
             }
-            "subscriptions/listen" => self.listen(from, revision, &params, &known.peer),
+            "subscriptions/listen" => self.listen(from, revision, &params, &envelope.peer),
             _ => {
                 let facts = Facts {
                     row,
                     params,
                     meta,
                     revision,
-                    peer: Arc::clone(&known.peer),
+                    peer: Arc::clone(&envelope.peer),
                     token,
-                    log_level: known.log_level,
+                    log_level: envelope.log_level,
                     dialect: None,
                 };
                 self.call(from, facts, now);

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use trunkline_proto::http::classify::{Route, Rules, classify, session_request};
-use trunkline_proto::server::{Config, Memo};
+use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_wire::code::{
     HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_REVISION,
 };
@@ -15,6 +15,32 @@ const LEGACY: [Revision; 3] = [Revision::V2025_03_26, Revision::V2025_06_18, Rev
 
 /// What a refusal comes to: status, code, id.
 type Refused = (u16, i64, Option<Id>);
+
+/// Where a message goes, and what was decided about it.
+#[derive(Debug, PartialEq)]
+enum Goes {
+    Stateless(Revision),
+    Dialect,
+    Open,
+    Session(String),
+    Nowhere(Revision),
+    Drop,
+}
+
+const ALONE: Goes = Goes::Stateless(Revision::LATEST);
+
+impl From<Route> for Goes {
+    fn from(route: Route) -> Self {
+        match route {
+            Route::Stateless(request) => Self::Stateless(request.revision()),
+            Route::Dialect => Self::Dialect,
+            Route::Open => Self::Open,
+            Route::Session(id) => Self::Session(id),
+            Route::Nowhere(revision) => Self::Nowhere(revision),
+            Route::Drop => Self::Drop,
+        }
+    }
+}
 
 /// A server that is asked things.
 struct Desk {
@@ -33,14 +59,14 @@ impl Desk {
         desk
     }
 
-    fn ask(&self, headers: &[(&str, &str)], body: &str) -> Result<Route, Refused> {
+    fn ask(&self, headers: &[(&str, &str)], body: &str) -> Result<Goes, Refused> {
         let rules = Rules { config: &self.config, sessions: self.sessions };
         let (headers, incoming) = (map(headers), Incoming::parse(body.as_bytes()));
-        let mut memo = Memo::default();
-        let first = classify(&headers, &incoming, rules, &mut memo);
+        let mut envelopes = EnvelopeCache::default();
+        let first = classify(&headers, &incoming, rules, &mut envelopes);
         // What was read once is remembered, and changes nothing.
-        assert_eq!(classify(&headers, &incoming, rules, &mut memo), first, "{body}");
-        first.map_err(|it| (it.status.as_u16(), it.error.code, it.id))
+        assert_eq!(classify(&headers, &incoming, rules, &mut envelopes), first, "{body}");
+        first.map(Goes::from).map_err(|it| (it.status.as_u16(), it.error.code, it.id))
     }
 }
 
@@ -76,11 +102,11 @@ const METHOD: (&str, &str) = ("mcp-method", "tools/call");
 const NAME: (&str, &str) = ("mcp-name", "sum");
 const SESSION: (&str, &str) = ("mcp-session-id", "s");
 
-fn refused(status: u16, code: i64) -> Result<Route, Refused> {
+fn refused(status: u16, code: i64) -> Result<Goes, Refused> {
     Err((status, code, Some(Id::Number(1))))
 }
 
-fn unread(status: u16, code: i64) -> Result<Route, Refused> {
+fn unread(status: u16, code: i64) -> Result<Goes, Refused> {
     Err((status, code, None))
 }
 
@@ -117,7 +143,7 @@ fn arrays_are_for_sessions_without_a_claim() {
     let claim = call();
     let refusal = unread(400, INVALID_REQUEST);
     assert_eq!(desk.ask(&[SESSION], "[]"), refusal);
-    assert_eq!(desk.ask(&[SESSION], &format!("[{one}]")), Ok(Route::Session("s".to_owned())));
+    assert_eq!(desk.ask(&[SESSION], &format!("[{one}]")), Ok(Goes::Session("s".to_owned())));
     assert_eq!(desk.ask(&[SESSION], &format!("[{one},{claim}]")), refusal);
     assert_eq!(desk.ask(&[SESSION], &format!("[{claim}]")), refusal);
     assert_eq!(desk.ask(&[VERSION, SESSION], &format!("[{one}]")), refusal);
@@ -133,7 +159,7 @@ fn a_response_belongs_to_a_session() {
         r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
     ] {
-        assert_eq!(desk.ask(&[SESSION], body), Ok(Route::Session("s".to_owned())));
+        assert_eq!(desk.ask(&[SESSION], body), Ok(Goes::Session("s".to_owned())));
         assert_eq!(desk.ask(&[VERSION, SESSION], body), unread(400, INVALID_REQUEST));
         assert_eq!(desk.ask(&[], body), unread(400, INVALID_REQUEST));
     }
@@ -143,11 +169,11 @@ fn a_response_belongs_to_a_session() {
 fn initialize_opens_a_session_unless_the_head_is_of_another_era() {
     let desk = Desk::new();
     let hello = request("initialize", r#""protocolVersion":"2025-11-25""#);
-    assert_eq!(desk.ask(&[], &hello), Ok(Route::Open));
+    assert_eq!(desk.ask(&[], &hello), Ok(Goes::Open));
     for revision in Revision::ALL {
         let version = ("mcp-protocol-version", revision.as_str());
         let expected = match revision.era() {
-            Era::Stateful => Ok(Route::Open),
+            Era::Stateful => Ok(Goes::Open),
             Era::Stateless => refused(400, HEADER_MISMATCH),
         };
         assert_eq!(desk.ask(&[version], &hello), expected, "{revision}");
@@ -158,7 +184,7 @@ fn initialize_opens_a_session_unless_the_head_is_of_another_era() {
     assert_eq!(desk.ask(&[odd], &hello), refused(400, UNSUPPORTED_REVISION));
     // With the envelope of the new era it is a method that the era does not have.
     let modern = request("initialize", &envelope(NEWEST));
-    assert_eq!(desk.ask(&[VERSION, ("mcp-method", "initialize")], &modern), Ok(Route::Alone));
+    assert_eq!(desk.ask(&[VERSION, ("mcp-method", "initialize")], &modern), Ok(ALONE));
     // It is a request, and nothing else.
     let news = r#"{"jsonrpc":"2.0","method":"initialize"}"#;
     assert_eq!(desk.ask(&[], news), unread(400, INVALID_REQUEST));
@@ -170,8 +196,8 @@ fn a_claim_is_served_if_head_and_body_agree() {
     let desk = Desk::new();
     let mismatch = refused(400, HEADER_MISMATCH);
     let right = [VERSION, METHOD, NAME];
-    assert_eq!(desk.ask(&right, &call()), Ok(Route::Alone));
-    assert_eq!(desk.ask(&[VERSION, METHOD, NAME, SESSION], &call()), Ok(Route::Alone));
+    assert_eq!(desk.ask(&right, &call()), Ok(ALONE));
+    assert_eq!(desk.ask(&[VERSION, METHOD, NAME, SESSION], &call()), Ok(ALONE));
     // Each header missing, and each twice: the same or not.
     for at in 0..right.len() {
         let without: Vec<_> = (0..right.len()).filter(|it| *it != at).map(|it| right[it]).collect();
@@ -214,7 +240,7 @@ fn names_may_be_encoded_and_are_compared_decoded() {
         (r#"" padded ""#, "=?base64?IHBhZGRlZCA=?="),
         (r#""=?base64?eA==?=""#, "=?base64?PT9iYXNlNjQ/ZUE9PT89?="),
     ] {
-        assert_eq!(read(name, header), Ok(Route::Alone), "{header}");
+        assert_eq!(read(name, header), Ok(ALONE), "{header}");
     }
     for (name, header) in [
         (r#""test://a""#, "=?base64?dGVzdDovL2I=?="),
@@ -248,10 +274,10 @@ fn every_method_that_is_about_something_says_what_in_its_head() {
         let ask = |headers: &[(&str, &str)]| {
             desk.ask(&[&[VERSION, ("mcp-method", method)], headers].concat(), &body)
         };
-        assert_eq!(ask(&[("mcp-name", "x")]), Ok(Route::Alone), "{method}");
+        assert_eq!(ask(&[("mcp-name", "x")]), Ok(ALONE), "{method}");
         assert_eq!(ask(&[("mcp-name", "y")]), refused(400, HEADER_MISMATCH), "{method}");
         let without = match member {
-            "taskId" => Ok(Route::Alone),
+            "taskId" => Ok(ALONE),
             _ => refused(400, HEADER_MISMATCH),
         };
         assert_eq!(ask(&[]), without, "{method}: FastMCP names no tasks");
@@ -260,7 +286,7 @@ fn every_method_that_is_about_something_says_what_in_its_head() {
     let list = request("tools/list", &envelope(NEWEST));
     for name in [&[][..], &[("mcp-name", "x")]] {
         let headers = [&[VERSION, ("mcp-method", "tools/list")], name].concat();
-        assert_eq!(desk.ask(&headers, &list), Ok(Route::Alone));
+        assert_eq!(desk.ask(&headers, &list), Ok(ALONE));
     }
 }
 
@@ -329,7 +355,7 @@ fn whatever_remains_belongs_to_a_session() {
         r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned(),
     ];
     for body in &bodies {
-        let found = Ok(Route::Session("s".to_owned()));
+        let found = Ok(Goes::Session("s".to_owned()));
         assert_eq!(desk.ask(&[SESSION], body), found);
         assert_eq!(desk.ask(&[], body), refused(400, INVALID_REQUEST));
         for revision in LEGACY {
@@ -353,14 +379,14 @@ fn whatever_remains_belongs_to_a_session() {
 fn a_server_without_sessions_says_which_revision_it_heard() {
     let desk = Desk { sessions: false, ..Desk::new() };
     let body = request("tools/list", "");
-    assert_eq!(desk.ask(&[], &body), Ok(Route::Nowhere(Revision::V2025_03_26)));
-    assert_eq!(desk.ask(&[SESSION], &body), Ok(Route::Nowhere(Revision::V2025_03_26)));
+    assert_eq!(desk.ask(&[], &body), Ok(Goes::Nowhere(Revision::V2025_03_26)));
+    assert_eq!(desk.ask(&[SESSION], &body), Ok(Goes::Nowhere(Revision::V2025_03_26)));
     for revision in LEGACY {
         let version = ("mcp-protocol-version", revision.as_str());
-        assert_eq!(desk.ask(&[version], &body), Ok(Route::Nowhere(revision)));
+        assert_eq!(desk.ask(&[version], &body), Ok(Goes::Nowhere(revision)));
     }
-    assert_eq!(desk.ask(&[], &request("initialize", "")), Ok(Route::Open));
-    assert_eq!(desk.ask(&[VERSION, METHOD, NAME], &call()), Ok(Route::Alone));
+    assert_eq!(desk.ask(&[], &request("initialize", "")), Ok(Goes::Open));
+    assert_eq!(desk.ask(&[VERSION, METHOD, NAME], &call()), Ok(ALONE));
 }
 
 #[test]
@@ -381,7 +407,7 @@ fn a_notification_of_the_newest_revision_is_taken_and_dropped() {
         (&[method], &claim),
         (&[VERSION, SESSION], plain),
     ] {
-        assert_eq!(desk.ask(headers, body), Ok(Route::Drop), "{headers:?} {body}");
+        assert_eq!(desk.ask(headers, body), Ok(Goes::Drop), "{headers:?} {body}");
     }
     for (headers, body) in [
         (&[VERSION, METHOD][..], plain),
@@ -390,7 +416,7 @@ fn a_notification_of_the_newest_revision_is_taken_and_dropped() {
     ] {
         assert_eq!(desk.ask(headers, body), unread(400, HEADER_MISMATCH), "{headers:?} {body}");
     }
-    assert_eq!(desk.ask(&[SESSION], plain), Ok(Route::Session("s".to_owned())));
+    assert_eq!(desk.ask(&[SESSION], plain), Ok(Goes::Session("s".to_owned())));
     assert_eq!(desk.ask(&[], plain), unread(400, INVALID_REQUEST));
 }
 
@@ -399,8 +425,8 @@ fn the_dialect_stands_alone_if_it_is_spoken() {
     let mut desk = Desk::new();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"mcp/listTools","params":{}}"#;
     let null = r#"{"jsonrpc":"2.0","id":null,"method":"mcp/listTools"}"#;
-    assert_eq!(desk.ask(&[], body), Ok(Route::Alone));
-    assert_eq!(desk.ask(&[], null), Ok(Route::Alone));
+    assert_eq!(desk.ask(&[], body), Ok(Goes::Dialect));
+    assert_eq!(desk.ask(&[], null), Ok(Goes::Dialect));
     // But not under a head that promises more.
     assert_eq!(desk.ask(&[VERSION], body), refused(400, INVALID_PARAMS));
     // Nor with an envelope, of which it knows nothing.
@@ -408,14 +434,14 @@ fn the_dialect_stands_alone_if_it_is_spoken() {
     assert_eq!(desk.ask(&[VERSION, ("mcp-method", "mcp/listTools")], &claim), refused(404, -32601));
     desk.config.dialect = false;
     assert_eq!(desk.ask(&[], body), refused(400, INVALID_REQUEST));
-    assert_eq!(desk.ask(&[SESSION], body), Ok(Route::Session("s".to_owned())));
+    assert_eq!(desk.ask(&[SESSION], body), Ok(Goes::Session("s".to_owned())));
     assert_eq!(desk.ask(&[], null), unread(400, INVALID_REQUEST));
 }
 
 #[test]
 fn a_server_of_one_era_says_what_it_speaks() {
     let newest = Desk::speaking(Revisions::only(Revision::V2026_07_28));
-    assert_eq!(newest.ask(&[VERSION, METHOD, NAME], &call()), Ok(Route::Alone));
+    assert_eq!(newest.ask(&[VERSION, METHOD, NAME], &call()), Ok(ALONE));
     for revision in LEGACY {
         let version = ("mcp-protocol-version", revision.as_str());
         let unsupported = refused(400, UNSUPPORTED_REVISION);
@@ -439,7 +465,7 @@ fn a_session_of_no_revision_that_is_spoken_is_no_session() {
     let mut old = Desk::speaking(Revisions::only(Revision::V2025_11_25));
     old.sessions = false;
     let route = old.ask(&[], &request("tools/list", ""));
-    assert_eq!(route, Ok(Route::Nowhere(Revision::V2025_11_25)), "not one it does not speak");
+    assert_eq!(route, Ok(Goes::Nowhere(Revision::V2025_11_25)), "not one it does not speak");
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(super) struct Parts {
     variables: Vec<(OsString, OsString)>,
     inherited: Vec<OsString>,
     directory: Option<PathBuf>,
+    /// Whether the orphan reaper watches the group of the child.
+    is_watched: bool,
 }
 
 impl Command {
@@ -37,6 +39,7 @@ impl Command {
             variables: Vec::new(),
             inherited: INHERITED.map(OsString::from).to_vec(),
             directory: None,
+            is_watched: true,
         };
         Self { parts, on_line: None }
     }
@@ -73,6 +76,14 @@ impl Command {
     #[must_use]
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.parts.directory = Some(directory.into());
+        self
+    }
+
+    /// Starts no [orphan reaper](super::orphan_reaper) for this child: there is one process less. Should
+    /// this process be killed by SIGKILL, what the child has started goes on.
+    #[must_use]
+    pub fn without_orphan_reaper(mut self) -> Self {
+        self.parts.is_watched = false;
         self
     }
 
@@ -115,6 +126,10 @@ impl Parts {
 
     pub(super) fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     /// The `PATH` the program is looked up on: the child's own.

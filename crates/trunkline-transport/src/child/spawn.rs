@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 use super::command::Parts;
+use super::orphan_reaper::{self, WatchedGroup};
 use super::{Exit, SpawnError, Stage};
 
 /// Has the allocator keep large pieces apart from its heaps for good: each goes back when it is freed.
@@ -134,7 +135,11 @@ fn start(command: &Parts, ends: [OwnedFd; 3]) -> Result<Started, SpawnError> {
     // SAFETY: the closure runs in the forked child before exec. It allocates nothing, takes no
     // lock and makes system calls only, all of which are async-signal-safe.
     unsafe { prepared.pre_exec(move || in_child(parent)) };
+    let mut watched = command.is_watched().then(orphan_reaper::prepare);
     let child = prepared.spawn().map_err(|cause| SpawnError::explain(command, cause))?;
+    if let Some(watched) = &mut watched {
+        watched.watch(child.id());
+    }
 
     let leader = child.id() as libc::pid_t;
     let group = Arc::new(Group { leader, is_reaped: Mutex::new(false) });
@@ -142,7 +147,7 @@ fn start(command: &Parts, ends: [OwnedFd; 3]) -> Result<Started, SpawnError> {
     let waiter = {
         let group = Arc::clone(&group);
         move || {
-            if let Some(exit) = group.wait() {
+            if let Some(exit) = group.wait(watched) {
                 sender.send_replace(Some(exit));
             }
         }
@@ -150,7 +155,7 @@ fn start(command: &Parts, ends: [OwnedFd; 3]) -> Result<Started, SpawnError> {
     let thread = thread::Builder::new().name("trunkline-wait".into()).stack_size(64 << 10);
     if let Err(cause) = thread.spawn(waiter) {
         group.kill();
-        group.wait();
+        group.wait(None);
         return Err(SpawnError::new(Stage::Program, command.program(), cause));
     }
     Ok((group, exit))
@@ -229,7 +234,7 @@ impl Group {
     }
 
     /// Blocks until the leader has ended, ends the rest of its group, and reaps the leader.
-    fn wait(&self) -> Option<Exit> {
+    fn wait(&self, watched: Option<WatchedGroup>) -> Option<Exit> {
         let ended = retry(|| {
             // SAFETY: zeroed bytes are a valid `siginfo_t`, and the kernel writes only there.
             let mut info = unsafe { std::mem::zeroed::<libc::siginfo_t>() };
@@ -246,6 +251,8 @@ impl Group {
         if ended.is_some() {
             self.kill();
         }
+        // The orphan reaper forgets the group while its number cannot be anybody else's.
+        drop(watched);
         let mut is_reaped = self.is_reaped.lock().unwrap_or_else(PoisonError::into_inner);
         // Whatever comes of it, the number may belong to somebody else from here on: a process
         // that ignores SIGCHLD has its children reaped for it.

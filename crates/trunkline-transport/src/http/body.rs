@@ -17,14 +17,14 @@ use tokio::time::{sleep, timeout};
 use trunkline_proto::http::{Refusal, door};
 
 use super::budgets::Meter;
-use super::pulse::{Beat, Pulse};
+use super::idle_tracker::{IdleTracker, RequestGuard};
 
 /// The body of a response: nothing, a text, or events as they come.
 #[derive(Default)]
 pub struct HttpBody {
     kind: Kind,
     /// Dropped when the response is out.
-    pub(super) on_end: Option<Beat>,
+    pub(super) on_end: Option<RequestGuard>,
 }
 
 #[derive(Default)]
@@ -124,14 +124,14 @@ pub struct RequestBody {
     /// Whether the client waits to be asked for it, and was not yet.
     unasked: bool,
     /// None where somebody else serves the connection.
-    pulse: Option<Arc<Pulse>>,
+    tracker: Option<Arc<IdleTracker>>,
 }
 
 impl RequestBody {
     /// With `is_awaited` the client sends it when it is asked to, which reading does.
-    pub(super) fn new(body: Incoming, is_awaited: bool, pulse: Arc<Pulse>) -> Self {
-        let pulse = Some(pulse);
-        Self { body: Some(body), ended: false, broken: false, unasked: is_awaited, pulse }
+    pub(super) fn new(body: Incoming, is_awaited: bool, tracker: Arc<IdleTracker>) -> Self {
+        let tracker = Some(tracker);
+        Self { body: Some(body), ended: false, broken: false, unasked: is_awaited, tracker }
     }
 
     fn body(&self) -> &Incoming {
@@ -142,7 +142,7 @@ impl RequestBody {
 /// A body of a connection that somebody else serves, and closes.
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
-        Self { body: Some(body), ended: false, broken: false, unasked: false, pulse: None }
+        Self { body: Some(body), ended: false, broken: false, unasked: false, tracker: None }
     }
 }
 
@@ -177,13 +177,13 @@ impl Body for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take()
-            && let Some(pulse) = &self.pulse
+            && let Some(tracker) = &self.tracker
             && !self.ended
             && !body.is_end_stream()
         {
             // What comes after a chunk that is none cannot be told from it. Nor can the next request
             // from a body that nobody asked for and that may come all the same.
-            pulse.leave_unread((!self.broken && !self.unasked).then_some(body));
+            tracker.leave_unread((!self.broken && !self.unasked).then_some(body));
         }
     }
 }

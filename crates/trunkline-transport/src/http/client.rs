@@ -1,14 +1,14 @@
 //! Messages ⇄ POSTs and event streams: the client's end of HTTP.
 //!
 //! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the
-//! conversation. Each message that goes out is carried by a task of its own (`client/courier.rs`),
-//! which reports back; dropping its entry here stops it.
+//! conversation. A task of its own delivers each message (`client/delivery.rs`) and reports back;
+//! dropping its entry here stops the task.
 
-mod courier;
+mod delivery;
 mod exchange;
 mod handshake;
-mod letter;
 pub(crate) mod pool;
+mod request;
 mod route;
 pub(crate) mod target;
 #[cfg(feature = "tls")]
@@ -16,29 +16,28 @@ pub(crate) mod tls;
 mod verdicts;
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::Sleep;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
-use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output, Via};
+use trunkline_proto::{Conversation, Input, Outgoing, Via};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::revision::Era;
 
 use crate::clock::now;
-use crate::drive::running::Running;
-use crate::handler::{Handler, begin, guarded_heard};
+use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
+use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
-use courier::{End, Letter, News, Post, What};
+use crate::voice::Voice;
+use delivery::{DeliveryEvent, End, EventKind, Post};
 use pool::Pool;
+use request::PostRequest;
 use route::Route;
 use target::Address;
 use verdicts::{Key, Known};
@@ -48,20 +47,14 @@ pub use verdicts::Verdicts;
 
 /// A conversation over HTTP, before it is driven.
 pub(crate) struct HttpDriver<H> {
-    core: Client,
+    core: DriverCore<Client, HandlerTasks<H>>,
     config: Arc<Config>,
-    handler: Arc<H>,
-    voice: Voice,
-    ears: Ears,
-    running: Running,
-    asked: Asked,
-    opened: Option<oneshot::Sender<Result<Arc<Opened>, OpenError>>>,
-    timer: Pin<Box<Sleep>>,
-    armed: Option<Instant>,
+    opened: OpenedSignal,
+    timer: DeadlineTimer,
     limits: Limits,
 
     post: Arc<Post>,
-    news: mpsc::Receiver<News>,
+    reports: mpsc::Receiver<DeliveryEvent>,
     people: mpsc::UnboundedReceiver<(u64, bool)>,
     /// What is on its way.
     out: Vec<Carried>,
@@ -69,7 +62,7 @@ pub(crate) struct HttpDriver<H> {
     route: Arc<Route>,
     params: ParamRegistry,
     /// Messages that wait until the handshake is through.
-    held: VecDeque<Letter>,
+    held: VecDeque<PostRequest>,
     handshake: Handshake,
     /// Whether the session is there, while that is asked.
     asking: Option<Asking>,
@@ -104,7 +97,7 @@ enum Handshake {
     Asking,
     /// HTTP+SSE is being tried; how `initialize` fared before, if it was.
     TryingStream {
-        letter: Box<Letter>,
+        request: Box<PostRequest>,
         before: Option<Before>,
     },
     /// The nod to `notifications/initialized`.
@@ -116,7 +109,7 @@ enum Handshake {
 struct Asking {
     key: u64,
     /// What waits for it: sent, and answered as if the session were gone.
-    doubtful: Vec<Letter>,
+    doubtful: Vec<PostRequest>,
 }
 
 /// How a POST of `initialize` was answered.
@@ -139,30 +132,25 @@ impl<H: Handler> HttpDriver<H> {
         let known = target.verdicts.as_ref().and_then(|it| it.get(&Key::of(&target), now));
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
-        let (voice, ears) = Voice::new(limits.queue);
-        let (tell, news) = mpsc::channel(NEWS);
+        let (voice, commands) = Voice::new(limits.queue);
+        let (tell, reports) = mpsc::channel(REPORTS);
         let (tell_people, people) = mpsc::unbounded_channel();
         let post = Post {
             pool: Arc::new(pool),
-            news: tell,
+            reports: tell,
             people: tell_people,
             message_bytes: limits.message_bytes,
             patience: limits.call_deadline,
         };
+        let client = Client::over_http(Arc::clone(&config), start, now);
         Ok(Self {
-            core: Client::over_http(Arc::clone(&config), start, now),
+            core: DriverCore::new(client, commands, HandlerTasks::new(handler, voice)),
             config,
-            handler,
-            voice,
-            ears,
-            running: Running::default(),
-            asked: Asked::default(),
-            opened: None,
-            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
-            armed: None,
+            opened: OpenedSignal::default(),
+            timer: DeadlineTimer::default(),
             limits,
             post: Arc::new(post),
-            news,
+            reports,
             people,
             out: Vec::new(),
             next: 0,
@@ -179,13 +167,11 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     pub(crate) fn voice(&self) -> Voice {
-        self.voice.clone()
+        self.core.handlers.voice.clone()
     }
 
     pub(crate) fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
-        let (tell, told) = oneshot::channel();
-        self.opened = Some(tell);
-        told
+        self.opened.subscribe()
     }
 
     /// Runs the conversation until [`Voice::close`], or until it cannot go on.
@@ -196,7 +182,7 @@ impl<H: Handler> HttpDriver<H> {
         })
         .await;
         // Whoever still waits for an answer learns that none will come.
-        self.core.handle(Input::Close, now());
+        self.core.conversation.handle(Input::Close, now());
         self.act(&mut Context::from_waker(std::task::Waker::noop()));
     }
 
@@ -204,17 +190,18 @@ impl<H: Handler> HttpDriver<H> {
         let mut turns = 0;
         loop {
             let mut busy = self.poll_urgent(cx);
-            busy |= self.poll_news(cx);
-            busy |= self.poll_wishes(cx);
-            busy |= self.poll_running(cx);
+            busy |= self.poll_reports(cx);
+            busy |= self.poll_commands(cx);
+            busy |= self.poll_finished(cx);
             if busy {
                 turns += 1;
                 if turns < TURNS {
                     continue;
                 }
                 // A server that never stops talking keeps neither the clock nor others waiting.
-                self.core.handle(Input::Tick, now());
-                self.act(cx);
+                if self.core.check_deadlines() {
+                    self.act(cx);
+                }
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -227,13 +214,9 @@ impl<H: Handler> HttpDriver<H> {
 
     fn poll_urgent(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
-            match urgent {
-                Urgent::Cancel(ticket) => {
-                    self.asked.forget(ticket);
-                    self.core.handle(Input::Cancel(ticket), now());
-                }
-                Urgent::Close => self.close(),
+        while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
+            if urged == Urged::Close {
+                self.close();
             }
             self.act(cx);
             busy = true;
@@ -241,40 +224,37 @@ impl<H: Handler> HttpDriver<H> {
         busy
     }
 
-    fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         // While a handshake is under way or too much is on its way, others wait.
         while matches!(self.handshake, Handshake::Done)
             && self.out.len() < self.limits.requests
-            && let Poll::Ready(wish) = self.ears.poll_wish(cx)
+            && self.core.poll_command(cx)
         {
-            self.grant(wish);
             self.act(cx);
             busy = true;
         }
         busy
     }
 
-    fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_finished(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(Some((call, outcome))) = self.running.poll_next(cx) {
-            self.hear_first();
-            self.core.handle(Input::Finished { call, outcome }, now());
+        while self.core.poll_finished(cx) {
             self.act(cx);
             busy = true;
         }
         busy
     }
 
-    fn poll_news(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_reports(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         while let Poll::Ready(Some((post, does))) = self.people.poll_recv(cx) {
             self.on_people(post, does);
             self.act(cx);
             busy = true;
         }
-        while let Poll::Ready(Some(news)) = self.news.poll_recv(cx) {
-            self.on_news(news);
+        while let Poll::Ready(Some(event)) = self.reports.poll_recv(cx) {
+            self.on_event(event);
             self.act(cx);
             busy = true;
         }
@@ -282,75 +262,24 @@ impl<H: Handler> HttpDriver<H> {
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let next = self.core.next_timeout().into_iter().chain(self.closing).min();
-        let Some(next) = next else {
-            self.armed = None;
-            return Poll::Pending;
-        };
-        // A timer that fires too early does no harm, so it is only ever moved forward.
-        if self.armed.is_none_or(|armed| next < armed) {
-            self.timer.as_mut().reset(next.into());
-            self.armed = Some(next);
-        }
-        ready!(self.timer.as_mut().poll(cx));
-        self.armed = None;
-        self.core.handle(Input::Tick, now());
+        let next = self.core.conversation.next_timeout().into_iter().chain(self.closing).min();
+        ready!(self.timer.poll(next, cx));
+        self.core.conversation.handle(Input::Tick, now());
         self.act(cx);
         Poll::Ready(())
     }
 
-    fn grant(&mut self, wish: Wish) {
-        if self.closing.is_some() && matches!(wish, Wish::Ask(..)) {
-            return wish.refuse();
-        }
-        if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, now());
-        }
-    }
-
     /// Does everything the conversation wants done.
     fn act(&mut self, cx: &mut Context<'_>) {
-        while let Some(output) = self.core.poll() {
-            match output {
-                Output::Send(Outgoing::One(message), _) => self.send(&message),
-                // A client makes no batches, and these are a server's.
-                Output::Send(Outgoing::Batch(_), _) | Output::Quiet(_) | Output::Pause { .. } => {}
-                Output::Call(call) => self.start(*call, cx),
-                Output::Abandon(call) => self.running.stop(call),
-                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
-                Output::Heard(heard) => self.deliver(heard),
-                Output::Opened(facts) => self.on_open(facts),
-                Output::Failed(error) => self.on_failed(error),
+        while let Some(effect) = self.core.poll(cx) {
+            match effect {
+                Effect::Send(Outgoing::One(message), _) => self.send(&message),
+                Effect::Opened(facts) => self.on_open(facts),
+                Effect::Failed(error) => self.on_failed(error),
+                // A client makes no batches, and the others are a server's.
+                Effect::Send(Outgoing::Batch(_), _) | Effect::NoReply(_) | Effect::Pause { .. } => {
+                }
             }
-        }
-    }
-
-    fn start(&mut self, call: trunkline_proto::Call, cx: &mut Context<'_>) {
-        let key = call.key;
-        let outcome = match begin(&*self.handler, call, &self.voice, cx) {
-            Ok(outcome) => outcome,
-            Err(future) => return self.running.start(key, future),
-        };
-        self.hear_first();
-        self.core.handle(Input::Finished { call: key, outcome }, now());
-    }
-
-    /// What a handler said before it finished goes out before its answer.
-    fn hear_first(&mut self) {
-        while let Some(wish) = self.ears.try_wish() {
-            self.grant(wish);
-        }
-    }
-
-    fn deliver(&mut self, heard: Heard) {
-        if let Some(heard) = self.asked.deliver(heard) {
-            guarded_heard(&*self.handler, heard, &self.voice);
-        }
-    }
-
-    fn tell_opened(&mut self, opened: Result<Arc<Opened>, OpenError>) {
-        if let Some(tell) = self.opened.take() {
-            let _ = tell.send(opened);
         }
     }
 }
@@ -358,28 +287,28 @@ impl<H: Handler> HttpDriver<H> {
 /// Sending and hearing.
 impl<H: Handler> HttpDriver<H> {
     fn send(&mut self, message: &Message) {
-        if let Some(id) = letter::cancels(message) {
+        if let Some(id) = request::cancels(message) {
             return self.cancel(id, message);
         }
-        let letter = letter::write(message, &self.route, &self.params);
-        if letter.method == "initialize" && self.known == Some(Known::Sse) {
-            return self.try_stream(letter, None);
+        let request = request::write(message, &self.route, &self.params);
+        if request.method == "initialize" && self.known == Some(Known::Sse) {
+            return self.try_stream(request, None);
         }
-        let is_answer = letter.method.is_empty();
+        let is_answer = request.method.is_empty();
         match &self.handshake {
-            Handshake::Asking if letter.method == "notifications/initialized" => {
-                self.confirm(letter)
+            Handshake::Asking if request.method == "notifications/initialized" => {
+                self.confirm(request)
             }
-            Handshake::Asking if letter.is_opening() || is_answer => drop(self.carry(letter)),
-            Handshake::Done => drop(self.carry(letter)),
-            _ if is_answer => drop(self.carry(letter)),
-            _ => self.held.push_back(letter),
+            Handshake::Asking if request.is_opening() || is_answer => drop(self.carry(request)),
+            Handshake::Done => drop(self.carry(request)),
+            _ if is_answer => drop(self.carry(request)),
+            _ => self.held.push_back(request),
         }
     }
 
-    fn carry(&mut self, letter: Letter) -> u64 {
-        let (key, id, method) = (self.next_key(), letter.id, letter.method.clone());
-        let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), letter, key);
+    fn carry(&mut self, request: PostRequest) -> u64 {
+        let (key, id, method) = (self.next_key(), request.id, request.method.clone());
+        let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, key);
         let task = tokio::spawn(carrying).abort_handle();
         let route = Arc::clone(&self.route);
         self.out.push(Carried { key, id, method, since: now(), route, task });
@@ -403,26 +332,26 @@ impl<H: Handler> HttpDriver<H> {
         if self.route.era() == Some(Era::Stateless) || !matches!(self.handshake, Handshake::Done) {
             return;
         }
-        let mut letter = letter::write(message, &self.route, &self.params);
-        letter.not_before = since.map(|it| (it + ARRIVAL).into());
-        self.carry(letter);
+        let mut request = request::write(message, &self.route, &self.params);
+        request.not_before = since.map(|it| (it + ARRIVAL).into());
+        self.carry(request);
     }
 
-    fn on_news(&mut self, News { post, what }: News) {
+    fn on_event(&mut self, DeliveryEvent { post, kind }: DeliveryEvent) {
         if self.stream.as_ref().is_some_and(|it| it.key == post) {
-            return self.on_stream(what);
+            return self.on_stream(kind);
         }
         let Some(at) = self.out.iter().position(|it| it.key == post) else { return };
-        match what {
-            What::Session(session) => {
+        match kind {
+            EventKind::Session(session) => {
                 self.route = Arc::new(self.route.with_session(session));
             }
-            What::Message(incoming) => {
+            EventKind::Message(incoming) => {
                 let id = self.out[at].id;
                 self.receive(incoming, id);
             }
-            What::Endpoint(_) => {}
-            What::End(end) => {
+            EventKind::Endpoint(_) => {}
+            EventKind::End(end) => {
                 let carried = self.out.swap_remove(at);
                 self.on_end(&carried, end);
             }
@@ -434,15 +363,15 @@ impl<H: Handler> HttpDriver<H> {
         if let Some(carried) = self.out.iter().find(|it| it.key == post)
             && let Some(id) = carried.id
         {
-            self.core.waits_for_people(id, does, now());
-            self.armed = None;
+            self.core.conversation.waits_for_people(id, does, now());
+            self.timer.reset();
         }
     }
 
     /// Takes a message in that came on the stream of the request `id`, if on any.
     fn receive(&mut self, incoming: Incoming, id: Option<i64>) {
         let via = id.and_then(|it| u64::try_from(it).ok()).map_or(Via::default(), Via);
-        self.core.handle(Input::Received(incoming, via), now());
+        self.core.conversation.handle(Input::Received(incoming, via), now());
     }
 
     fn on_end(&mut self, carried: &Carried, end: End) {
@@ -471,27 +400,27 @@ impl<H: Handler> HttpDriver<H> {
                 }
                 self.receive(incoming, carried.id);
             }
-            End::Refused { incoming, status, letter } => {
+            End::Refused { incoming, status, request } => {
                 let is_old = may_be_sse(status) && !is_of_the_new_era(&incoming);
                 match is_old && self.may_try_stream() {
-                    true => self.try_stream(*letter, Some(Before::Answer(incoming))),
+                    true => self.try_stream(*request, Some(Before::Answer(incoming))),
                     false => self.receive(incoming, carried.id),
                 }
             }
             End::Accepted => {}
-            End::SessionGone(letter) => self.on_session_gone(&carried.route, *letter),
-            End::Unrecognised(error, letter) => {
+            End::SessionGone(request) => self.on_session_gone(&carried.route, *request),
+            End::Unrecognised(error, request) => {
                 let is_old = carried.method == "initialize" && may_be_sse(error.status);
                 if is_old && self.may_try_stream() {
-                    return self.try_stream(*letter, Some(Before::Status(error)));
+                    return self.try_stream(*request, Some(Before::Status(error)));
                 }
                 if let Some(id) = carried.id {
-                    self.core.unrecognised(id, error, now());
+                    self.core.conversation.unrecognised(id, error, now());
                 }
             }
             End::Failed(why) => {
                 if let Some(id) = carried.id {
-                    self.core.undelivered(id, why, now());
+                    self.core.conversation.undelivered(id, why, now());
                 }
             }
         }
@@ -509,8 +438,8 @@ fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
     }
 }
 
-/// Reports that may wait.
-const NEWS: usize = 64;
+/// How many reports of deliveries may wait.
+const REPORTS: usize = 64;
 /// How often the loop goes round before it lets others have a turn.
 const TURNS: u32 = 32;
 /// How long a request may take to arrive before something overtakes it.

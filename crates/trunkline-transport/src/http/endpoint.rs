@@ -17,7 +17,7 @@ use trunkline_proto::http::Refusal;
 use trunkline_proto::http::classify::{Rules, session_request};
 use trunkline_proto::http::door::{self, Door};
 use trunkline_proto::http::streams::{Read, Reader, Style};
-use trunkline_proto::server::{Config, Memo};
+use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_wire::frame::sse::Event;
 use trunkline_wire::revision::Era;
 
@@ -169,13 +169,13 @@ impl<H: Handler> Endpoint<H> {
         })
     }
 
-    /// Answers one request. `memo` is shared by the requests of one connection.
+    /// Answers one request. `envelopes` is shared by the requests of one connection.
     pub fn answer<B: Body>(
         &self,
         request: Request<B>,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> {
-        self.answer_any(request, memo, false)
+        self.answer_any(request, envelopes, false)
     }
 
     /// Ends every session, and what its handlers are at.
@@ -208,7 +208,7 @@ impl<H: Handler> Endpoint<H> {
         &self,
         head: &mut request::Parts,
         body: B,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
         is_let_in: bool,
     ) -> Result<Response<HttpBody>, Refusal> {
         let Some(place) = self.place(head.uri.path()) else { return self.beside(head) };
@@ -221,7 +221,7 @@ impl<H: Handler> Endpoint<H> {
         };
         match (place, &head.method) {
             (Place::Streamable, &Method::POST) => {
-                let mut response = self.post(head, body, memo).await?;
+                let mut response = self.post(head, body, envelopes).await?;
                 let caller = &head.extensions;
                 response.body_mut().counted(|text| self.budgets.answer(caller, text));
                 Ok(response)
@@ -429,9 +429,9 @@ impl<H: Handler> Answers for Endpoint<H> {
     fn answer(
         &self,
         request: Request<RequestBody>,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send {
-        self.answer(request, memo)
+        self.answer(request, envelopes)
     }
 
     fn hang_up(&self) {

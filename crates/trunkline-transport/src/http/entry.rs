@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request};
 use http_body::Body;
 use trunkline_proto::http::{Refusal, door};
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 
 use super::body::HttpBody;
 use super::endpoint::{Endpoint, Place};
@@ -56,22 +56,22 @@ impl<H: Handler> Endpoint<H> {
     pub fn answer_let_in<B: Body>(
         &self,
         LetIn(request): LetIn<B>,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> {
-        self.answer_any(request, memo, true)
+        self.answer_any(request, envelopes, true)
     }
 
     pub(super) async fn answer_any<B: Body>(
         &self,
         request: Request<B>,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
         is_let_in: bool,
     ) -> Response<HttpBody> {
         let (mut head, body) = request.into_parts();
         if let Err(refusal) = check_fields(&head.headers) {
             return refuse(refusal);
         }
-        let outcome = self.route(&mut head, body, memo, is_let_in).await;
+        let outcome = self.route(&mut head, body, envelopes, is_let_in).await;
         self.finish(&head, outcome)
     }
 

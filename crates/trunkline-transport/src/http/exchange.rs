@@ -1,17 +1,16 @@
-//! One request that is answered where it came in: no task, no channel, nothing kept. Whoever hangs
-//! up has cancelled it.
+//! One request that is answered in the task of its connection: no task and no channel of its own, and
+//! nothing is kept. A client that hangs up cancels it.
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-use tokio::time::Sleep;
-use trunkline_proto::server::{Memo, Server};
-use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, Output};
+use trunkline_proto::server::{MessageEra, Server};
+use trunkline_proto::{Attached, Conversation, Input, Outgoing, Via};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 
 use super::admitted::Admitted;
@@ -20,66 +19,54 @@ use super::endpoint::Listed;
 use super::expiry::Expiry;
 use super::sse::{KeepAlive, write_event};
 use crate::clock::now;
-use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
-use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
+use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlersInPlace, Urged};
+use crate::handler::{Handler, Listening};
+use crate::voice::Voice;
 
 /// A request on its way to its answer.
 pub(super) struct Exchange<H> {
-    core: Server,
-    handler: Arc<H>,
-    voice: Voice,
-    ears: Ears,
-    running: Vec<(CallKey, Guarded)>,
-    asked: Asked,
+    core: DriverCore<Server, HandlersInPlace<H>>,
     /// What is to be said next. Most requests have one thing to say, and then nothing is allocated
     /// for more.
     next: Option<Outgoing>,
     more: VecDeque<Outgoing>,
-    timer: Option<Pin<Box<Sleep>>>,
-    /// Whether a handler has seen it.
-    dispatched: bool,
+    timer: DeadlineTimer,
     listening: Listening,
-    attached: Attached,
 }
 
 impl<H: Handler> Exchange<H> {
-    pub(super) fn new(mut core: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
-        core.is_for(&attached);
-        let (voice, ears) = Voice::of_one_request(queue);
+    pub(super) fn new(
+        mut server: Server,
+        handler: Arc<H>,
+        queue: usize,
+        attached: Attached,
+    ) -> Self {
+        server.is_for(&attached);
+        let (voice, commands) = Voice::of_one_request(queue);
         Self {
-            core,
-            handler,
-            voice,
-            ears,
-            running: Vec::new(),
-            asked: Asked::default(),
+            core: DriverCore::new(server, commands, HandlersInPlace::new(handler, voice, attached)),
             next: None,
             more: VecDeque::new(),
-            timer: None,
-            dispatched: false,
+            timer: DeadlineTimer::default(),
             listening: None,
-            attached,
         }
     }
 
     /// Tells this request of changes from now on, and lets it be closed from outside.
     pub(super) fn listen(&mut self) -> Voice {
-        self.listening = self.handler.listen(&self.voice, &self.attached);
-        self.voice.clone()
+        let HandlersInPlace { handler, voice, attached, .. } = &self.core.handlers;
+        self.listening = handler.listen(voice, attached);
+        voice.clone()
     }
 
-    pub(super) fn begin(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
-        self.core.handle(Input::received(incoming), now());
+    pub(super) fn begin(&mut self, incoming: Incoming, era: MessageEra, cx: &mut Context<'_>) {
+        self.core.conversation.receive(incoming, Via::default(), era, now());
         self.act(cx);
     }
 
+    /// Whether a handler has seen the request.
     pub(super) fn dispatched(&self) -> bool {
-        self.dispatched
-    }
-
-    /// What the envelope said, for the next request of the same client.
-    pub(super) fn take_memo(&mut self) -> Memo {
-        self.core.take_memo()
+        self.core.handlers.has_started()
     }
 
     /// The next thing to say; `None` when everything is said.
@@ -89,114 +76,62 @@ impl<H: Handler> Exchange<H> {
                 self.next = self.more.pop_front();
                 return Poll::Ready(Some(message));
             }
-            if self.core.open_calls() == 0 && self.running.is_empty() {
+            if self.core.conversation.open_calls() == 0 && self.core.handlers.is_empty() {
                 return Poll::Ready(None);
             }
-            let mut busy = self.poll_wishes(cx);
-            busy |= self.poll_running(cx);
+            let mut busy = self.poll_commands(cx);
+            if self.core.poll_finished(cx) {
+                self.act(cx);
+                busy = true;
+            }
             if !busy && !self.poll_timer(cx) {
                 return Poll::Pending;
             }
         }
     }
 
-    fn poll_wishes(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        while let Poll::Ready(urgent) = self.ears.poll_urgent(cx) {
-            let input = match urgent {
-                Urgent::Cancel(ticket) => Input::Cancel(ticket),
-                Urgent::Close => Input::Close,
-            };
-            self.core.handle(input, now());
+        while let Poll::Ready(urged) = self.core.poll_urgent(cx) {
+            if urged == Urged::Close {
+                self.core.conversation.handle(Input::Close, now());
+            }
             busy = true;
         }
         if busy {
             self.act(cx);
         }
         // What cannot be sent yet stays where those who speak wait for room.
-        while self.next.is_none()
-            && let Poll::Ready(wish) = self.ears.poll_wish(cx)
-        {
-            self.grant(wish);
+        while self.next.is_none() && self.core.poll_command(cx) {
             self.act(cx);
             busy = true;
         }
         busy
     }
 
-    fn grant(&mut self, wish: Wish) {
-        if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, now());
-        }
-    }
-
-    fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
-        let finished = self.running.iter_mut().enumerate().find_map(|(at, (key, future))| {
-            match Pin::new(future).poll(cx) {
-                Poll::Ready(outcome) => Some((at, *key, outcome)),
-                Poll::Pending => None,
-            }
-        });
-        let Some((at, call, outcome)) = finished else { return false };
-        self.running.swap_remove(at);
-        self.hear_first();
-        self.core.handle(Input::Finished { call, outcome }, now());
-        self.act(cx);
-        true
-    }
-
     /// Whether a deadline has passed.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(next) = self.core.next_timeout() else { return false };
-        let timer =
-            self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next.into())));
-        // A timer that fires too early does no harm, so it is only ever moved forward.
-        if next < timer.deadline().into_std() || timer.is_elapsed() {
-            timer.as_mut().reset(next.into());
+        let is_due = self.timer.poll(self.core.conversation.next_timeout(), cx).is_ready();
+        if is_due {
+            self.core.conversation.handle(Input::Tick, now());
+            self.act(cx);
         }
-        if timer.as_mut().poll(cx).is_pending() {
-            return false;
-        }
-        self.core.handle(Input::Tick, now());
-        self.act(cx);
-        true
+        is_due
     }
 
     fn act(&mut self, cx: &mut Context<'_>) {
-        while let Some(output) = self.core.poll() {
-            match output {
+        while let Some(effect) = self.core.poll(cx) {
+            match effect {
                 // Over HTTP a subscription ends with its result, and with nothing else.
-                Output::Send(Outgoing::One(Message::Notification { method, .. }), _)
+                Effect::Send(Outgoing::One(Message::Notification { method, .. }), _)
                     if method == "notifications/cancelled" => {}
-                Output::Send(message, _) if self.next.is_none() => self.next = Some(message),
-                Output::Send(message, _) => self.more.push_back(message),
-                Output::Call(call) => self.start(*call, cx),
-                Output::Abandon(call) => self.running.retain(|(it, _)| *it != call),
-                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
-                Output::Heard(heard) => guarded_heard(&*self.handler, heard, &self.voice),
+                Effect::Send(message, _) if self.next.is_none() => self.next = Some(message),
+                Effect::Send(message, _) => self.more.push_back(message),
                 // Only the streams of a session can be left and asked for again.
-                Output::Quiet(_) | Output::Pause { .. } => {}
-                Output::Opened(_) | Output::Failed(_) => {}
+                Effect::NoReply(_) | Effect::Pause { .. } => {}
+                // These are a client's.
+                Effect::Opened(_) | Effect::Failed(_) => {}
             }
-        }
-    }
-
-    fn start(&mut self, mut call: Call, cx: &mut Context<'_>) {
-        self.dispatched = true;
-        call.attached = self.attached.clone();
-        let key = call.key;
-        let outcome = match begin(&*self.handler, call, &self.voice, cx) {
-            Ok(outcome) => outcome,
-            Err(future) => return self.running.push((key, future)),
-        };
-        self.hear_first();
-        self.core.handle(Input::Finished { call: key, outcome }, now());
-    }
-
-    /// What a handler said before it finished goes out before its answer.
-    fn hear_first(&mut self) {
-        while let Some(wish) = self.ears.try_wish() {
-            self.grant(wish);
         }
     }
 }
@@ -231,7 +166,7 @@ impl<H: Handler> Drop for Owned<H> {
     fn drop(&mut self) {
         let Some((mut exchange, admitted)) = self.exchange.take() else { return };
         if let Some(left) = &self.left
-            && !exchange.running.is_empty()
+            && !exchange.core.handlers.is_empty()
             && let Ok(runtime) = Handle::try_current()
         {
             let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);

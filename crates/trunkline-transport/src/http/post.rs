@@ -1,7 +1,7 @@
 //! A POST → the conversation it belongs to, and the answer → JSON or events.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use http::header::{ACCEPT, HeaderName, HeaderValue};
@@ -11,7 +11,7 @@ use trunkline_auth::tag::random_name;
 use trunkline_proto::http::classify::{Route, classify};
 use trunkline_proto::http::streams::Style;
 use trunkline_proto::http::{Refusal, door, reply};
-use trunkline_proto::server::{Memo, Server};
+use trunkline_proto::server::{EnvelopeCache, MessageEra, Server};
 use trunkline_proto::{Attached, Outgoing};
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Params};
@@ -33,7 +33,7 @@ impl<H: Handler> Endpoint<H> {
         &self,
         head: &request::Parts,
         body: B,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> Result<Response<HttpBody>, Refusal> {
         let headers = &head.headers;
         let accepts = door::accepts_both(headers);
@@ -42,9 +42,12 @@ impl<H: Handler> Endpoint<H> {
         }
         let mut meter = self.budgets.body(&head.extensions);
         let incoming = self.read(headers, body, &mut meter).await?;
-        let route = { classify(headers, &incoming, self.rules(), &mut lock(memo))? };
+        let route = {
+            let mut envelopes = envelopes.lock().unwrap_or_else(PoisonError::into_inner);
+            classify(headers, &incoming, self.rules(), &mut envelopes)?
+        };
         // Clients of the dialect were never told to name what they read.
-        if !accepts && !is_dialect(&incoming) {
+        if !accepts && !matches!(route, Route::Dialect) {
             return Err(unacceptable());
         }
         let admitted = match is_listen(&incoming) {
@@ -58,19 +61,22 @@ impl<H: Handler> Endpoint<H> {
         self.check_scopes(&incoming, &admitted.attached)?;
         match route {
             Route::Drop => Ok(accepted()),
-            Route::Alone => {
+            Route::Stateless(request) => {
                 self.check_params(headers, &incoming, &admitted.attached)?;
-                let known = std::mem::take(&mut *lock(memo));
-                let core = Server::with_memo(Arc::clone(&self.core), known);
-                self.exchange(core, incoming, Era::Stateless, admitted, memo).await
+                let core = Server::new(Arc::clone(&self.core));
+                self.exchange(core, incoming, MessageEra::Stateless(request), admitted).await
+            }
+            Route::Dialect => {
+                let core = Server::new(Arc::clone(&self.core));
+                self.exchange(core, incoming, MessageEra::Dialect, admitted).await
             }
             Route::Nowhere(revision) => {
-                let core = Server::midway(Arc::clone(&self.core), revision);
-                self.exchange(core, incoming, Era::Stateful, admitted, memo).await
+                let core = Server::for_known_revision(Arc::clone(&self.core), revision);
+                self.exchange(core, incoming, MessageEra::Stateful, admitted).await
             }
             Route::Open if !self.settings.sessions => {
                 let core = Server::new(Arc::clone(&self.core));
-                self.exchange(core, incoming, Era::Stateful, admitted, memo).await
+                self.exchange(core, incoming, MessageEra::Stateful, admitted).await
             }
             Route::Open => self.open(incoming, admitted, &head.extensions).await,
             Route::Session(id) => {
@@ -84,7 +90,8 @@ impl<H: Handler> Endpoint<H> {
                     .map_err(|it| Refusal { id: id_of(&incoming), ..it })?;
                 let is_batch = matches!(incoming, Incoming::Batch(_));
                 let expects = expects_answer(&incoming);
-                match session.post(incoming, expects, Arc::new(admitted)).await {
+                let (era, admitted) = (Some(MessageEra::Stateful), Arc::new(admitted));
+                match session.post(incoming, era, expects, admitted).await {
                     // An array in which nobody asked anything.
                     Posted::Silence if is_batch => Ok(accepted()),
                     Posted::Gone => Err(no_session()),
@@ -119,7 +126,8 @@ impl<H: Handler> Endpoint<H> {
         let admitted = admitted.with(head, meter.into_held(), takes_headers);
         #[cfg(feature = "auth")]
         self.check_scopes(&incoming, &admitted.attached)?;
-        match session.post(incoming, false, Arc::new(admitted)).await {
+        // No header of this revision names the era, so the conversation decides it.
+        match session.post(incoming, None, false, Arc::new(admitted)).await {
             Posted::Gone => Err(no_session()),
             _ => Ok(()),
         }
@@ -157,7 +165,8 @@ impl<H: Handler> Endpoint<H> {
         // Who opened it is remembered for as long as it lives, what they sent is not.
         let id = self.lasting_id(&incoming, caller).unwrap_or_else(random_name);
         let session = self.session_of(id, style, attached(caller));
-        let posted = session.post(incoming, true, Arc::new(admitted)).await;
+        let era = Some(MessageEra::Stateful);
+        let posted = session.post(incoming, era, true, Arc::new(admitted)).await;
         let is_open = session.is_open();
         if is_open {
             self.sessions.add(place, &session);
@@ -192,10 +201,13 @@ impl<H: Handler> Endpoint<H> {
         &self,
         core: Server,
         incoming: Incoming,
-        era: Era,
+        decided: MessageEra,
         admitted: Admitted,
-        memo: &Mutex<Memo>,
     ) -> Result<Response<HttpBody>, Refusal> {
+        let era = match decided {
+            MessageEra::Stateful => Era::Stateful,
+            MessageEra::Stateless(_) | MessageEra::Dialect => Era::Stateless,
+        };
         let is_batch = matches!(incoming, Incoming::Batch(_));
         let expects = expects_answer(&incoming) && !is_batch;
         let listens = is_listen(&incoming);
@@ -206,13 +218,10 @@ impl<H: Handler> Endpoint<H> {
         let mut exchange = Owned::new(exchange, admitted, left);
         // A change that happens from now on is told.
         let listed = listens.then(|| self.register(exchange.get().listen()));
-        let mut incoming = Some(incoming);
+        let mut message = Some((incoming, decided));
         let first = poll_fn(|cx| {
-            if let Some(incoming) = incoming.take() {
-                exchange.get().begin(incoming, cx);
-                if era == Era::Stateless {
-                    *lock(memo) = exchange.get().take_memo();
-                }
+            if let Some((incoming, era)) = message.take() {
+                exchange.get().begin(incoming, era, cx);
             }
             match expects || is_batch {
                 true => exchange.get().poll_next(cx),
@@ -265,10 +274,6 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-fn lock(memo: &Mutex<Memo>) -> MutexGuard<'_, Memo> {
-    memo.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Whether something will be said about a message, if only that there is nothing to say.
 fn expects_answer(incoming: &Incoming) -> bool {
     match incoming {
@@ -296,11 +301,6 @@ fn subscribes(incoming: &Incoming) -> usize {
         Incoming::Batch(messages) => messages.iter().flatten().map(of).sum(),
         Incoming::Bad(_) => 0,
     }
-}
-
-fn is_dialect(incoming: &Incoming) -> bool {
-    matches!(incoming, Incoming::One(Message::Request { method, .. })
-        if trunkline_wire::dialect::is_dialect(method))
 }
 
 pub(super) fn id_of(incoming: &Incoming) -> Option<Id> {

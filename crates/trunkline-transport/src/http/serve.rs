@@ -19,12 +19,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 
 use super::body::{HttpBody, RequestBody, is_awaited, let_arrive};
+use super::idle_tracker::{IdleTracker, TrackedStream};
 use super::linger::linger;
 use super::listener::{Accepted, Listener};
-use super::pulse::{Felt, Pulse};
 use crate::limits::Limits;
 
 /// Answers requests; what is shared by the requests of one connection comes with them.
@@ -33,7 +33,7 @@ pub trait Answers: Send + Sync + 'static {
     fn answer(
         &self,
         request: Request<RequestBody>,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> impl Future<Output = Response<HttpBody>> + Send;
 
     /// The server should end: what would never end by itself must.
@@ -164,37 +164,38 @@ async fn spoken<A: Answers>(
     closing: watch::Receiver<()>,
 ) {
     let (builders, limits) = (&serving.builders, &serving.limits);
-    let pulse = Pulse::new(is_h2);
+    let tracker = IdleTracker::new(is_h2);
     if is_h2 {
         // Until its first request is there, it is on its way.
-        pulse.heard();
+        tracker.heard();
     }
     let answers = Arc::clone(&serving.answers);
-    let shared = Arc::new(Shared { answers, memo: Mutex::default(), pulse: Arc::clone(&pulse) });
+    let shared =
+        Arc::new(Shared { answers, envelopes: Mutex::default(), tracker: Arc::clone(&tracker) });
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(shared.answer(request).await) }
     });
     // Lent to hyper: how it ends is not hyper's to say.
-    let mut felt = Felt { stream, pulse: Arc::clone(&pulse), is_over: false };
-    let stream = TokioIo::new(&mut felt);
+    let mut tracked = TrackedStream { stream, tracker: Arc::clone(&tracker), is_over: false };
+    let stream = TokioIo::new(&mut tracked);
     let ended = if is_h2 {
         // In a box: it is large, and few connections are of this kind.
         let served = builders.h2.serve_connection(stream, service);
         let end = http2::Connection::graceful_shutdown;
         let mut served = Box::pin(served);
-        watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await
+        watched(served.as_mut(), end, &tracker, limits, closing, is_h2).await
     } else {
         // Pinned here and lent: a future that is handed over is there twice.
         let mut served = pin!(builders.h1.serve_connection(stream, service));
         let end = http1::Connection::graceful_shutdown;
-        watched(served.as_mut(), end, &pulse, limits, closing, is_h2).await
+        watched(served.as_mut(), end, &tracker, limits, closing, is_h2).await
     };
     // One that was cut off was idle, or did not read: nobody there waits for an answer.
     let Some(served) = ended else { return };
-    if !felt.is_over {
-        let is_owed = served.is_err() || pulse.is_unread();
-        Box::pin(linger(&mut felt.stream, is_owed, limits)).await;
+    if !tracked.is_over {
+        let is_owed = served.is_err() || tracker.is_unread();
+        Box::pin(linger(&mut tracked.stream, is_owed, limits)).await;
     }
 }
 
@@ -229,7 +230,7 @@ async fn unless_closing<T>(
 async fn watched<C: Future>(
     mut served: Pin<&mut C>,
     end: fn(Pin<&mut C>),
-    pulse: &Pulse,
+    tracker: &IdleTracker,
     limits: &Limits,
     mut closing: watch::Receiver<()>,
     is_h2: bool,
@@ -250,10 +251,10 @@ async fn watched<C: Future>(
             if look.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            match pulse.check(limits) {
+            match tracker.check(limits) {
                 Some(next) => look.as_mut().reset(next.into()),
                 // Only half a head of HTTP/1 is owed a word.
-                None if !is_h2 && pulse.expire() => {
+                None if !is_h2 && tracker.expire() => {
                     look.as_mut().reset(Instant::now() + limits.header_read);
                 }
                 None => return Poll::Ready(None),
@@ -266,38 +267,38 @@ async fn watched<C: Future>(
 /// What the requests of one connection share.
 struct Shared<A> {
     answers: Arc<A>,
-    memo: Mutex<Memo>,
-    pulse: Arc<Pulse>,
+    envelopes: Mutex<EnvelopeCache>,
+    tracker: Arc<IdleTracker>,
 }
 
 impl<A: Answers> Shared<A> {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<HttpBody> {
-        let beat = self.pulse.request();
+        let guard = self.tracker.request();
         let is_awaited = is_awaited(request.headers());
-        let pulse = Arc::clone(&self.pulse);
-        let request = request.map(|body| RequestBody::new(body, is_awaited, pulse));
-        let mut response = self.answers.answer(request, &self.memo).await;
-        if self.pulse.is_unread() && !self.pulse.is_h2 {
+        let tracker = Arc::clone(&self.tracker);
+        let request = request.map(|body| RequestBody::new(body, is_awaited, tracker));
+        let mut response = self.answers.answer(request, &self.envelopes).await;
+        if self.tracker.is_unread() && !self.tracker.is_h2 {
             self.end_body(&mut response).await;
         }
-        response.body_mut().on_end = Some(beat);
+        response.body_mut().on_end = Some(guard);
         response
     }
 
     /// A body was not read to its end: if that is not near, nothing can follow this response.
     async fn end_body(&self, response: &mut Response<HttpBody>) {
-        let arrived = match self.pulse.take_unread() {
+        let arrived = match self.tracker.take_unread() {
             Some(rest) => Box::pin(let_arrive(rest)).await,
             None => false,
         };
         match arrived {
-            true => self.pulse.arrived(),
+            true => self.tracker.arrived(),
             false => drop(response.headers_mut().insert(CONNECTION, CLOSE)),
         }
     }
 }
 
-/// How connections are served. How long a head may take is watched by `pulse`, which needs no timer
+/// How connections are served. How long a head may take is watched by `idle_tracker`, which needs no timer
 /// for each request.
 struct Builders {
     h1: http1::Builder,

@@ -1,26 +1,25 @@
 //! One session of the stateful era: a conversation that many requests take part in.
 //!
-//! There is no task for a session and no queue: whoever has something to tell it (a POST, a handler
-//! that has finished, somebody who speaks up) locks it, tells the conversation, and puts what that
-//! says into the streams. Handlers never run under the lock.
+//! A session has no task and no queue: a POST, a handler that has finished or a command locks it, tells
+//! the conversation, and puts what the conversation says into the streams. Handlers never run under the
+//! lock.
 
+mod deferred;
 mod waiting;
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Instant;
 
 use http::StatusCode;
-use tokio::task::AbortHandle;
-use tokio::time::sleep_until;
 use trunkline_auth::tag::Tags;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
-use trunkline_proto::server::{Config, Server};
-use trunkline_proto::{Attached, Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via};
+use trunkline_proto::server::{Config, MessageEra, Server};
+use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, Via};
 use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
@@ -28,9 +27,11 @@ use trunkline_wire::revision::Era;
 use super::admitted::Admitted;
 use super::budgets::Subscribed;
 use crate::clock::now;
+use crate::driver_core::{DeadlineTimer, DriverCore, Effect, Urged};
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::{Asked, Ears, Urgent, Voice, Wish};
+use crate::voice::Voice;
+use deferred::{Deferred, Todo};
 use waiting::Waiting;
 
 /// A session.
@@ -51,12 +52,8 @@ pub(super) struct Session<H> {
 }
 
 struct State {
-    core: Server,
-    ears: Ears,
+    core: DriverCore<Server, Deferred>,
     streams: Streams,
-    /// Handlers at work; those that are polled where they were called have no handle yet.
-    calls: Vec<Working>,
-    asked: Asked,
     readers: Vec<(Via, Waker)>,
     used: Instant,
     /// Whether it is over: nothing is taken in any more.
@@ -66,20 +63,6 @@ struct State {
     /// Whether it was opened by another process, and brought back.
     is_back: bool,
     listening: Listening,
-}
-
-/// A handler at work, which counts as one until it is done.
-struct Working {
-    key: CallKey,
-    stop: Option<AbortHandle>,
-    admitted: Option<Arc<Admitted>>,
-}
-
-/// What is left to be done once the session is unlocked.
-#[derive(Default)]
-struct Todo {
-    calls: Vec<Call>,
-    heard: Vec<Heard>,
 }
 
 /// How a POST is answered.
@@ -106,21 +89,18 @@ impl<H: Handler> Session<H> {
         limits: &Limits,
         owner: Attached,
     ) -> Arc<Self> {
-        let (voice, ears) = Voice::new(limits.queue);
+        let (voice, commands) = Voice::new(limits.queue);
         let bounds = Bounds {
             events: limits.replay_events,
             bytes: limits.replay_bytes,
             keep: limits.replay_keep,
             unread: limits.unsent_bytes,
         };
-        let mut speaker = Server::new(core);
-        speaker.is_for(&owner);
+        let mut server = Server::new(core);
+        server.is_for(&owner);
         let state = State {
-            core: speaker,
-            ears,
+            core: DriverCore::new(server, commands, Deferred::default()),
             streams: Streams::new(style, bounds),
-            calls: Vec::new(),
-            asked: Asked::default(),
             readers: Vec::new(),
             used: now(),
             ended: false,
@@ -158,7 +138,7 @@ impl<H: Handler> Session<H> {
     /// Whether `initialize` has been answered; its revision then decides how events are written.
     pub(super) fn is_open(&self) -> bool {
         let mut state = self.lock();
-        let Some(revision) = state.core.session_revision() else { return false };
+        let Some(revision) = state.core.conversation.session_revision() else { return false };
         state.streams.set_style(Style::Resumable { primed: revision.profile().polling });
         true
     }
@@ -168,8 +148,8 @@ impl<H: Handler> Session<H> {
         let mut state = self.lock();
         for incoming in super::lasting::handshake(hello) {
             let via = state.streams.next_via();
-            state.core.handle(Input::Received(incoming, via), now());
-            while state.core.poll().is_some() {}
+            state.core.conversation.handle(Input::Received(incoming, via), now());
+            while state.core.conversation.poll().is_some() {}
         }
         state.is_back = true;
     }
@@ -179,10 +159,12 @@ impl<H: Handler> Session<H> {
         self.lock().is_back
     }
 
-    /// Takes a message in, and works on it until it is known how it is answered.
+    /// Takes a message in, and works on it until it is known how it is answered. The conversation
+    /// decides the era of one that nobody has decided.
     pub(super) async fn post(
         &self,
         incoming: Incoming,
+        era: Option<MessageEra>,
         expects_answer: bool,
         admitted: Arc<Admitted>,
     ) -> Posted {
@@ -197,7 +179,11 @@ impl<H: Handler> Session<H> {
             state.used = now;
             let via = state.streams.next_via();
             let reader = expects_answer.then(|| state.streams.open(via));
-            state.core.handle(Input::Received(incoming, via), now);
+            let conversation = &mut state.core.conversation;
+            match era {
+                Some(era) => conversation.receive(incoming, via, era, now),
+                None => conversation.handle(Input::Received(incoming, via), now),
+            }
             let mut todo = state.act(Some(&admitted), now);
             // Whatever else this session carries, these calls are the ones of this request.
             todo.calls.iter_mut().for_each(|it| it.attached = admitted.attached.clone());
@@ -291,7 +277,7 @@ impl<H: Handler> Session<H> {
         let mut state = self.lock();
         state.leaving = true;
         // The one stream of 2024-11-05 still has the answers to carry.
-        if !self.is_old || state.calls.is_empty() {
+        if !self.is_old || state.core.handlers.is_empty() {
             state.leave(now());
         }
     }
@@ -299,9 +285,8 @@ impl<H: Handler> Session<H> {
     /// Ends the session: handlers stop, readers find the end.
     pub(super) fn end(&self) {
         let mut state = self.lock();
-        state.ended = true;
-        let calls = std::mem::take(&mut state.calls);
-        calls.iter().filter_map(|it| it.stop.as_ref()).for_each(AbortHandle::abort);
+        state.end();
+        state.core.handlers.stop_all();
         state.streams.end(now());
         for (_, reader) in std::mem::take(&mut state.readers) {
             reader.wake();
@@ -318,9 +303,11 @@ impl<H: Handler> Session<H> {
     pub(super) fn sweep(&self, since: Option<Instant>, now: Instant) -> bool {
         let mut state = self.lock();
         state.streams.sweep(now);
-        let is_late = state.core.next_timeout().is_some_and(|it| it <= now);
+        let is_late = state.core.conversation.next_timeout().is_some_and(|it| it <= now);
         let is_idle = since.is_some_and(|it| state.used <= it);
-        state.ended |= is_idle && state.calls.is_empty() && !state.streams.is_read();
+        if is_idle && state.core.handlers.is_empty() && !state.streams.is_read() {
+            state.end();
+        }
         let ended = state.ended;
         drop(state);
         if is_late {
@@ -350,37 +337,24 @@ impl<H: Handler> Session<H> {
     }
 
     /// Lets a handler work for as long as it takes, whoever hangs up meanwhile.
-    fn work_on(&self, key: CallKey, mut future: Guarded) {
+    fn work_on(&self, key: CallKey, future: Guarded) {
         let Some(session) = self.me.upgrade() else { return };
         let task = tokio::spawn(async move {
-            let mut timer = Box::pin(sleep_until(tokio::time::Instant::now()));
-            let mut armed = None;
+            let mut future = pin!(future);
+            let mut timer = DeadlineTimer::default();
             let outcome = poll_fn(|cx| {
                 loop {
-                    if let Poll::Ready(outcome) = Pin::new(&mut future).poll(cx) {
+                    if let Poll::Ready(outcome) = future.as_mut().poll(cx) {
                         return Poll::Ready(outcome);
                     }
-                    let Some(next) = session.next_timeout() else { return Poll::Pending };
-                    if armed.is_none_or(|armed| next < armed) {
-                        timer.as_mut().reset(next.into());
-                        armed = Some(next);
-                    }
-                    if timer.as_mut().poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    armed = None;
+                    ready!(timer.poll(session.next_timeout(), cx));
                     session.tick();
                 }
             })
             .await;
             session.finish(key, outcome);
         });
-        let stop = task.abort_handle();
-        match self.lock().calls.iter_mut().find(|it| it.key == key) {
-            Some(working) => working.stop = Some(stop),
-            // It was cancelled while it was polled for the first time, or is done already.
-            None => stop.abort(),
-        }
+        self.lock().core.handlers.started(key, task.abort_handle());
     }
 
     fn finish(&self, call: CallKey, outcome: Outcome) {
@@ -388,18 +362,14 @@ impl<H: Handler> Session<H> {
             let mut state = self.lock();
             let now = now();
             state.used = now;
-            let done = state.calls.iter().position(|it| it.key == call);
-            let done = done.map(|at| state.calls.swap_remove(at));
-            // What a handler said before it finished goes out before its answer.
-            while let Some(wish) = state.ears.try_wish() {
-                state.grant(wish, now);
-            }
-            state.core.handle(Input::Finished { call, outcome }, now);
+            let admitted = state.core.handlers.finished(call);
+            state.core.finish(call, outcome, now);
             let mut todo = state.act(None, now);
-            if let Some(admitted) = done.and_then(|it| it.admitted) {
-                state.follow_on(&mut todo, &admitted);
+            if let Some(admitted) = admitted {
+                // What follows from a call that is done belongs to the same request.
+                state.core.handlers.follow_on(&mut todo, &admitted);
             }
-            if state.leaving && state.calls.is_empty() {
+            if state.leaving && state.core.handlers.is_empty() {
                 state.leave(now);
             }
             todo
@@ -411,7 +381,7 @@ impl<H: Handler> Session<H> {
         let todo = {
             let mut state = self.lock();
             let now = now();
-            state.core.handle(Input::Tick, now);
+            state.core.conversation.handle(Input::Tick, now);
             state.act(None, now)
         };
         self.perform(todo);
@@ -423,19 +393,13 @@ impl<H: Handler> Session<H> {
         let todo = {
             let mut state = self.lock();
             let now = now();
-            while let Poll::Ready(urgent) = state.ears.poll_urgent(&mut cx) {
-                if let Urgent::Cancel(ticket) = urgent {
-                    state.core.handle(Input::Cancel(ticket), now);
-                }
+            // Nobody but its client and the server ends a session.
+            while let Poll::Ready(Urged::Cancelled | Urged::Close) = state.core.poll_urgent(&mut cx)
+            {
             }
             let mut todo = state.act(None, now);
-            while !state.streams.is_stuffed()
-                && let Poll::Ready(wish) = state.ears.poll_wish(&mut cx)
-            {
-                state.grant(wish, now);
-                let more = state.act(None, now);
-                todo.calls.extend(more.calls);
-                todo.heard.extend(more.heard);
+            while !state.streams.is_stuffed() && state.core.poll_command(&mut cx) {
+                todo.extend(state.act(None, now));
             }
             todo
         };
@@ -443,7 +407,7 @@ impl<H: Handler> Session<H> {
     }
 
     fn next_timeout(&self) -> Option<Instant> {
-        self.lock().core.next_timeout()
+        self.lock().core.conversation.next_timeout()
     }
 
     fn tag(&self, stream: u64, place: u64) -> u64 {
@@ -458,59 +422,34 @@ impl<H> Session<H> {
 }
 
 impl State {
-    fn grant(&mut self, wish: Wish, now: Instant) {
-        if self.ended && matches!(wish, Wish::Ask(..)) {
-            return wish.refuse();
-        }
-        if let Some(input) = self.asked.grant(wish) {
-            self.core.handle(input, now);
-        }
+    /// From here on nothing is taken in.
+    fn end(&mut self) {
+        self.ended = true;
+        self.core.refuse_requests();
     }
 
     /// Does everything the conversation wants done, but for what must wait for the lock.
     /// `admitted` is given with a message that no handler has seen yet.
     fn act(&mut self, admitted: Option<&Arc<Admitted>>, now: Instant) -> Todo {
         let dispatched = admitted.is_none();
-        let mut todo = Todo::default();
-        while let Some(output) = self.core.poll() {
-            match output {
-                Output::Send(message, via) => self.send(&message, via, dispatched, now),
-                Output::Quiet(via) => {
+        self.core.handlers.admit(admitted);
+        // Handlers are polled once the session is unlocked.
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Some(effect) = self.core.poll(&mut cx) {
+            match effect {
+                Effect::Send(message, via) => self.send(&message, via, dispatched, now),
+                Effect::NoReply(via) => {
                     let changed = self.streams.quiet(via, now);
                     self.wake_any(changed);
                 }
-                Output::Pause { via, retry } => {
+                Effect::Pause { via, retry } => {
                     let changed = self.streams.pause(via, retry);
                     self.wake_any(changed);
                 }
-                Output::Call(call) => {
-                    let (key, admitted) = (call.key, admitted.cloned());
-                    self.calls.push(Working { key, stop: None, admitted });
-                    todo.calls.push(*call);
-                }
-                Output::Abandon(call) => {
-                    if let Some(at) = self.calls.iter().position(|it| it.key == call)
-                        && let Some(stop) = self.calls.swap_remove(at).stop
-                    {
-                        stop.abort();
-                    }
-                }
-                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
-                Output::Heard(heard) => todo.heard.push(heard),
-                Output::Opened(_) | Output::Failed(_) => {}
+                Effect::Opened(_) | Effect::Failed(_) => {}
             }
         }
-        todo
-    }
-
-    /// What follows from a call that is done belongs to the same request.
-    fn follow_on(&mut self, todo: &mut Todo, admitted: &Arc<Admitted>) {
-        for call in &mut todo.calls {
-            call.attached = admitted.attached.clone();
-            if let Some(working) = self.calls.iter_mut().find(|it| it.key == call.key) {
-                working.admitted = Some(Arc::clone(admitted));
-            }
-        }
+        self.core.handlers.take_todo()
     }
 
     fn send(&mut self, message: &Outgoing, via: Option<Via>, dispatched: bool, now: Instant) {

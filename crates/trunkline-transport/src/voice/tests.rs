@@ -21,18 +21,18 @@ fn what_waits_to_be_said_is_bounded_in_number_and_in_bytes() {
     for (bytes, expected) in
         [(0, 1024), (1000, 1024), (1 << 10, 512), (100 << 10, 10), (1 << 20, 1)]
     {
-        let (voice, ears) = Voice::new(1024);
+        let (voice, commands) = Voice::new(1024);
         assert_eq!(said(&voice, bytes), expected, "of {bytes} bytes");
         // What is heard makes room for as much again.
-        while ears.try_wish().is_some() {}
+        while commands.try_command().is_some() {}
         assert_eq!(said(&voice, bytes), expected, "of {bytes} bytes");
     }
 }
 
 #[test]
 fn what_is_larger_than_the_queue_can_be_said_alone() {
-    let (voice, ears) = Voice::new(4);
+    let (voice, commands) = Voice::new(4);
     assert_eq!(said(&voice, 1 << 20), 1);
-    assert!(ears.try_wish().is_some());
+    assert!(commands.try_command().is_some());
     assert_eq!((said(&voice, 1 << 20), said(&voice, 0)), (1, 0));
 }

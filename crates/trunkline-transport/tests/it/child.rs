@@ -277,14 +277,63 @@ fn pids_with(mark: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_child_dies_with_a_parent_that_is_killed() {
-    let name = "child::a_child_dies_with_a_parent_that_is_killed";
     if is_inner() {
-        let fifo = std::env::var_os("FIFO").expect("the outer test made a pipe");
-        let mut child = spawn(faulty("hold").arg(fifo)).await;
+        let mut child = spawn(faulty("hold").arg(fifo())).await;
         child.exited().await;
         panic!("the child ended before its parent");
     }
-    let folder = Folder::new("killed");
+    dies_with_host("child::a_child_dies_with_a_parent_that_is_killed").await;
+}
+
+#[tokio::test]
+async fn what_a_child_started_dies_with_a_parent_that_is_killed() {
+    if is_inner() {
+        let mut child = spawn(Command::new("/bin/sh").args(["-c", BACKGROUND]).arg(fifo())).await;
+        // From here on the child may be relied on to be watched.
+        child.take_stdin().expect("nobody took stdin").write_all(b"go\n").await.unwrap();
+        child.exited().await;
+        panic!("the child ended before its parent");
+    }
+    dies_with_host("child::what_a_child_started_dies_with_a_parent_that_is_killed").await;
+}
+
+#[tokio::test]
+async fn a_child_without_the_orphan_reaper_costs_no_process() {
+    if !is_inner() {
+        // Other tests of this process have children, and so a reaper.
+        let mut outer = myself("child::a_child_without_the_orphan_reaper_costs_no_process", "");
+        return assert!(outer.status().expect("the shell starts").success());
+    }
+    let ours = || {
+        let children = std::fs::read_dir("/proc/self/task").expect("there is a /proc").flatten();
+        let children =
+            children.map(|it| std::fs::read_to_string(it.path().join("children")).unwrap());
+        children.map(|it| it.split_whitespace().count()).sum::<usize>()
+    };
+    let alone = spawn(Command::new("cat").without_orphan_reaper()).await;
+    assert_eq!(ours(), 1, "the child");
+    let watched = spawn(Command::new("cat")).await;
+    assert_eq!(ours(), 3, "two children and the reaper");
+    for child in [alone, watched] {
+        soon(child.stop()).await;
+    }
+    tokio::task::spawn_blocking(trunkline_transport::child::orphan_reaper::wait_until_gone)
+        .await
+        .expect("it does not panic");
+    assert_eq!(ours(), 0, "nobody is left to be watched");
+}
+
+/// Once it is told to, starts a process in the background and has it hold a pipe.
+const BACKGROUND: &str = r#"read -r go; exec 3>"$0"; sleep 1000 & echo $! >&3; wait"#;
+
+fn fifo() -> std::ffi::OsString {
+    std::env::var_os("FIFO").expect("the outer test made a pipe")
+}
+
+/// Runs a test again as a host, kills that host with SIGKILL, and waits until nobody is left who holds
+/// the pipe that its child was given.
+async fn dies_with_host(name: &str) {
+    let folder = Folder::new(&name.replace("::", "-"));
     let fifo = folder.0.join("held");
     assert!(
         std::process::Command::new("mkfifo")

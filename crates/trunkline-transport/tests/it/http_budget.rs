@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 use trunkline_auth::Principal;
-use trunkline_proto::server::{Config, Memo};
+use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_transport::Limits;
 use trunkline_transport::handler::Nobody;
 use trunkline_transport::http::{
@@ -28,13 +28,13 @@ impl Answers for Trusting {
     async fn answer(
         &self,
         mut request: Request<RequestBody>,
-        memo: &Mutex<Memo>,
+        envelopes: &Mutex<EnvelopeCache>,
     ) -> Response<HttpBody> {
         if let Some(name) = request.headers().get("x-name") {
             let name = Principal::new(name.to_str().unwrap());
             request.extensions_mut().insert(name);
         }
-        self.0.answer(request, memo).await
+        self.0.answer(request, envelopes).await
     }
 
     fn hang_up(&self) {

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
 use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, bind, plain, serve};
 
@@ -22,7 +22,11 @@ use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, bind, 
 struct Refusing;
 
 impl Answers for Refusing {
-    async fn answer(&self, request: Request<RequestBody>, _: &Mutex<Memo>) -> Response<HttpBody> {
+    async fn answer(
+        &self,
+        request: Request<RequestBody>,
+        _: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
         let status = request.uri().path()[1..].parse().unwrap();
         plain(StatusCode::from_u16(status).unwrap(), TEXT)
     }

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::Limits;
 use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, Tls, bind, serve};
 
@@ -185,7 +185,7 @@ impl Answers for Echo {
     async fn answer(
         &self,
         request: http::Request<RequestBody>,
-        _: &Mutex<Memo>,
+        _: &Mutex<EnvelopeCache>,
     ) -> http::Response<HttpBody> {
         if request.uri().path() == "/much" {
             let (sender, pieces) = tokio::sync::mpsc::channel(1);

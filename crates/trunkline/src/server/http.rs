@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_service::Service;
-use trunkline_proto::server::Memo;
+use trunkline_proto::server::EnvelopeCache;
 /// Listens at an address, with room for a burst of connections to wait in.
 pub use trunkline_transport::http::bind;
 use trunkline_transport::http::{Endpoint, Settings, serve};
@@ -297,7 +297,7 @@ impl Server {
 #[derive(Clone)]
 pub struct HttpService {
     endpoint: Arc<Endpoint<Router>>,
-    memo: Arc<Mutex<Memo>>,
+    memo: Arc<Mutex<EnvelopeCache>>,
     /// The work of tasks goes on as long as the server is reachable.
     server: Server,
 }

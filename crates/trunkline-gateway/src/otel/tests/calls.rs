@@ -8,7 +8,7 @@ use http::{Request, Response, StatusCode};
 use http_body::Body;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use trunkline_proto::server::{Memo, Server};
+use trunkline_proto::server::{EnvelopeCache, Server};
 use trunkline_store::Memory;
 use trunkline_transport::drive::Driver;
 use trunkline_transport::http::{Answers, HttpBody, RequestBody, bind, serve};
@@ -81,7 +81,11 @@ impl World {
 }
 
 impl Answers for World {
-    async fn answer(&self, request: Request<RequestBody>, _: &Mutex<Memo>) -> Response<HttpBody> {
+    async fn answer(
+        &self,
+        request: Request<RequestBody>,
+        _: &Mutex<EnvelopeCache>,
+    ) -> Response<HttpBody> {
         let respond = |status, body: Json| {
             let mut response = Response::new(HttpBody::from(body.to_string().into_bytes()));
             *response.status_mut() = status;

@@ -6,7 +6,8 @@ use trunkline_proto::client::{Client, OnSessionGone, OpenError, Opened, Start, o
 use trunkline_proto::{CallError, Conversation, Input};
 use trunkline_wire::revision::Era;
 
-use super::courier::{End, Letter, What};
+use super::delivery::{End, EventKind};
+use super::request::PostRequest;
 use super::route::{Route, Way};
 use super::verdicts::{Key, Known};
 use super::{Asking, Before, Carried, Handshake, HttpDriver};
@@ -16,18 +17,18 @@ use crate::handler::Handler;
 impl<H: Handler> HttpDriver<H> {
     /// `initialized` goes out, in the session that the answer to `initialize` named; everything
     /// else follows when it is through.
-    pub(super) fn confirm(&mut self, letter: Letter) {
-        if let Some(facts) = self.core.opened() {
+    pub(super) fn confirm(&mut self, request: PostRequest) {
+        if let Some(facts) = self.core.conversation.opened() {
             self.route = Arc::new(self.route.speaking(facts.revision));
         }
-        let key = self.carry(letter);
+        let key = self.carry(request);
         self.handshake = Handshake::Confirming(key);
     }
 
     pub(super) fn on_confirmed(&mut self) {
         self.handshake = Handshake::Done;
-        for letter in std::mem::take(&mut self.held) {
-            self.carry(letter);
+        for request in std::mem::take(&mut self.held) {
+            self.carry(request);
         }
         if self.route.way == Way::Post {
             let listening = |key: u64, driver: &Self| {
@@ -60,7 +61,7 @@ impl<H: Handler> HttpDriver<H> {
             verdicts.set(Key::of(&self.target), known, now());
         }
         self.known = None;
-        self.tell_opened(Ok(facts));
+        self.opened.send(Ok(facts));
     }
 
     pub(super) fn on_failed(&mut self, error: OpenError) {
@@ -74,37 +75,38 @@ impl<H: Handler> HttpDriver<H> {
             self.stream = None;
             self.route = Arc::new(self.route.anew());
             self.handshake = Handshake::Asking;
-            self.core = Client::over_http(Arc::clone(&self.config), Start::Probe, now());
+            let config = Arc::clone(&self.config);
+            self.core.conversation = Client::over_http(config, Start::Probe, now());
             return;
         }
-        self.tell_opened(Err(error));
+        self.opened.send(Err(error));
         self.finish();
     }
 
-    /// The server says that it does not know the session of `letter`. It goes out once more in a new
+    /// The server says that it does not know the session of `request`. It goes out once more in a new
     /// session, once it is certain that the old one is gone.
-    pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, letter: Letter) {
+    pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, request: PostRequest) {
         // The answer may have come another way.
-        let is_waited_for = letter.id.is_some_and(|it| self.core.is_waited_for(it));
+        let is_waited_for = request.id.is_some_and(|it| self.core.conversation.is_waited_for(it));
         // A session that was given up was asked for before.
         let is_gone = (!Arc::ptr_eq(route, &self.route)).then_some(true);
-        match on_session_gone(letter.is_second_try, is_gone) {
+        match on_session_gone(request.is_second_try, is_gone) {
             OnSessionGone::GiveUp(why) => {
-                if let Some(id) = letter.id {
-                    self.core.undelivered(id, why, now());
+                if let Some(id) = request.id {
+                    self.core.conversation.undelivered(id, why, now());
                 }
             }
-            OnSessionGone::SendAgain if is_waited_for => self.send_again(letter),
+            OnSessionGone::SendAgain if is_waited_for => self.send_again(request),
             OnSessionGone::SendAgain => {}
             OnSessionGone::AskForSession => {
                 self.ask_for_session();
                 // Answers and notifications belonged to the session.
-                match (&mut self.asking, letter.id) {
-                    (Some(asking), Some(_)) if is_waited_for => asking.doubtful.push(letter),
+                match (&mut self.asking, request.id) {
+                    (Some(asking), Some(_)) if is_waited_for => asking.doubtful.push(request),
                     // Nobody can be asked while a handshake is under way.
                     (None, Some(id)) => {
                         let why = "the server answered with HTTP status 404.".to_owned();
-                        self.core.undelivered(id, CallError::Lost(why), now());
+                        self.core.conversation.undelivered(id, CallError::Lost(why), now());
                     }
                     _ => {}
                 }
@@ -115,7 +117,7 @@ impl<H: Handler> HttpDriver<H> {
     /// Asks whether the session is there, unless that is being asked.
     pub(super) fn ask_for_session(&mut self) {
         if self.asking.is_none() && matches!(self.handshake, Handshake::Done) {
-            let ping = Letter::ping(self.core.spare_id());
+            let ping = PostRequest::ping(self.core.conversation.spare_id());
             let key = self.carry(ping);
             self.asking = Some(Asking { key, doubtful: Vec::new() });
         }
@@ -125,14 +127,14 @@ impl<H: Handler> HttpDriver<H> {
     pub(super) fn on_asked(&mut self, route: &Arc<Route>, end: &End) {
         let Some(Asking { doubtful, .. }) = self.asking.take() else { return };
         let is_gone = matches!(end, End::SessionGone(_));
-        for letter in doubtful {
-            match on_session_gone(letter.is_second_try, Some(is_gone)) {
+        for request in doubtful {
+            match on_session_gone(request.is_second_try, Some(is_gone)) {
                 OnSessionGone::GiveUp(why) => {
-                    if let Some(id) = letter.id {
-                        self.core.undelivered(id, why, now());
+                    if let Some(id) = request.id {
+                        self.core.conversation.undelivered(id, why, now());
                     }
                 }
-                _ => self.held.push_back(Letter { is_second_try: true, ..letter }),
+                _ => self.held.push_back(PostRequest { is_second_try: true, ..request }),
             }
         }
         let is_current = Arc::ptr_eq(route, &self.route);
@@ -140,45 +142,47 @@ impl<H: Handler> HttpDriver<H> {
             self.stream = None;
             self.route = Arc::new(self.route.anew());
             self.handshake = Handshake::Asking;
-            self.core.renew(now());
+            self.core.conversation.renew(now());
         }
     }
 
-    fn send_again(&mut self, letter: Letter) {
-        let letter = Letter { is_second_try: true, ..letter };
+    fn send_again(&mut self, request: PostRequest) {
+        let request = PostRequest { is_second_try: true, ..request };
         match self.handshake {
-            Handshake::Done => drop(self.carry(letter)),
-            _ => self.held.push_back(letter),
+            Handshake::Done => drop(self.carry(request)),
+            _ => self.held.push_back(request),
         }
     }
 
     pub(super) fn may_try_stream(&self) -> bool {
-        self.stream.is_none() && self.route.way == Way::Post && self.core.opened().is_none()
+        self.stream.is_none()
+            && self.route.way == Way::Post
+            && self.core.conversation.opened().is_none()
     }
 
     /// Opens the stream of HTTP+SSE, and keeps `initialize` until it says where to post.
-    pub(super) fn try_stream(&mut self, letter: Letter, before: Option<Before>) {
-        self.handshake = Handshake::TryingStream { letter: Box::new(letter), before };
+    pub(super) fn try_stream(&mut self, request: PostRequest, before: Option<Before>) {
+        self.handshake = Handshake::TryingStream { request: Box::new(request), before };
         let key = self.next_key();
         let listening = Arc::clone(&self.post).listen_sse(Arc::clone(&self.route), key);
         let task = tokio::spawn(listening).abort_handle();
         self.stream = Some(self.carried(key, task));
     }
 
-    /// News of the stream on which the server speaks.
-    pub(super) fn on_stream(&mut self, what: What) {
-        match what {
-            What::Message(incoming) => self.receive(incoming, None),
-            What::Session(_) => {}
-            What::Endpoint(Ok(endpoint)) => {
+    /// Something happened on the stream on which the server speaks.
+    pub(super) fn on_stream(&mut self, kind: EventKind) {
+        match kind {
+            EventKind::Message(incoming) => self.receive(incoming, None),
+            EventKind::Session(_) => {}
+            EventKind::Endpoint(Ok(endpoint)) => {
                 let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
-                if let Handshake::TryingStream { letter, .. } = handshake {
+                if let Handshake::TryingStream { request, .. } = handshake {
                     self.route = Arc::new(self.route.through(endpoint));
-                    self.carry(*letter);
+                    self.carry(*request);
                 }
             }
-            What::Endpoint(Err(why)) => self.on_stream_refused(CallError::Invalid(why)),
-            What::End(end) => {
+            EventKind::Endpoint(Err(why)) => self.on_stream_refused(CallError::Invalid(why)),
+            EventKind::End(end) => {
                 self.stream = None;
                 match (&self.handshake, end) {
                     (Handshake::TryingStream { .. }, End::Failed(why)) => {
@@ -195,14 +199,14 @@ impl<H: Handler> HttpDriver<H> {
     /// No HTTP+SSE either: what `initialize` was answered before counts.
     fn on_stream_refused(&mut self, why: CallError) {
         let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
-        let Handshake::TryingStream { letter, before } = handshake else { return };
+        let Handshake::TryingStream { request, before } = handshake else { return };
         self.stream = None;
-        let (now, id) = (now(), letter.id.unwrap_or_default());
+        let (now, id) = (now(), request.id.unwrap_or_default());
         match (before, why) {
-            (_, why @ CallError::Invalid(_)) => self.core.undelivered(id, why, now),
-            (Some(Before::Answer(incoming)), _) => self.receive(incoming, letter.id),
-            (Some(Before::Status(error)), _) => self.core.unrecognised(id, error, now),
-            (None, why) => self.core.undelivered(id, why, now),
+            (_, why @ CallError::Invalid(_)) => self.core.conversation.undelivered(id, why, now),
+            (Some(Before::Answer(incoming)), _) => self.receive(incoming, request.id),
+            (Some(Before::Status(error)), _) => self.core.conversation.unrecognised(id, error, now),
+            (None, why) => self.core.conversation.undelivered(id, why, now),
         }
     }
 
@@ -211,18 +215,19 @@ impl<H: Handler> HttpDriver<H> {
     pub(super) fn close(&mut self) {
         for id in self.asking.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id) {
             let why = "the server answered with HTTP status 404.".to_owned();
-            self.core.undelivered(id, CallError::Lost(why), now());
+            self.core.conversation.undelivered(id, CallError::Lost(why), now());
         }
         // What waits for a session was not acted upon, and will not be.
         for id in std::mem::take(&mut self.held).into_iter().filter_map(|it| it.id) {
             let why = "the connection is closed.".to_owned();
-            self.core.undelivered(id, CallError::Unreachable(why), now());
+            self.core.conversation.undelivered(id, CallError::Unreachable(why), now());
         }
-        self.core.handle(Input::Close, now());
+        self.core.conversation.handle(Input::Close, now());
         self.stream = None;
         self.out.retain(|it| it.id.is_none());
+        self.core.refuse_requests();
         self.closing = Some(now() + self.limits.drain);
-        self.armed = None;
+        self.timer.reset();
         if self.route.session.is_some() {
             let key = self.next_key();
             let ending = Arc::clone(&self.post).end_session(Arc::clone(&self.route), key);
@@ -235,6 +240,7 @@ impl<H: Handler> HttpDriver<H> {
     /// Nothing more can come.
     fn finish(&mut self) {
         self.out.clear();
+        self.core.refuse_requests();
         self.closing = Some(now());
     }
 

@@ -7,7 +7,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
-use trunkline_proto::server::{Config, Memo};
+use trunkline_proto::server::{Config, EnvelopeCache};
 use trunkline_proto::{Call, Timing, Utterance};
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
@@ -71,7 +71,7 @@ impl House {
             request = request.header(*name, *value);
         }
         let request = request.body(body.to_owned()).expect("it is well formed");
-        self.endpoint.answer(request, &Mutex::<Memo>::default()).await
+        self.endpoint.answer(request, &Mutex::<EnvelopeCache>::default()).await
     }
 
     /// Opens a session and returns its id.

@@ -12,6 +12,7 @@ use trunkline_wire::model::{Implementation, Progress};
 
 use super::*;
 use crate::handler::Answer;
+use crate::voice::Request;
 
 /// Reports progress as often as it is told, then waits to be let through.
 struct Gate {
@@ -55,7 +56,7 @@ impl Setting {
         let session = Session::new("x".to_owned(), config, handler, style, tags, limits, owner);
         let setting = Self { session, open, done, busy: Arc::default() };
         let hello = format!(
-            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"cli","version":"1"}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{"roots":{{}}}},"clientInfo":{{"name":"cli","version":"1"}}}}}}"#
         );
         setting.post(&hello).await;
         assert!(setting.session.is_open());
@@ -65,7 +66,7 @@ impl Setting {
 
     async fn post(&self, text: &str) -> Posted {
         let admitted = Arc::new(Admitted::new(&self.busy, None).0);
-        self.session.post(Incoming::parse(text.as_bytes()), true, admitted).await
+        self.session.post(Incoming::parse(text.as_bytes()), None, true, admitted).await
     }
 
     async fn finished(&self, calls: u32) {
@@ -91,7 +92,7 @@ async fn a_post_that_hung_up_leaves_nothing() {
     assert_eq!(setting.busy.load(Ordering::SeqCst), 50, "handlers count while they work");
     setting.finished(50).await;
     let state = setting.session.lock();
-    assert_eq!((state.calls.len(), state.readers.len()), (0, 0));
+    assert_eq!((state.core.handlers.is_empty(), state.readers.len()), (true, 0));
     drop(state);
     assert_eq!(setting.busy.load(Ordering::SeqCst), 0);
 }
@@ -118,4 +119,18 @@ async fn a_session_that_is_over_takes_nothing_in() {
     setting.finished(1).await;
     assert!(setting.session.sweep(Some(Instant::now()), now), "nothing is left to be done");
     assert!(matches!(setting.post(&call(2)).await, Posted::Gone));
+}
+
+#[tokio::test]
+async fn a_question_that_was_given_up_leaves_nothing() {
+    let setting = Setting::new("2025-06-18", 0, &Limits::default()).await;
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..3 {
+        let request = Request::new("roots/list", Default::default());
+        let mut asking = Box::pin(setting.session.voice.ask(request));
+        assert!(asking.as_mut().poll(&mut cx).is_pending(), "nobody has answered");
+        assert_eq!(setting.session.lock().core.open_requests(), 1);
+        drop(asking);
+        assert_eq!(setting.session.lock().core.open_requests(), 0);
+    }
 }

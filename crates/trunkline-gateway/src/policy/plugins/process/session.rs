@@ -20,14 +20,11 @@ use trunkline_wire::jsonrpc::Id;
 use super::super::message::{self, Answer, Hello};
 use super::LONGEST;
 use crate::catalog::plan::PluginPlan;
-use crate::keeper::{self, Kept};
 use crate::policy::redact::Redactor;
 
 /// A plugin that has said hello. Dropping it kills it.
 pub(super) struct Session {
     child: Child,
-    /// What it has started ends with it, also if this process is killed.
-    kept: Kept,
     reader: OwnedReadHalf,
     writer: OwnedWriteHalf,
     decoder: Decoder,
@@ -56,11 +53,9 @@ impl Session {
         let listener =
             UnixListener::bind(&path).map_err(|error| format!("there is no socket: {error}"))?;
         let redactor = Redactor::new(plan.env.iter().map(|(_, value)| value.as_str()));
-        let mut kept = keeper::ready();
         let mut child = Child::spawn(command(plan, &path, &redactor)?, &Limits::default())
             .await
             .map_err(|error| error.to_string().trim_end_matches('.').to_owned())?;
-        kept.keep(child.id());
         let drain = Drain::new(&mut child);
         let meeting = async {
             let stream = tokio::select! {
@@ -84,7 +79,6 @@ impl Session {
             Ok((reader, writer, decoder, hello)) => {
                 let mut session = Self {
                     child,
-                    kept,
                     reader,
                     writer,
                     decoder,
@@ -174,11 +168,10 @@ impl Session {
     /// Tells the plugin to end, and sees to it that it does.
     pub(super) async fn end(mut self) {
         self.send(&message::shutdown());
-        let Self { mut writer, out, sent, child, kept, .. } = self;
+        let Self { mut writer, out, sent, child, .. } = self;
         let _ = timeout(FAREWELL, writer.write_all(&out[sent..])).await;
         drop(writer);
         child.stop().await;
-        drop(kept);
     }
 
     /// Why it is over, in a clause.

@@ -1,5 +1,5 @@
-//! What a connection is doing, and since when: so that one that does not move can be closed
-//! without a timer for each request.
+//! Tracks since when a connection is idle, reads a head or has stalled, so that the server can close one
+//! that does not move without a timer for each request.
 
 use std::io;
 use std::pin::Pin;
@@ -14,9 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::clock::now;
 use crate::limits::Limits;
 
-/// The life signs of one connection.
+/// What one connection is doing, and since when.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct IdleTracker {
     start: Instant,
     /// Requests being answered.
     busy: AtomicU32,
@@ -33,7 +33,7 @@ pub(super) struct Pulse {
     pub(super) is_h2: bool,
 }
 
-impl Pulse {
+impl IdleTracker {
     pub(super) fn new(is_h2: bool) -> Arc<Self> {
         Arc::new(Self {
             start: now(),
@@ -73,10 +73,10 @@ impl Pulse {
     }
 
     /// A request has come in; it is over when what is returned is dropped.
-    pub(super) fn request(self: &Arc<Self>) -> Beat {
+    pub(super) fn request(self: &Arc<Self>) -> RequestGuard {
         self.busy.fetch_add(1, Ordering::Relaxed);
         self.head_since.store(0, Ordering::Relaxed);
-        Beat(Arc::clone(self))
+        RequestGuard(Arc::clone(self))
     }
 
     /// When to look again; `None` if the connection has done nothing for too long.
@@ -135,31 +135,31 @@ impl Pulse {
 }
 
 /// A request that is being answered.
-pub(super) struct Beat(Arc<Pulse>);
+pub(super) struct RequestGuard(Arc<IdleTracker>);
 
-impl Drop for Beat {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.idle_since.store(self.0.now().max(1), Ordering::Relaxed);
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A byte stream whose life signs are felt.
-pub(super) struct Felt<S> {
+/// A byte stream that tells the tracker what it reads and writes.
+pub(super) struct TrackedStream<S> {
     pub(super) stream: S,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) tracker: Arc<IdleTracker>,
     /// Whether the peer has said that nothing more comes, or is gone.
     pub(super) is_over: bool,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TrackedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.pulse.expired.load(Ordering::Relaxed) {
+        if this.tracker.expired.load(Ordering::Relaxed) {
             // As much of it as there is room for: whoever is this slow is hardly listening.
             let _ = Pin::new(&mut this.stream).poll_write(cx, TIMED_OUT);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -169,8 +169,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
         match &polled {
             // HTTP/2 looks after its own heads.
             Poll::Ready(Ok(())) if buf.filled().len() > before => {
-                if !this.pulse.is_h2 {
-                    this.pulse.heard();
+                if !this.tracker.is_h2 {
+                    this.tracker.heard();
                 }
             }
             Poll::Ready(_) => this.is_over = true,
@@ -180,14 +180,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Felt<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.pulse.wrote(&polled);
+        self.tracker.wrote(&polled);
         polled
     }
 
@@ -197,7 +197,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.pulse.wrote(&polled);
+        self.tracker.wrote(&polled);
         polled
     }
 
@@ -208,7 +208,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Felt<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
         // Where bytes are encrypted, they may be taken long before they can go.
-        self.pulse.wrote(&polled);
+        self.tracker.wrote(&polled);
         polled
     }
 

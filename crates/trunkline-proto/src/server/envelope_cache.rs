@@ -1,5 +1,5 @@
-//! Envelopes that were read before: clients repeat theirs, all but the progress token, and a text is
-//! compared many times faster than it is read.
+//! A cache of the last envelope (`_meta` of 2026-07-28). Clients repeat theirs in every request, all but
+//! the progress token, and comparing a text is many times faster than parsing it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,35 +8,66 @@ use trunkline_wire::era::stateless::Envelope;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Object};
 use trunkline_wire::model::{LogLevel, meta};
+use trunkline_wire::revision::{Era, Revision};
 
+use super::{Config, unsupported_revision};
 use crate::Peer;
 
 /// The last envelope and whom it described.
 #[derive(Clone, Debug, Default)]
-pub struct Memo(Option<Read>);
+pub struct EnvelopeCache(Option<Read>);
 
 #[derive(Clone, Debug)]
 struct Read {
     text: Json,
-    known: Arc<Known>,
+    known: Arc<ClientEnvelope>,
     /// Where the progress token stands in the text, if there is one.
     token: Option<Range<usize>>,
 }
 
 /// What one envelope said, but for its progress token.
-#[derive(Debug)]
-pub struct Known {
+#[derive(Debug, PartialEq)]
+pub struct ClientEnvelope {
     pub(crate) revision: String,
     pub(crate) peer: Arc<Peer>,
     pub(crate) log_level: Option<LogLevel>,
 }
 
-impl Memo {
+/// What a request of 2026-07-28 says of itself in its envelope, in a revision that the server speaks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatelessRequest {
+    pub(crate) revision: Revision,
+    pub(crate) envelope: Arc<ClientEnvelope>,
+    pub(crate) token: Option<Json>,
+}
+
+impl StatelessRequest {
+    /// Refuses a revision that the server does not speak without a session.
+    pub(crate) fn new(
+        envelope: Arc<ClientEnvelope>,
+        token: Option<Json>,
+        config: &Config,
+    ) -> Result<Self, ErrorObject> {
+        let revision = Revision::parse(&envelope.revision)
+            .filter(|it| it.era() == Era::Stateless && config.revisions.contains(*it));
+        match revision {
+            Some(revision) => Ok(Self { revision, envelope, token }),
+            None => Err(unsupported_revision(config, Some(envelope.revision.clone()))),
+        }
+    }
+
+    /// The revision that the request speaks.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+}
+
+impl EnvelopeCache {
     /// Reads an envelope, or remembers having read the same one last time.
-    pub(crate) fn know(
+    pub(crate) fn read(
         &mut self,
         meta: Option<&Json>,
-    ) -> Result<(Arc<Known>, Option<Json>), ErrorObject> {
+    ) -> Result<(Arc<ClientEnvelope>, Option<Json>), ErrorObject> {
         if let (Some(meta), Some(read)) = (meta, &self.0)
             && let Some(token) = read.again(meta.get())
         {
@@ -47,7 +78,7 @@ impl Memo {
         let token = envelope.progress_token.map(|it| it.to_json());
         let peer =
             Peer { info: envelope.client_info, client: envelope.capabilities, ..Peer::default() };
-        let known = Arc::new(Known {
+        let known = Arc::new(ClientEnvelope {
             revision: envelope.protocol_version,
             peer: Arc::new(peer),
             log_level: envelope.log_level,
@@ -134,13 +165,14 @@ mod tests {
 
     #[test]
     fn an_envelope_is_known_whatever_its_token() {
-        let mut memo = Memo::default();
-        let (first, token) = memo.know(Some(&meta(r#""progressToken":1,"#))).expect("in order");
+        let mut envelopes = EnvelopeCache::default();
+        let (first, token) =
+            envelopes.read(Some(&meta(r#""progressToken":1,"#))).expect("in order");
         assert_eq!(token.as_ref().map(Json::get), Some("1"));
         for other in ["7", "-12", r#""seven""#, r#""""#] {
             let text = meta(&format!(r#""progressToken":{other},"#));
-            assert!(memo.is_claim(&text));
-            let (again, token) = memo.know(Some(&text)).expect("in order");
+            assert!(envelopes.is_claim(&text));
+            let (again, token) = envelopes.read(Some(&text)).expect("in order");
             assert!(Arc::ptr_eq(&first, &again), "{other} was read anew");
             assert_eq!(token.as_ref().map(Json::get), Some(other));
         }
@@ -152,41 +184,41 @@ mod tests {
         let spelled =
             plain.get().replace("protocol/", r"protocol\/").replace("client", r"\u0063lient");
         let spelled = Json::parse(spelled).expect("JSON");
-        let mut memo = Memo::default();
-        assert!(memo.is_claim(&spelled));
-        assert!(memo.know(Some(&spelled)).is_ok());
-        assert!(!memo.is_claim(&Json::parse(r#"{"a\/b":1}"#).expect("JSON")));
+        let mut envelopes = EnvelopeCache::default();
+        assert!(envelopes.is_claim(&spelled));
+        assert!(envelopes.read(Some(&spelled)).is_ok());
+        assert!(!envelopes.is_claim(&Json::parse(r#"{"a\/b":1}"#).expect("JSON")));
     }
 
     #[test]
     fn a_long_envelope_is_not_kept() {
-        let mut memo = Memo::default();
+        let mut envelopes = EnvelopeCache::default();
         let long = format!(r#""x":"{}","#, "y".repeat(LONGEST));
-        memo.know(Some(&meta(&long))).expect("in order");
-        assert!(memo.0.is_none());
+        envelopes.read(Some(&meta(&long))).expect("in order");
+        assert!(envelopes.0.is_none());
     }
 
     #[test]
     fn what_only_looks_like_a_token_is_read() {
-        let mut memo = Memo::default();
-        let (first, _) = memo.know(Some(&meta(r#""progressToken":1,"#))).expect("in order");
+        let mut envelopes = EnvelopeCache::default();
+        let (first, _) = envelopes.read(Some(&meta(r#""progressToken":1,"#))).expect("in order");
         for other in [
             r#""progressToken":"a","x":"b","#,
             r#""progressToken":1,"x":2,"#,
             r#""progressToken":"\u0041","#,
         ] {
-            let (again, _) = memo.know(Some(&meta(other))).expect("in order");
+            let (again, _) = envelopes.read(Some(&meta(other))).expect("in order");
             assert!(!Arc::ptr_eq(&first, &again), "{other} was taken for known");
         }
-        let (plain, token) = memo.know(Some(&meta(""))).expect("in order");
+        let (plain, token) = envelopes.read(Some(&meta(""))).expect("in order");
         assert_eq!(token, None);
-        let (again, token) = memo.know(Some(&meta(""))).expect("in order");
+        let (again, token) = envelopes.read(Some(&meta(""))).expect("in order");
         assert!(Arc::ptr_eq(&plain, &again));
         assert_eq!(token, None);
         let long = format!(r#""progressToken":"{}","#, "x".repeat(Id::LONGEST));
         for wrong in [r#""progressToken":1.5,"#, r#""progressToken":[],"#, &long] {
-            let _ = memo.know(Some(&meta(r#""progressToken":1,"#)));
-            assert!(memo.know(Some(&meta(wrong))).is_err(), "{wrong} is no token");
+            let _ = envelopes.read(Some(&meta(r#""progressToken":1,"#)));
+            assert!(envelopes.read(Some(&meta(wrong))).is_err(), "{wrong} is no token");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One message → its POST, and everything that comes back on it: an answer, a stream of events, a
-//! stream that breaks off and is taken up again.
+//! One message → its POST, and everything that comes back on it: an answer, or a stream of events, which
+//! is resumed with `Last-Event-ID` when it breaks off (2025-11-25 §Transports, Resumability).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,62 +14,26 @@ use trunkline_proto::client::HttpError;
 use trunkline_proto::client::http::{Head, Reading, Sent, Verdict, answers, too_long, verdict};
 use trunkline_wire::frame::sse::{Decoder, Received};
 use trunkline_wire::header::LAST_EVENT_ID;
-use trunkline_wire::jsonrpc::{Incoming, MethodName};
+use trunkline_wire::jsonrpc::Incoming;
 use trunkline_wire::revision::Era;
 
 use super::exchange::{Asking, Exchange};
 use super::pool::Pool;
+use super::request::PostRequest;
 use super::route::{Route, SESSION, Session, Way};
 use super::target::Address;
 
-/// A message on its way.
+/// What the task that delivers a message reports.
 #[derive(Debug)]
-pub(super) struct Letter {
-    /// Of a request.
-    pub(super) id: Option<i64>,
-    /// Empty for the answer to a question.
-    pub(super) method: MethodName,
-    pub(super) body: Bytes,
-    /// What 2026-07-28 repeats of the body.
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    /// Not to be sent before.
-    pub(super) not_before: Option<Instant>,
-    /// Whether it was refused once already because its session was gone.
-    pub(super) is_second_try: bool,
-    /// Whether it is [`Self::ping`].
-    pub(super) is_ping: bool,
-}
-
-impl Letter {
-    pub(super) fn is_opening(&self) -> bool {
-        matches!(&*self.method, "initialize" | "server/discover")
-    }
-
-    /// A request of the transport's own that asks whether the session is there.
-    pub(super) fn ping(id: i64) -> Self {
-        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-        Self {
-            id: Some(id),
-            method: "ping".into(),
-            body: body.into(),
-            headers: Vec::new(),
-            not_before: None,
-            is_second_try: false,
-            is_ping: true,
-        }
-    }
-}
-
-/// What a courier reports.
-#[derive(Debug)]
-pub(super) struct News {
+pub(super) struct DeliveryEvent {
     /// Whose.
     pub(super) post: u64,
-    pub(super) what: What,
+    pub(super) kind: EventKind,
 }
 
+/// What happened to a message, or on a stream.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// The head of the answer to `initialize` named this session.
     Session(Option<Session>),
     /// A message came, and more will.
@@ -88,22 +52,22 @@ pub(super) enum End {
     /// With the answer, and a status that says that the session is gone.
     AnswerAndGone(Incoming),
     /// `initialize` was answered with an error and a status that says so too.
-    Refused { incoming: Incoming, status: u16, letter: Box<Letter> },
+    Refused { incoming: Incoming, status: u16, request: Box<PostRequest> },
     /// With a nod, or the end of what was only listened to.
     Accepted,
     /// The server says that it does not know the session.
-    SessionGone(Box<Letter>),
+    SessionGone(Box<PostRequest>),
     /// With something that no server of the new era says.
-    Unrecognised(HttpError, Box<Letter>),
+    Unrecognised(HttpError, Box<PostRequest>),
     /// Without an answer.
     Failed(CallError),
 }
 
-/// What every courier of one connection shares.
+/// What all deliveries of one connection share.
 #[derive(Debug)]
 pub(super) struct Post {
     pub(super) pool: Arc<Pool>,
-    pub(super) news: mpsc::Sender<News>,
+    pub(super) reports: mpsc::Sender<DeliveryEvent>,
     /// Which message waits for a person who logs in, and which no longer does. Nobody can wait for
     /// room here, and no word may be lost, for a deadline hangs on it; there are two for each login.
     pub(super) people: mpsc::UnboundedSender<(u64, bool)>,
@@ -115,28 +79,28 @@ pub(super) struct Post {
 
 impl Post {
     /// Carries one message and reports how it went.
-    pub(super) async fn carry(self: Arc<Self>, route: Arc<Route>, letter: Letter, key: u64) {
-        if let Some(when) = letter.not_before {
+    pub(super) async fn carry(self: Arc<Self>, route: Arc<Route>, request: PostRequest, key: u64) {
+        if let Some(when) = request.not_before {
             sleep_until(when).await;
         }
-        let end = match letter.id {
-            Some(_) if letter.is_ping => {
-                match timeout(PING, self.attempt(&route, letter, key)).await {
+        let end = match request.id {
+            Some(_) if request.is_ping => {
+                match timeout(PING, self.attempt(&route, request, key)).await {
                     Ok(end) => end,
                     Err(_) => End::Failed(CallError::TimedOut),
                 }
             }
-            Some(_) => self.attempt(&route, letter, key).await,
+            Some(_) => self.attempt(&route, request, key).await,
             // A request's time is kept by the conversation; a notification's by nobody else.
-            None => match timeout(self.patience, self.attempt(&route, letter, key)).await {
+            None => match timeout(self.patience, self.attempt(&route, request, key)).await {
                 Ok(end) => end,
                 Err(_) => End::Failed(CallError::TimedOut),
             },
         };
-        self.report(key, What::End(end)).await;
+        self.report(key, EventKind::End(end)).await;
     }
 
-    async fn attempt(&self, route: &Route, letter: Letter, key: u64) -> End {
+    async fn attempt(&self, route: &Route, request: PostRequest, key: u64) -> End {
         // Nobody listens any more once the connection is closed.
         let people = |does| {
             let _ = self.people.send((key, does));
@@ -144,33 +108,33 @@ impl Post {
         let asking = Asking {
             method: Method::POST,
             address: &route.address,
-            body: letter.body.clone(),
-            headers: &letter.headers,
+            body: request.body.clone(),
+            headers: &request.headers,
             // What nobody waits for is no reason to have somebody log in.
-            people: letter.id.is_some().then_some(&people as &People<'_>),
+            people: request.id.is_some().then_some(&people as &People<'_>),
         };
         let exchange = match self.pool.exchange(route, asking).await {
             Ok(exchange) => exchange,
             Err(why) => return End::Failed(why),
         };
-        if letter.method == "initialize" {
-            self.report(key, What::Session(session(&exchange))).await;
+        if request.method == "initialize" {
+            self.report(key, EventKind::Session(session(&exchange))).await;
         }
         let sent = Sent {
-            id: letter.id,
+            id: request.id,
             answers_elsewhere: route.way == Way::Stream,
             in_session: route.session.is_some(),
-            is_opening: letter.is_opening(),
-            is_ping: letter.is_ping,
+            is_opening: request.is_opening(),
+            is_ping: request.is_ping,
         };
         match (exchange.head().reading(sent), sent.id) {
             (Err(why), _) => End::Failed(why),
             (Ok(Reading::Events), Some(id)) => self.follow(route, exchange, id, key).await,
-            (Ok(_), _) => self.read(exchange, sent, letter).await,
+            (Ok(_), _) => self.read(exchange, sent, request).await,
         }
     }
 
-    async fn read(&self, exchange: Exchange, sent: Sent, letter: Letter) -> End {
+    async fn read(&self, exchange: Exchange, sent: Sent, request: PostRequest) -> End {
         let status = exchange.response.status().as_u16();
         let limit = match status {
             200..300 => self.message_bytes,
@@ -203,16 +167,16 @@ impl Post {
             challenge: field("www-authenticate"),
         };
         match verdict(&head, &text, sent) {
-            Verdict::Answer(incoming) if status >= 400 && letter.method == "initialize" => {
-                End::Refused { incoming, status, letter: Box::new(letter) }
+            Verdict::Answer(incoming) if status >= 400 && request.method == "initialize" => {
+                End::Refused { incoming, status, request: Box::new(request) }
             }
             Verdict::Answer(incoming) if status == 404 && sent.in_session => {
                 End::AnswerAndGone(incoming)
             }
             Verdict::Answer(incoming) => End::Answer(incoming),
             Verdict::Accepted => End::Accepted,
-            Verdict::SessionGone => End::SessionGone(Box::new(letter)),
-            Verdict::Unrecognised(error) => End::Unrecognised(error, Box::new(letter)),
+            Verdict::SessionGone => End::SessionGone(Box::new(request)),
+            Verdict::Unrecognised(error) => End::Unrecognised(error, Box::new(request)),
             Verdict::Failed(why) => End::Failed(why),
         }
     }
@@ -283,7 +247,7 @@ impl Post {
                 };
                 match id {
                     Some(id) if answers(&incoming, id) => answer = Some(incoming),
-                    _ => self.report(key, What::Message(incoming)).await,
+                    _ => self.report(key, EventKind::Message(incoming)).await,
                 }
             }
             if let Some(incoming) = answer.take() {
@@ -365,7 +329,7 @@ impl Post {
             failures = failures.min(PATIENCE);
             sleep(stream.pause(failures)).await;
         }
-        self.report(key, What::End(End::Accepted)).await;
+        self.report(key, EventKind::End(End::Accepted)).await;
     }
 
     /// Opens the stream of HTTP+SSE and reads it to its end.
@@ -377,7 +341,7 @@ impl Post {
             }
             Err(Refused::Now(why) | Refused::Forever(why)) => why,
         };
-        self.report(key, What::End(End::Failed(CallError::Unreachable(why)))).await;
+        self.report(key, EventKind::End(End::Failed(CallError::Unreachable(why)))).await;
     }
 
     async fn sse_events(&self, mut exchange: Exchange, key: u64) {
@@ -386,22 +350,22 @@ impl Post {
         while let Ok(Some(chunk)) = exchange.chunk().await {
             decoder.push(&chunk);
             while let Some(received) = decoder.next() {
-                let what = match received {
+                let kind = match received {
                     Received::Event(event) if event.event == Some("endpoint") => {
                         // The first one counts: a stream cannot move elsewhere.
                         if std::mem::replace(&mut has_endpoint, true) {
                             continue;
                         }
-                        What::Endpoint(endpoint(&exchange.from, event.data))
+                        EventKind::Endpoint(endpoint(&exchange.from, event.data))
                     }
                     Received::Event(event) if event.data.is_empty() => continue,
                     Received::Event(event) if event.event.is_some_and(|it| it != "message") => {
                         continue;
                     }
-                    Received::Event(event) => What::Message(Incoming::parse(event.data)),
-                    Received::TooLong(bad) => What::Message(Incoming::Bad(bad)),
+                    Received::Event(event) => EventKind::Message(Incoming::parse(event.data)),
+                    Received::TooLong(bad) => EventKind::Message(Incoming::Bad(bad)),
                 };
-                self.report(key, what).await;
+                self.report(key, kind).await;
             }
         }
     }
@@ -417,12 +381,12 @@ impl Post {
         };
         // A server that does not want to know is fine.
         let _ = self.pool.exchange(&route, asking).await;
-        self.report(key, What::End(End::Accepted)).await;
+        self.report(key, EventKind::End(End::Accepted)).await;
     }
 
-    async fn report(&self, post: u64, what: What) {
+    async fn report(&self, post: u64, kind: EventKind) {
         // Nobody listens any more once the connection is closed.
-        let _ = self.news.send(News { post, what }).await;
+        let _ = self.reports.send(DeliveryEvent { post, kind }).await;
     }
 }
 

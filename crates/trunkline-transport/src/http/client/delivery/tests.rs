@@ -42,7 +42,7 @@ struct Office {
     post: Arc<Post>,
     route: Arc<Route>,
     eager: Arc<Eager>,
-    news: mpsc::Receiver<News>,
+    reports: mpsc::Receiver<DeliveryEvent>,
     people: mpsc::UnboundedReceiver<(u64, bool)>,
 }
 
@@ -62,19 +62,19 @@ impl Office {
             }
         });
         let (limits, target) = (Limits::default(), HttpTarget::new(&*url));
-        let (tell, news) = mpsc::channel(1);
+        let (tell, reports) = mpsc::channel(1);
         let (tell_people, people) = mpsc::unbounded_channel();
         let pool = Arc::new(Pool::new(&target, &limits).expect("there is nothing to be wrong"));
         let patience = limits.call_deadline;
-        let post = Post { pool, news: tell, people: tell_people, message_bytes: 1000, patience };
+        let post = Post { pool, reports: tell, people: tell_people, message_bytes: 1000, patience };
         let eager = Arc::new(Eager::default());
         let address = Address::parse(&url).expect("it is one");
         let route = Route::new(address, HeaderMap::new(), Some(eager.clone()));
-        Self { post: Arc::new(post), route: Arc::new(route), eager, news, people }
+        Self { post: Arc::new(post), route: Arc::new(route), eager, reports, people }
     }
 
-    async fn carry(&mut self, id: Option<i64>) -> Option<News> {
-        let letter = Letter {
+    async fn carry(&mut self, id: Option<i64>) -> Option<DeliveryEvent> {
+        let request = PostRequest {
             id,
             method: "tools/call".into(),
             body: Bytes::from_static(b"{}"),
@@ -83,8 +83,8 @@ impl Office {
             is_second_try: false,
             is_ping: false,
         };
-        let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), letter, 7);
-        tokio::join!(carrying, self.news.recv()).1
+        let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, 7);
+        tokio::join!(carrying, self.reports.recv()).1
     }
 }
 
@@ -92,8 +92,11 @@ impl Office {
 async fn nobody_is_asked_to_log_in_for_what_nobody_waits_for() {
     let mut office = Office::new().await;
     for (id, expected) in [(None, false), (Some(1), true)] {
-        let news = office.carry(id).await.expect("it reports its end");
-        assert!(matches!(news.what, What::End(End::Failed(CallError::Credentials(_)))), "{news:?}");
+        let event = office.carry(id).await.expect("it reports its end");
+        assert!(
+            matches!(event.kind, EventKind::End(End::Failed(CallError::Credentials(_)))),
+            "{event:?}"
+        );
         assert_eq!(office.eager.0.lock().expect("nobody panics").pop(), Some(expected));
     }
 }
@@ -101,8 +104,8 @@ async fn nobody_is_asked_to_log_in_for_what_nobody_waits_for() {
 #[tokio::test]
 async fn that_somebody_is_waited_for_is_heard_however_much_else_is() {
     let mut office = Office::new().await;
-    let other = News { post: 1, what: What::End(End::Accepted) };
-    office.post.news.try_send(other).expect("there is room for one");
+    let other = DeliveryEvent { post: 1, kind: EventKind::End(End::Accepted) };
+    office.post.reports.try_send(other).expect("there is room for one");
     office.carry(Some(1)).await;
     assert_eq!(office.people.try_recv(), Ok((7, true)));
     assert_eq!(office.people.try_recv(), Ok((7, false)));

@@ -1,8 +1,11 @@
-//! The process groups of the servers that run → a shell that ends them should this process be killed.
+//! The process groups of children → a shell that kills them should this process be killed.
 //!
-//! The kernel ends a server with us, but not what the server has started: behind `npx` or `sh -c`
-//! that is the server itself. So while servers run there is one shell more, which reads which groups
-//! there are. When its input ends without them having been taken back, nobody else is left to do it.
+//! The kernel kills a child with us (`PR_SET_PDEATHSIG`, Linux alone), but not what the child has started:
+//! behind `npx` or `sh -c` that is the server itself. So while children run there is one shell more, the
+//! orphan reaper, which reads from us which groups there are. When its input ends and groups are left,
+//! this process is gone, and the reaper kills them.
+//!
+//! [`Command::without_orphan_reaper`](super::Command::without_orphan_reaper) starts a child without it.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -11,69 +14,70 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Sees to it that the shell is there. Before a start, so that it is no matter of luck who is first.
-pub(crate) fn ready() -> Kept {
-    let mut keeper = keeper();
-    keeper.users += 1;
-    keeper.tell("");
-    Kept(None)
+/// Blocks until every reaper has ended that no child needs any more. A program that wants to leave no
+/// process behind calls this after its last child has ended.
+pub fn wait_until_gone() {
+    let ending = std::mem::take(&mut reaper().ending);
+    ending.into_iter().for_each(wait);
 }
 
-/// Waits until no shell is left that was let go.
-pub(crate) fn rested() {
-    let resting = std::mem::take(&mut keeper().resting);
-    resting.into_iter().for_each(wait);
+/// Starts the reaper, if it does not run: before the child, so that it is no matter of luck who is
+/// first.
+pub(super) fn prepare() -> WatchedGroup {
+    let mut reaper = reaper();
+    reaper.users += 1;
+    reaper.tell("");
+    WatchedGroup(None)
 }
 
-fn wait(resting: JoinHandle<()>) {
-    // One that panicked has nobody to wait for.
-    let _ = resting.join();
-}
-
-/// A group that is kept until this is dropped, or a start that is under way.
+/// A process group that ends with this process until this is dropped, or a start that is under way.
 #[derive(Debug)]
-pub(crate) struct Kept(Option<u32>);
+pub(super) struct WatchedGroup(Option<u32>);
 
-impl Kept {
-    /// Has a group end with this process, however that ends.
-    pub(crate) fn keep(&mut self, group: u32) {
-        let mut keeper = keeper();
+impl WatchedGroup {
+    /// Has the group end with this process, however that ends.
+    pub(super) fn watch(&mut self, group: u32) {
+        let mut reaper = reaper();
         self.0 = Some(group);
-        keeper.groups.insert(group);
-        keeper.tell(&format!("+ {group}\n"));
+        reaper.groups.insert(group);
+        reaper.tell(&format!("+ {group}\n"));
     }
 }
 
-impl Drop for Kept {
+impl Drop for WatchedGroup {
     fn drop(&mut self) {
-        let mut keeper = keeper();
-        keeper.users -= 1;
+        let mut reaper = reaper();
+        reaper.users -= 1;
         if let Some(group) = self.0 {
-            keeper.groups.remove(&group);
-            keeper.tell(&format!("- {group}\n"));
+            reaper.groups.remove(&group);
+            reaper.tell(&format!("- {group}\n"));
         }
-        if keeper.users == 0 {
-            keeper.rest();
+        if reaper.users == 0 {
+            reaper.dismiss();
         }
     }
 }
 
-struct Keeper {
+struct OrphanReaper {
     groups: BTreeSet<u32>,
     users: usize,
     shell: Option<(Child, ChildStdin)>,
-    /// Those who wait for shells that were let go.
-    resting: Vec<JoinHandle<()>>,
+    /// Threads that wait for shells that were dismissed.
+    ending: Vec<JoinHandle<()>>,
 }
 
-fn keeper() -> MutexGuard<'static, Keeper> {
+fn reaper() -> MutexGuard<'static, OrphanReaper> {
     // There is one for each process, as there is one death of it.
-    static KEEPER: Mutex<Keeper> =
-        Mutex::new(Keeper { groups: BTreeSet::new(), users: 0, shell: None, resting: Vec::new() });
-    KEEPER.lock().unwrap_or_else(PoisonError::into_inner)
+    static REAPER: Mutex<OrphanReaper> = Mutex::new(OrphanReaper {
+        groups: BTreeSet::new(),
+        users: 0,
+        shell: None,
+        ending: Vec::new(),
+    });
+    REAPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Keeper {
+impl OrphanReaper {
     /// Tells the shell. One that is missing is started and told everything.
     fn tell(&mut self, line: &str) {
         if let Some((_, stdin)) = &mut self.shell
@@ -81,33 +85,41 @@ impl Keeper {
         {
             return;
         }
-        self.rest();
+        self.dismiss();
         let all: String = self.groups.iter().map(|group| format!("+ {group}\n")).collect();
-        // Where there is no shell, servers go with us all the same; only what they start may stay.
+        // Where there is no shell, children go with us all the same; only what they start may stay.
         self.shell = start(&all).ok();
     }
 
-    /// Lets the shell go; there is nobody to look after any more.
-    fn rest(&mut self) {
+    /// Lets the shell go: no group is left to watch.
+    fn dismiss(&mut self) {
         if let Some((mut shell, stdin)) = self.shell.take() {
-            // With this it ends nobody, even if it has missed something.
+            // With this the shell kills nobody, even if it has missed something.
             let _ = (&stdin).write_all(b"0\n");
             drop(stdin);
-            // It ends at once, but not this very moment.
-            self.resting.retain(|it| !it.is_finished());
-            self.resting.push(thread::spawn(move || drop(shell.wait())));
+            // The shell ends at once, but not this very moment.
+            self.ending.retain(|it| !it.is_finished());
+            let waiting = thread::Builder::new().name("trunkline-reaper".into());
+            let waiting = waiting.stack_size(64 << 10).spawn(move || drop(shell.wait()));
+            // Without a thread the shell ends all the same; what is left of it goes with us.
+            self.ending.extend(waiting);
         }
     }
 }
 
+fn wait(ending: JoinHandle<()>) {
+    // One that panicked has nobody to wait for.
+    let _ = ending.join();
+}
+
 fn start(groups: &str) -> io::Result<(Child, ChildStdin)> {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", SCRIPT, "trunkline-keeper"]).env_clear().current_dir("/");
+    command.args(["-c", SCRIPT, "trunkline-orphan-reaper"]).env_clear().current_dir("/");
     // A group of its own: what a terminal sends to ours must not end it before us.
     command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut shell = command.spawn()?;
-    let mut stdin = shell.stdin.take().expect("it was asked to be piped");
+    let Some(mut stdin) = shell.stdin.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
     stdin.write_all(groups.as_bytes())?;
     Ok((shell, stdin))
 }
@@ -167,28 +179,28 @@ mod tests {
     #[test]
     fn a_shell_that_was_waited_for_is_gone() {
         let groups = BTreeSet::new();
-        let mut keeper = Keeper { groups, users: 0, shell: None, resting: Vec::new() };
-        keeper.tell("");
-        let id = keeper.shell.as_ref().expect("there is a shell").0.id();
+        let mut reaper = OrphanReaper { groups, users: 0, shell: None, ending: Vec::new() };
+        reaper.tell("");
+        let id = reaper.shell.as_ref().expect("there is a shell").0.id();
         let proc = format!("/proc/{id}");
         assert!(std::fs::exists(&proc).expect("one may look"), "it runs");
-        keeper.rest();
-        keeper.resting.drain(..).for_each(wait);
+        reaper.dismiss();
+        reaper.ending.drain(..).for_each(wait);
         assert!(!std::fs::exists(&proc).expect("one may look"), "nothing is left of it");
     }
 
     #[test]
-    fn a_shell_that_rests_ends_nobody() {
+    fn a_shell_that_is_dismissed_kills_nobody() {
         let mut child = sleeper();
         let (shell, stdin) = start(&format!("+ {}\n", child.id())).expect("there is a shell");
         let id = shell.id();
-        let mut keeper = Keeper {
+        let mut reaper = OrphanReaper {
             groups: BTreeSet::new(),
             users: 0,
             shell: Some((shell, stdin)),
-            resting: Vec::new(),
+            ending: Vec::new(),
         };
-        keeper.rest();
+        reaper.dismiss();
         let gone = Instant::now() + Duration::from_secs(20);
         while std::path::Path::new(&format!("/proc/{id}")).exists() && Instant::now() < gone {
             thread::sleep(Duration::from_millis(5)); // the sleep is the subject

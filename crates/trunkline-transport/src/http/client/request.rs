@@ -1,17 +1,56 @@
 //! A message → the body and the headers of its POST.
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
+use tokio::time::Instant;
 use trunkline_wire::header::{METHOD, NAME, ParamRegistry, encode_value, name_member};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
-use super::courier::Letter;
 use super::route::{Route, VERSION};
 
+/// A message as it is posted.
+#[derive(Debug)]
+pub(super) struct PostRequest {
+    /// Of a request.
+    pub(super) id: Option<i64>,
+    /// Empty for the answer to a question.
+    pub(super) method: MethodName,
+    pub(super) body: Bytes,
+    /// What 2026-07-28 repeats of the body.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Not to be sent before.
+    pub(super) not_before: Option<Instant>,
+    /// Whether it was refused once already because its session was gone.
+    pub(super) is_second_try: bool,
+    /// Whether it is [`Self::ping`].
+    pub(super) is_ping: bool,
+}
+
+impl PostRequest {
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(&*self.method, "initialize" | "server/discover")
+    }
+
+    /// A request of the transport's own that asks whether the session is there.
+    pub(super) fn ping(id: i64) -> Self {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        Self {
+            id: Some(id),
+            method: "ping".into(),
+            body: body.into(),
+            headers: Vec::new(),
+            not_before: None,
+            is_second_try: false,
+            is_ping: true,
+        }
+    }
+}
+
 /// Writes a message down. What 2026-07-28 repeats in headers is taken from its parameters.
-pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) -> Letter {
+pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) -> PostRequest {
     let mut body = Vec::with_capacity(512);
     message.write(&mut body);
     let (id, method, params) = match message {
@@ -30,7 +69,7 @@ pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) 
         }
         repeat(&method, params, registry, &mut headers);
     }
-    Letter {
+    PostRequest {
         id,
         method,
         body: body.into(),

@@ -1,4 +1,4 @@
-//! What somebody on this side wants said, until the conversation says it.
+//! Commands: what somebody on this side wants the conversation to do, until the driver accepts it.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use trunkline_wire::jsonrpc::Object;
 
 use super::Listener;
 
-/// Something that somebody on this side wants said.
+/// What somebody on this side wants the conversation to do.
 #[derive(Debug)]
-pub(crate) enum Wish {
+pub(crate) enum Command {
     Say(CallKey, Utterance),
     Ask(Ask, Reply),
     Change(Change),
     Notify(&'static str, Object),
 }
 
-impl Wish {
+impl Command {
     /// About how many bytes it has.
     pub(super) fn size(&self) -> usize {
         let of = |it: &Object| it.iter().map(|(name, value)| name.len() + value.get().len()).sum();
@@ -36,7 +36,7 @@ impl Wish {
         }
     }
 
-    /// Nobody will grant it: whoever asks learns that the call was not made.
+    /// Nobody will accept it: whoever asks learns that the call was not made.
     pub(crate) fn refuse(self) {
         if let Self::Ask(_, reply) = self {
             let _ = reply.outcome.send(Err(over()));
@@ -66,13 +66,13 @@ pub(crate) struct Asked(Vec<(Ticket, Reply)>);
 impl Asked {
     /// What to tell the conversation; nothing if whoever asked has given up before the question was
     /// out.
-    pub(crate) fn grant(&mut self, wish: Wish) -> Option<Input> {
-        Some(match wish {
-            Wish::Ask(_, reply) if reply.outcome.is_closed() => return None,
-            Wish::Say(call, what) => Input::Said { call, what },
-            Wish::Change(change) => Input::Changed(change),
-            Wish::Notify(method, params) => Input::Notify { method, params },
-            Wish::Ask(ask, reply) => {
+    pub(crate) fn accept(&mut self, command: Command) -> Option<Input> {
+        Some(match command {
+            Command::Ask(_, reply) if reply.outcome.is_closed() => return None,
+            Command::Say(call, what) => Input::Said { call, what },
+            Command::Change(change) => Input::Changed(change),
+            Command::Notify(method, params) => Input::Notify { method, params },
+            Command::Ask(ask, reply) => {
                 self.0.push((ask.ticket, reply));
                 Input::Ask(ask)
             }

@@ -1,0 +1,207 @@
+//! What every driver of a conversation does alike, whatever carries the bytes.
+//!
+//! Four places own a [`Conversation`]: [`drive`](crate::drive) for a byte stream, the HTTP client, an
+//! HTTP exchange and an HTTP session. They differ in where messages go, in whether a lock is held, and in
+//! who owns the tasks of handlers. Everything else is here: the core accepts the commands of those who
+//! speak into the conversation, starts and stops handlers, delivers outcomes and notifications to those
+//! who wait for them, and sends what a handler said before its answer.
+//!
+//! A driver tells the core what happened, then takes every [`Effect`] out of [`DriverCore::poll`].
+
+mod handlers;
+mod timer;
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use trunkline_proto::client::{OpenError, Opened};
+use trunkline_proto::{Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via};
+use trunkline_wire::jsonrpc::Outcome;
+
+use crate::clock::now;
+use crate::voice::{Asked, Command, CommandReceiver, Urgent};
+
+pub(crate) use handlers::HandlerTasks;
+#[cfg(feature = "http")]
+pub(crate) use handlers::HandlersInPlace;
+pub(crate) use timer::DeadlineTimer;
+
+/// A conversation, the commands spoken into it, the handlers that answer its calls, and our own
+/// requests that have no outcome yet.
+pub(crate) struct DriverCore<C, R> {
+    pub(crate) conversation: C,
+    commands: CommandReceiver,
+    pub(crate) handlers: R,
+    asked: Asked,
+    /// Whether nothing more can be answered to us.
+    refuses_requests: bool,
+}
+
+/// Who runs the handlers of a conversation.
+pub(crate) trait RunHandlers {
+    /// Starts the handler of a call, and polls it once: most are done then. Returns the outcome of one
+    /// that is.
+    fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome>;
+
+    /// Stops a handler. Its outcome is not wanted any more.
+    fn stop(&mut self, call: CallKey);
+
+    /// Tells the handler of a notification.
+    fn notify(&mut self, heard: Heard);
+
+    /// Takes the outcome of the next handler that has finished.
+    fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)>;
+}
+
+/// What is left to the driver itself.
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "HTTP alone has more than one stream"))]
+pub(crate) enum Effect {
+    /// Send a message: as part of the answer to a request, or to whoever listens.
+    Send(Outgoing, Option<Via>),
+    /// No answer will come for the request.
+    NoReply(Via),
+    /// Let the client of the request come back for the rest.
+    Pause {
+        /// The request.
+        via: Via,
+        /// When the client should come back.
+        retry: Duration,
+    },
+    /// The handshake of a client is done.
+    Opened(Arc<Opened>),
+    /// The handshake of a client has failed.
+    Failed(OpenError),
+}
+
+/// What somebody wanted at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urged {
+    /// A request of ours was cancelled.
+    Cancelled,
+    /// The conversation should end.
+    Close,
+}
+
+impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
+    pub(crate) fn new(conversation: C, commands: CommandReceiver, handlers: R) -> Self {
+        let asked = Asked::default();
+        Self { conversation, commands, handlers, asked, refuses_requests: false }
+    }
+
+    /// From here on a request of ours fails at once: no answer could come.
+    pub(crate) fn refuse_requests(&mut self) {
+        self.refuses_requests = true;
+    }
+
+    /// How many requests of ours have no outcome yet.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Accepts the next cancellation, or hands on that somebody wants to close.
+    pub(crate) fn poll_urgent(&mut self, cx: &mut Context<'_>) -> Poll<Urged> {
+        Poll::Ready(match ready!(self.commands.poll_urgent(cx)) {
+            Urgent::Cancel(ticket) => {
+                self.asked.forget(ticket);
+                self.conversation.handle(Input::Cancel(ticket), now());
+                Urged::Cancelled
+            }
+            Urgent::Close => Urged::Close,
+        })
+    }
+
+    /// Accepts the next command, if there is one. Those who speak wait for as long as nobody calls this.
+    pub(crate) fn poll_command(&mut self, cx: &mut Context<'_>) -> bool {
+        let Poll::Ready(command) = self.commands.poll_command(cx) else { return false };
+        self.accept(command, now());
+        true
+    }
+
+    /// Accepts the outcome of the next handler that has finished, if there is one.
+    pub(crate) fn poll_finished(&mut self, cx: &mut Context<'_>) -> bool {
+        let Poll::Ready((call, outcome)) = self.handlers.poll_finished(cx) else { return false };
+        self.finish(call, outcome, now());
+        true
+    }
+
+    /// Tells the conversation that a handler has finished.
+    pub(crate) fn finish(&mut self, call: CallKey, outcome: Outcome, now: Instant) {
+        self.flush_handler_output(now);
+        self.conversation.handle(Input::Finished { call, outcome }, now);
+    }
+
+    /// Tells the conversation the time, if one of its deadlines has passed.
+    pub(crate) fn check_deadlines(&mut self) -> bool {
+        let is_due = self.conversation.next_timeout().is_some_and(|it| it <= now());
+        if is_due {
+            self.conversation.handle(Input::Tick, now());
+        }
+        is_due
+    }
+
+    /// Does what the conversation wants done, up to the next effect that is the driver's.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Option<Effect> {
+        loop {
+            match self.conversation.poll()? {
+                Output::Send(message, via) => return Some(Effect::Send(message, via)),
+                Output::Call(call) => {
+                    let key = call.key;
+                    if let Some(outcome) = self.handlers.start(*call, cx) {
+                        self.finish(key, outcome, now());
+                    }
+                }
+                Output::Abandon(call) => self.handlers.stop(call),
+                Output::Settled { ticket, outcome } => self.asked.settle(ticket, outcome),
+                Output::Heard(heard) => {
+                    if let Some(heard) = self.asked.deliver(heard) {
+                        self.handlers.notify(heard);
+                    }
+                }
+                Output::Quiet(via) => return Some(Effect::NoReply(via)),
+                Output::Pause { via, retry } => return Some(Effect::Pause { via, retry }),
+                Output::Opened(facts) => return Some(Effect::Opened(facts)),
+                Output::Failed(error) => return Some(Effect::Failed(error)),
+            }
+        }
+    }
+
+    fn accept(&mut self, command: Command, now: Instant) {
+        if self.refuses_requests && matches!(command, Command::Ask(..)) {
+            return command.refuse();
+        }
+        if let Some(input) = self.asked.accept(command) {
+            self.conversation.handle(input, now);
+        }
+    }
+
+    /// Sends what a handler said before it finished, so that it goes out before the answer.
+    fn flush_handler_output(&mut self, now: Instant) {
+        while let Some(command) = self.commands.try_command() {
+            self.accept(command, now);
+        }
+    }
+}
+
+/// Tells somebody, once, how the handshake of a client went.
+#[derive(Default)]
+pub(crate) struct OpenedSignal(Option<oneshot::Sender<OpenedOrNot>>);
+
+/// How the handshake of a client went.
+pub(crate) type OpenedOrNot = Result<Arc<Opened>, OpenError>;
+
+impl OpenedSignal {
+    pub(crate) fn subscribe(&mut self) -> oneshot::Receiver<OpenedOrNot> {
+        let (tell, told) = oneshot::channel();
+        self.0 = Some(tell);
+        told
+    }
+
+    pub(crate) fn send(&mut self, opened: OpenedOrNot) {
+        if let Some(tell) = self.0.take() {
+            // Whoever wanted to know may have stopped waiting.
+            let _ = tell.send(opened);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Handlers at work: each in a task of its own, or in the task of its request.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::task::{AbortHandle, JoinSet};
+use trunkline_proto::{Call, CallKey, Heard};
+use trunkline_wire::jsonrpc::Outcome;
+
+use super::RunHandlers;
+use crate::handler::{Handler, begin, guarded_heard};
+use crate::voice::Voice;
+
+/// Handlers that get a task when they are not done at once. Dropping this stops them all.
+pub(crate) struct HandlerTasks<H> {
+    pub(crate) handler: Arc<H>,
+    pub(crate) voice: Voice,
+    tasks: JoinSet<(CallKey, Outcome)>,
+    stops: Vec<(CallKey, AbortHandle)>,
+}
+
+impl<H: Handler> HandlerTasks<H> {
+    pub(crate) fn new(handler: Arc<H>, voice: Voice) -> Self {
+        Self { handler, voice, tasks: JoinSet::new(), stops: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    pub(crate) fn stop_all(&mut self) {
+        self.tasks = JoinSet::new();
+        self.stops.clear();
+    }
+}
+
+impl<H: Handler> RunHandlers for HandlerTasks<H> {
+    fn start(&mut self, call: Call, cx: &mut Context<'_>) -> Option<Outcome> {
+        let key = call.key;
+        match begin(&*self.handler, call, &self.voice, cx) {
+            Ok(outcome) => Some(outcome),
+            Err(future) => {
+                let stop = self.tasks.spawn(async move { (key, future.await) });
+                self.stops.push((key, stop));
+                None
+            }
+        }
+    }
+
+    fn stop(&mut self, call: CallKey) {
+        if let Some(at) = self.stops.iter().position(|(it, _)| *it == call) {
+            self.stops.swap_remove(at).1.abort();
+        }
+    }
+
+    fn notify(&mut self, heard: Heard) {
+        guarded_heard(&*self.handler, heard, &self.voice);
+    }
+
+    fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)> {
+        loop {
+            match ready!(self.tasks.poll_join_next(cx)) {
+                // The next one to start is polled where it starts, so nobody has to be woken for it.
+                None => return Poll::Pending,
+                Some(Ok((call, outcome))) => {
+                    self.stops.retain(|(it, _)| *it != call);
+                    return Poll::Ready((call, outcome));
+                }
+                // Panics are answers already, so this one was stopped and has no answer to give.
+                Some(Err(_)) => {}
+            }
+        }
+    }
+}
+
+#[cfg(feature = "http")]
+pub(crate) use in_place::HandlersInPlace;
+
+#[cfg(feature = "http")]
+mod in_place {
+    use std::future::Future;
+    use std::pin::Pin;
+
+    use trunkline_proto::Attached;
+
+    use super::*;
+    use crate::handler::Guarded;
+
+    /// Handlers that run in the task of the request they answer, and stop when it is dropped.
+    pub(crate) struct HandlersInPlace<H> {
+        pub(crate) handler: Arc<H>,
+        pub(crate) voice: Voice,
+        /// What came with the request.
+        pub(crate) attached: Attached,
+        running: Vec<(CallKey, Guarded)>,
+        has_started: bool,
+    }
+
+    impl<H: Handler> HandlersInPlace<H> {
+        pub(crate) fn new(handler: Arc<H>, voice: Voice, attached: Attached) -> Self {
+            Self { handler, voice, attached, running: Vec::new(), has_started: false }
+        }
+
+        pub(crate) fn is_empty(&self) -> bool {
+            self.running.is_empty()
+        }
+
+        /// Whether a handler has seen the request.
+        pub(crate) fn has_started(&self) -> bool {
+            self.has_started
+        }
+    }
+
+    impl<H: Handler> RunHandlers for HandlersInPlace<H> {
+        fn start(&mut self, mut call: Call, cx: &mut Context<'_>) -> Option<Outcome> {
+            self.has_started = true;
+            call.attached = self.attached.clone();
+            let key = call.key;
+            match begin(&*self.handler, call, &self.voice, cx) {
+                Ok(outcome) => Some(outcome),
+                Err(future) => {
+                    self.running.push((key, future));
+                    None
+                }
+            }
+        }
+
+        fn stop(&mut self, call: CallKey) {
+            self.running.retain(|(it, _)| *it != call);
+        }
+
+        fn notify(&mut self, heard: Heard) {
+            guarded_heard(&*self.handler, heard, &self.voice);
+        }
+
+        fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)> {
+            let finished =
+                self.running.iter_mut().enumerate().find_map(|(at, (key, future))| match Pin::new(
+                    future,
+                )
+                .poll(cx)
+                {
+                    Poll::Ready(outcome) => Some((at, *key, outcome)),
+                    Poll::Pending => None,
+                });
+            let Some((at, call, outcome)) = finished else { return Poll::Pending };
+            self.running.swap_remove(at);
+            Poll::Ready((call, outcome))
+        }
+    }
+}

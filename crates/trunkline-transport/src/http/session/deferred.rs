@@ -1,0 +1,115 @@
+//! Handlers of a session, noted under its lock and run without it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::task::AbortHandle;
+use trunkline_proto::{Call, CallKey, Heard};
+use trunkline_wire::jsonrpc::Outcome;
+
+use crate::driver_core::RunHandlers;
+use crate::http::admitted::Admitted;
+
+/// Handlers that start once the session is unlocked, and tell the session themselves when they finish.
+#[derive(Default)]
+pub(super) struct Deferred {
+    /// Those at work; one that is polled where it was called has no handle yet.
+    working: Vec<Working>,
+    /// The request whose message is being taken in.
+    admitted: Option<Arc<Admitted>>,
+    todo: Todo,
+}
+
+/// A handler at work, which counts as one until it is done.
+struct Working {
+    key: CallKey,
+    stop: Option<AbortHandle>,
+    admitted: Option<Arc<Admitted>>,
+}
+
+/// What is left to be done once the session is unlocked.
+#[derive(Default)]
+pub(super) struct Todo {
+    pub(super) calls: Vec<Call>,
+    pub(super) heard: Vec<Heard>,
+}
+
+impl Todo {
+    pub(super) fn extend(&mut self, more: Self) {
+        self.calls.extend(more.calls);
+        self.heard.extend(more.heard);
+    }
+}
+
+impl Deferred {
+    pub(super) fn is_empty(&self) -> bool {
+        self.working.is_empty()
+    }
+
+    /// Has the calls that are noted from now on belong to a request, or to none.
+    pub(super) fn admit(&mut self, admitted: Option<&Arc<Admitted>>) {
+        self.admitted = admitted.cloned();
+    }
+
+    /// What was noted. Whoever takes it does it.
+    pub(super) fn take_todo(&mut self) -> Todo {
+        self.admitted = None;
+        std::mem::take(&mut self.todo)
+    }
+
+    /// A handler was not done at once and has a task now.
+    pub(super) fn started(&mut self, call: CallKey, stop: AbortHandle) {
+        match self.working.iter_mut().find(|it| it.key == call) {
+            Some(working) => working.stop = Some(stop),
+            // It was cancelled while it was polled for the first time, or is done already.
+            None => stop.abort(),
+        }
+    }
+
+    /// A handler is done. Returns the request that it belonged to.
+    pub(super) fn finished(&mut self, call: CallKey) -> Option<Arc<Admitted>> {
+        let at = self.working.iter().position(|it| it.key == call)?;
+        self.working.swap_remove(at).admitted
+    }
+
+    /// Has calls belong to a request that an earlier one belonged to.
+    pub(super) fn follow_on(&mut self, todo: &mut Todo, admitted: &Arc<Admitted>) {
+        for call in &mut todo.calls {
+            call.attached = admitted.attached.clone();
+            if let Some(working) = self.working.iter_mut().find(|it| it.key == call.key) {
+                working.admitted = Some(Arc::clone(admitted));
+            }
+        }
+    }
+
+    pub(super) fn stop_all(&mut self) {
+        let working = std::mem::take(&mut self.working);
+        working.iter().filter_map(|it| it.stop.as_ref()).for_each(AbortHandle::abort);
+    }
+}
+
+impl RunHandlers for Deferred {
+    fn start(&mut self, call: Call, _: &mut Context<'_>) -> Option<Outcome> {
+        let admitted = self.admitted.clone();
+        self.working.push(Working { key: call.key, stop: None, admitted });
+        self.todo.calls.push(call);
+        None
+    }
+
+    fn stop(&mut self, call: CallKey) {
+        if let Some(at) = self.working.iter().position(|it| it.key == call)
+            && let Some(stop) = self.working.swap_remove(at).stop
+        {
+            stop.abort();
+        }
+    }
+
+    fn notify(&mut self, heard: Heard) {
+        self.todo.heard.push(heard);
+    }
+
+    fn poll_finished(&mut self, _: &mut Context<'_>) -> Poll<(CallKey, Outcome)> {
+        // The task of each handler tells the session.
+        Poll::Pending
+    }
+}
