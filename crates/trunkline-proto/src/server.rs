@@ -20,7 +20,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
     ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Params,
 };
-use trunkline_wire::method::{self, Kind, Sender};
+use trunkline_wire::method::{self, Kind, Method, Sender};
 use trunkline_wire::model::{
     CacheHint, Implementation, InputRequest, LogLevel, ServerCapabilities,
 };
@@ -168,21 +168,21 @@ impl Server {
             }
             return self.shared.on_stateless_request(from, &method, params, now);
         }
-        if method == "initialize" {
+        if method == Method::Initialize {
             return self.on_initialize(from, params);
         }
         match &mut self.session {
             Some(session) => session.on_request(&mut self.shared, from, &method, params, now),
             // A method of the new era that forgot its envelope is told what it forgot.
             None if !self.shared.speaks(Era::Stateful)
-                || (stateless && method == "server/discover") =>
+                || (stateless && method == Method::ServerDiscover) =>
             {
                 self.shared.on_stateless_request(from, &method, params, now);
             }
-            None if method == "ping" => self.shared.reply(from, Ok(Json::empty_object())),
+            None if method == Method::Ping => self.shared.reply(from, Ok(Json::empty_object())),
             None => {
                 let known = method::TABLE.iter().any(|row| {
-                    row.name == method
+                    method == row.method
                         && row.kind == Kind::Request
                         && self.shared.config.revisions.iter().any(|it| row.exists_in(it))
                 });
@@ -216,22 +216,22 @@ impl Server {
         }
     }
 
-    fn on_notification(&mut self, method: &str, params: Params, now: Instant) {
+    fn on_notification(&mut self, method: &MethodName, params: Params, now: Instant) {
         let Some(params) = params.into_object() else { return };
-        match method {
-            "notifications/cancelled" => {
+        match method.known() {
+            Some(Method::Cancelled) => {
                 if let Some(id) = params.get("requestId").and_then(|it| Id::from_json(it.get())) {
                     self.shared.cancel(&id);
                 }
             }
-            "notifications/initialized" => {
+            Some(Method::Initialized) => {
                 if let Some(session) = &mut self.session
                     && !std::mem::replace(&mut session.ready, true)
                 {
-                    self.shared.tell("notifications/initialized", params);
+                    self.shared.tell(Method::Initialized, params);
                 }
             }
-            "notifications/progress" => {
+            Some(Method::Progress) => {
                 if let Some(id) = params.get("progressToken").and_then(|it| Id::from_json(it.get()))
                     && let Some(sent) = self.shared.asked.by_id(&id)
                     && let Some(clock) = &mut sent.clock
@@ -241,10 +241,10 @@ impl Server {
             }
             _ => {
                 let Some(session) = &self.session else { return };
-                if let Some(row) = method::find(method, Sender::Client, session.revision)
+                if let Some(row) = method.row(Sender::Client, session.revision)
                     && row.kind == Kind::Notification
                 {
-                    self.shared.tell(row.name, params);
+                    self.shared.tell(row.method, params);
                 }
             }
         }
@@ -304,21 +304,21 @@ impl Server {
         let Some(revision) = revision else {
             return self.shared.settle(ask.ticket, Err(CallError::Cancelled));
         };
-        let known = method::find(&ask.method, Sender::Server, revision)
-            .filter(|row| row.kind == Kind::Request);
-        let able = known.zip(self.session.as_ref()).is_some_and(|(row, session)| {
+        let known =
+            ask.method.row(Sender::Server, revision).filter(|row| row.kind == Kind::Request);
+        let able = known.zip(self.session.as_ref()).filter(|(row, session)| {
             // Not only the kind of question must have been declared, its mode must too.
             let question = InputRequest::read(&ask.method, Some(&ask.params.to_json()));
             let client = &session.peer.client;
             client.supports(row.gate)
                 && !question.is_ok_and(|it| missing_capability(&it, client).is_some())
         });
-        if !able {
+        let Some((row, _)) = able else {
             let message = format!("This client cannot answer `{}`.", ask.method);
             let error = ErrorObject::new(code::METHOD_NOT_FOUND, message);
             return self.shared.settle(ask.ticket, Err(CallError::Refused(error)));
-        }
-        self.shared.ask(ask, now);
+        };
+        self.shared.ask(ask, row.method, now);
     }
 
     fn on_changed(&mut self, change: &Change) {
@@ -375,7 +375,7 @@ impl Conversation for Server {
                 let known = self
                     .session
                     .as_ref()
-                    .is_some_and(|it| method::find(method, Sender::Server, it.revision).is_some());
+                    .is_some_and(|it| method.row(Sender::Server, it.revision).is_some());
                 if known {
                     self.shared.send(Message::notification(method, Params::Object(params)), None);
                 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Message, Object, Params};
-use trunkline_wire::method::{self, Gate, Kind, Sender};
+use trunkline_wire::jsonrpc::{ErrorObject, Message, MethodName, Object, Params};
+use trunkline_wire::method::{Gate, Kind, Method, Sender};
 use trunkline_wire::model::{DiscoverResult, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -19,7 +19,7 @@ impl Shared {
     pub(super) fn on_stateless_request(
         &mut self,
         from: Asking,
-        method: &str,
+        method: &MethodName,
         mut params: Object,
         now: Instant,
     ) {
@@ -34,7 +34,8 @@ impl Shared {
             let error = super::unsupported_revision(&self.config, Some(known.revision.clone()));
             return self.reply(from, Err(error));
         };
-        let row = method::find(method, Sender::Client, revision)
+        let row = method
+            .row(Sender::Client, revision)
             .filter(|row| row.kind == Kind::Request)
             .filter(|row| self.config.capabilities.supports(row.gate));
         let Some(row) = row else {
@@ -43,12 +44,12 @@ impl Shared {
         if row.gate == Gate::TasksExtension && !known.peer.client.supports(row.gate) {
             return self.reply(from, Err(crate::task::missing_extension()));
         }
-        match row.name {
-            "server/discover" => {
+        match row.method {
+            Method::ServerDiscover => {
                 let result = self.discover();
                 self.reply(from, Ok(result));
             }
-            "subscriptions/listen" => self.listen(from, revision, &params, &known.peer),
+            Method::SubscriptionsListen => self.listen(from, revision, &params, &known.peer),
             _ => {
                 let facts = Facts {
                     row,
@@ -115,10 +116,10 @@ impl Shared {
             with: Owed { via: from.from.via, ..Owed::default() },
         });
         let params = subscribe::acknowledgement(&from.id, &honoured);
-        let method = "notifications/subscriptions/acknowledged";
+        let method = Method::SubscriptionsAcknowledged;
         let acknowledged = Message::notification(method, Params::Object(params.clone()));
         self.send(acknowledged, Some(from.from.via));
         self.listens.add(from.id, honoured);
-        self.tell_subscribed("subscriptions/listen", params, peer);
+        self.tell_subscribed(Method::SubscriptionsListen, params, peer);
     }
 }

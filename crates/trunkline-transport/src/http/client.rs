@@ -30,6 +30,7 @@ use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Star
 use trunkline_proto::{Conversation, Heard, Input, Outgoing, Output, Via};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use crate::clock::now;
@@ -362,14 +363,12 @@ impl<H: Handler> HttpDriver<H> {
             return self.cancel(id, message);
         }
         let letter = letter::write(message, &self.route, &self.params);
-        if letter.method == "initialize" && self.known == Some(Known::Sse) {
+        if letter.method == Method::Initialize && self.known == Some(Known::Sse) {
             return self.try_stream(letter, None);
         }
         let is_answer = letter.method.is_empty();
         match &self.handshake {
-            Handshake::Asking if letter.method == "notifications/initialized" => {
-                self.confirm(letter)
-            }
+            Handshake::Asking if letter.method == Method::Initialized => self.confirm(letter),
             Handshake::Asking if letter.is_opening() || is_answer => drop(self.carry(letter)),
             Handshake::Done => drop(self.carry(letter)),
             _ if is_answer => drop(self.carry(letter)),
@@ -466,7 +465,7 @@ impl<H: Handler> HttpDriver<H> {
                 }
             }
             End::Answer(incoming) => {
-                if carried.method == "tools/list" && self.route.era() == Some(Era::Stateless) {
+                if carried.method == Method::ToolsList && self.route.era() == Some(Era::Stateless) {
                     learn(&mut self.params, &incoming);
                 }
                 self.receive(incoming, carried.id);
@@ -481,7 +480,7 @@ impl<H: Handler> HttpDriver<H> {
             End::Accepted => {}
             End::SessionGone(letter) => self.on_session_gone(&carried.route, *letter),
             End::Unrecognised(error, letter) => {
-                let is_old = carried.method == "initialize" && may_be_sse(error.status);
+                let is_old = carried.method == Method::Initialize && may_be_sse(error.status);
                 if is_old && self.may_try_stream() {
                     return self.try_stream(*letter, Some(Before::Status(error)));
                 }

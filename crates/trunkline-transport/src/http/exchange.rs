@@ -13,6 +13,7 @@ use tokio::time::Sleep;
 use trunkline_proto::server::{Memo, Server};
 use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, Output};
 use trunkline_wire::jsonrpc::{Incoming, Message};
+use trunkline_wire::method::Method;
 
 use super::admitted::Admitted;
 use super::body::Events;
@@ -167,7 +168,7 @@ impl<H: Handler> Exchange<H> {
             match output {
                 // Over HTTP a subscription ends with its result, and with nothing else.
                 Output::Send(Outgoing::One(Message::Notification { method, .. }), _)
-                    if method == "notifications/cancelled" => {}
+                    if method == Method::Cancelled => {}
                 Output::Send(message, _) if self.next.is_none() => self.next = Some(message),
                 Output::Send(message, _) => self.more.push_back(message),
                 Output::Call(call) => self.start(*call, cx),

@@ -11,6 +11,7 @@ use super::watch::{Metered, Watch};
 use super::{Meter, OTHER, Role, Transport};
 use crate::TraceContext;
 use crate::server::{Inner, ServerBuilder};
+use trunkline_wire::method::Method;
 
 /// How a server is watched.
 #[derive(Clone, Default)]
@@ -99,7 +100,7 @@ fn begin(server: &Inner, call: &Call, transport: Option<Transport>, is_traced: b
     let metered = server.observe.meter.as_ref().map(|meter| Metered {
         meter: Arc::clone(meter),
         role: Role::Server,
-        method: call.method.name,
+        method: call.method.method,
         target: about.tool.or(about.prompt),
         revision: call.revision,
         transport,
@@ -154,16 +155,16 @@ impl About {
         let text = |member: &str| call.params.get(member).and_then(|it| it.to::<String>().ok());
         let other = || OTHER.to_owned();
         let mut about = Self::default();
-        match call.method.name {
-            "tools/call" => {
+        match call.method.method {
+            Method::ToolsCall => {
                 let tool = text("name").and_then(|it| server.tools.find(&it));
                 about.tool = Some(tool.map_or_else(other, |it| it.tool.name.clone()));
             }
-            "prompts/get" => {
+            Method::PromptsGet => {
                 let prompt = text("name").and_then(|it| server.prompts.find(&it));
                 about.prompt = Some(prompt.map_or_else(other, |it| it.prompt.name.clone()));
             }
-            "resources/read" => about.uri = text("uri").and_then(|it| registered(server, &it)),
+            Method::ResourcesRead => about.uri = text("uri").and_then(|it| registered(server, &it)),
             _ => {}
         }
         about

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_auth::credentials::People;
@@ -15,6 +15,7 @@ use trunkline_proto::client::http::{Head, Reading, Sent, Verdict, answers, too_l
 use trunkline_wire::frame::sse::{Decoder, Received};
 use trunkline_wire::header::LAST_EVENT_ID;
 use trunkline_wire::jsonrpc::{Incoming, MethodName};
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use super::exchange::{Asking, Exchange};
@@ -42,7 +43,7 @@ pub(super) struct Letter {
 
 impl Letter {
     pub(super) fn is_opening(&self) -> bool {
-        matches!(&*self.method, "initialize" | "server/discover")
+        matches!(self.method.known(), Some(Method::Initialize | Method::ServerDiscover))
     }
 
     /// A request of the transport's own that asks whether the session is there.
@@ -50,7 +51,7 @@ impl Letter {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         Self {
             id: Some(id),
-            method: "ping".into(),
+            method: Method::Ping.into(),
             body: body.into(),
             headers: Vec::new(),
             not_before: None,
@@ -142,7 +143,7 @@ impl Post {
             let _ = self.people.send((key, does));
         };
         let asking = Asking {
-            method: Method::POST,
+            method: http::Method::POST,
             address: &route.address,
             body: letter.body.clone(),
             headers: &letter.headers,
@@ -153,7 +154,7 @@ impl Post {
             Ok(exchange) => exchange,
             Err(why) => return End::Failed(why),
         };
-        if letter.method == "initialize" {
+        if letter.method == Method::Initialize {
             self.report(key, What::Session(session(&exchange))).await;
         }
         let sent = Sent {
@@ -203,7 +204,7 @@ impl Post {
             challenge: field("www-authenticate"),
         };
         match verdict(&head, &text, sent) {
-            Verdict::Answer(incoming) if status >= 400 && letter.method == "initialize" => {
+            Verdict::Answer(incoming) if status >= 400 && letter.method == Method::Initialize => {
                 End::Refused { incoming, status, letter: Box::new(letter) }
             }
             Verdict::Answer(incoming) if status == 404 && sent.in_session => {
@@ -320,7 +321,7 @@ impl Post {
         headers: &[(HeaderName, HeaderValue)],
     ) -> Result<Exchange, Refused> {
         let address = if route.way == Way::Post { &route.address } else { route.home() };
-        let (method, body) = (Method::GET, Bytes::new());
+        let (method, body) = (http::Method::GET, Bytes::new());
         // Nobody waits for a stream, so nobody is asked to log in for it.
         let asking = Asking { method, address, body, headers, people: None };
         let exchange = match timeout(self.patience, self.pool.exchange(route, asking)).await {
@@ -409,7 +410,7 @@ impl Post {
     /// Tells the server that the session is over.
     pub(super) async fn end_session(self: Arc<Self>, route: Arc<Route>, key: u64) {
         let asking = Asking {
-            method: Method::DELETE,
+            method: http::Method::DELETE,
             address: &route.address,
             body: Bytes::new(),
             headers: &[],
