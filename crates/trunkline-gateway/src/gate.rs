@@ -18,6 +18,7 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{CallToolResult, InputRequired, LogLevel, LogMessage, Tool};
 use trunkline_wire::revision::Revision;
 
@@ -41,7 +42,7 @@ use completed::Completed;
 pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &Voice) -> Answer {
     let world = shared.world();
     let caller = Arc::new(Caller::of(&call, voice));
-    if let Some(kind) = Kind::of_method(call.method.name) {
+    if let Some(kind) = Kind::of_method(call.method.method) {
         shared.try_again(&world);
         let missing = shared.missing(&world, view, &caller);
         if missing.is_empty() && shared.is_complete(&world, view) {
@@ -201,22 +202,22 @@ impl Walk {
         if let Some(audit) = &self.world.audit {
             audit.admit()?;
         }
-        match self.call.method.name {
-            "tools/call" => self.tool(trail).await,
+        match self.call.method.method {
+            Method::ToolsCall => self.tool(trail).await,
             // In boxes, so that a call of a tool does not carry their size about.
-            "prompts/get" => Box::pin(self.prompt(trail)).await,
-            "resources/read" => Box::pin(self.resource(trail)).await,
-            "completion/complete" => Box::pin(self.completion(trail)).await,
-            "skills/list" => Box::pin(self.skills(trail)).await,
-            "skills/get" | "resources/directory/read" => Box::pin(self.skill(trail)).await,
-            method if method.starts_with("tasks/") => Box::pin(self.task(trail)).await,
-            method => Err(ErrorObject::method_not_found(method).into()),
+            Method::PromptsGet => Box::pin(self.prompt(trail)).await,
+            Method::ResourcesRead => Box::pin(self.resource(trail)).await,
+            Method::CompletionComplete => Box::pin(self.completion(trail)).await,
+            Method::SkillsList => Box::pin(self.skills(trail)).await,
+            Method::SkillsGet | Method::ResourcesDirectoryRead => Box::pin(self.skill(trail)).await,
+            method if method.name().starts_with("tasks/") => Box::pin(self.task(trail)).await,
+            method => Err(ErrorObject::method_not_found(method.name()).into()),
         }
     }
 
     /// As the caller reads it.
     fn tell(&self, came: Result<Came, Wrong>, trail: &Trail) -> Outcome {
-        let (method, revision) = (self.call.method.name, self.call.revision);
+        let (method, revision) = (self.call.method.method, self.call.revision);
         match came {
             Ok(Came::Told(told)) => Ok(told),
             Ok(Came::Ask(input)) => {

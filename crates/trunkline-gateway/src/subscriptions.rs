@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_proto::{Change, Heard};
 use trunkline_transport::voice::Voice;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
@@ -119,11 +120,11 @@ impl Subscriptions {
     pub(crate) fn heard(&self, shared: &Shared, heard: &Heard, voice: &Voice) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
-            "resources/subscribe" => {
+            Method::ResourcesSubscribe => {
                 self.know(voice.number(), Era::Stateful, heard);
                 self.want(shared, voice.number(), uri().into_iter().collect(), false);
             }
-            "resources/unsubscribe" => {
+            Method::ResourcesUnsubscribe => {
                 if let Some(uri) = uri() {
                     let mut left = None;
                     self.change(shared, |state| {
@@ -137,7 +138,7 @@ impl Subscriptions {
                     }
                 }
             }
-            "subscriptions/listen" => {
+            Method::SubscriptionsListen => {
                 self.know(voice.number(), Era::Stateless, heard);
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());

@@ -21,6 +21,7 @@ use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{TASKS_EXTENSION, Task, TaskRequest, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -96,7 +97,7 @@ pub(crate) async fn call(
 
 /// A server told something of a task.
 pub(crate) fn heard(shared: &Shared, _: &Arc<Server>, instance: u64, heard: Heard) {
-    let is_of_task = matches!(heard.method, "notifications/tasks/status" | "notifications/tasks");
+    let is_of_task = matches!(heard.method, Method::TasksStatus | Method::Tasks);
     if is_of_task && let Some(id) = heard.params.get("taskId").and_then(|it| it.to::<String>().ok())
     {
         shared.tasks.nudge(instance, &id);
@@ -115,7 +116,7 @@ pub(crate) fn route(
     if asker.is_none() && task.is_none() {
         return Err(call);
     }
-    let method = call.method.name;
+    let method = call.method.method;
     let mut params = std::mem::take(&mut call.params);
     if let Some(meta) = call.meta.take() {
         params.set("_meta", meta);
@@ -132,7 +133,7 @@ pub(crate) fn question(
     shared: &Shared,
     instance: u64,
     task: String,
-    method: &'static str,
+    method: Method,
     params: Object,
 ) -> Answer {
     let registry = Arc::clone(&shared.tasks);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Object, Outcome};
-use trunkline_wire::method;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{Tool, meta};
 
 use crate::caller::Caller;
@@ -38,7 +38,7 @@ pub(crate) struct Trail {
     pub(crate) tool: Option<Arc<Tool>>,
     pub(crate) instance: Option<u64>,
     pub(crate) decision: Decision,
-    pub(crate) method: &'static str,
+    pub(crate) method: Method,
     pub(crate) caller: Arc<Caller>,
     /// Of the arguments, where there is an audit.
     pub(crate) digest: Option<String>,
@@ -69,7 +69,7 @@ impl Trail {
             tool: None,
             instance: None,
             decision: Decision::Allowed,
-            method: walk.call.method.name,
+            method: walk.call.method.method,
             caller: Arc::clone(&walk.caller),
             digest,
             began: walk.began,
@@ -123,7 +123,7 @@ impl Trail {
             instance: self.instance,
             principal: self.caller.name.as_deref(),
             trace: self.id,
-            method: self.method,
+            method: self.method.name(),
             name: self.name.as_deref(),
             outcome: outcome.word(),
             is_to_blame: matches!(outcome, Unavailable | Unknown | TimedOut),
@@ -155,8 +155,8 @@ impl Trail {
     pub(crate) fn entry(&self, outcome: metrics::Outcome) -> Entry {
         let name = clip(self.name.as_deref().unwrap_or_default()).to_owned();
         let kind = self.kind.unwrap_or(match self.method {
-            "prompts/get" => "prompt",
-            "resources/read" => "uri",
+            Method::PromptsGet => "prompt",
+            Method::ResourcesRead => "uri",
             _ => "tool",
         });
         Entry {
@@ -167,7 +167,7 @@ impl Trail {
             client: self.caller.client().map(|it| clip(&it).to_owned()),
             server: self.server.as_deref().map(str::to_owned),
             instance: self.instance,
-            method: self.method,
+            method: self.method.name(),
             what: match kind {
                 "prompt" => Called::Prompt(name),
                 "uri" => Called::Uri(name),
@@ -219,12 +219,12 @@ fn trace_id(walk: &Walk, own: Trace) -> Trace {
 
 /// Whether a result is a tool's own error, and what kind of result it is. Of what else is said nobody
 /// needs to know.
-pub(crate) fn of_result(method: &str, result: &Json) -> (bool, ResultType) {
-    if !method::MAY_ASK.contains(&method) {
+pub(crate) fn of_result(method: Method, result: &Json) -> (bool, ResultType) {
+    if !method.may_ask() {
         return (false, ResultType::None);
     }
     let glance = Glance::at(result.get());
-    (glance.is_error && method == "tools/call", glance.result_type)
+    (glance.is_error && method == Method::ToolsCall, glance.result_type)
 }
 
 /// More of a name is not kept for the audit, in bytes.
@@ -237,18 +237,23 @@ mod tests {
     #[test]
     fn a_tool_has_failed_if_its_result_says_so_and_not_if_its_content_does() {
         for (method, result, is_error, kind) in [
-            ("tools/call", r#"{"content":[],"isError":true}"#, true, ResultType::None),
-            ("tools/call", r#"{"content":[],"isError" : true}"#, true, ResultType::None),
-            ("tools/call", r#"{"structuredContent":{"isError":true}}"#, false, ResultType::None),
-            ("prompts/get", r#"{"messages":[],"isError":true}"#, false, ResultType::None),
-            ("resources/read", r#"{"resultType":"complete"}"#, false, ResultType::Complete),
+            (Method::ToolsCall, r#"{"content":[],"isError":true}"#, true, ResultType::None),
+            (Method::ToolsCall, r#"{"content":[],"isError" : true}"#, true, ResultType::None),
             (
-                "prompts/get",
+                Method::ToolsCall,
+                r#"{"structuredContent":{"isError":true}}"#,
+                false,
+                ResultType::None,
+            ),
+            (Method::PromptsGet, r#"{"messages":[],"isError":true}"#, false, ResultType::None),
+            (Method::ResourcesRead, r#"{"resultType":"complete"}"#, false, ResultType::Complete),
+            (
+                Method::PromptsGet,
                 r#"{ "resultType": "input_required" }"#,
                 false,
                 ResultType::InputRequired,
             ),
-            ("completion/complete", r#"{"isError":true}"#, false, ResultType::None),
+            (Method::CompletionComplete, r#"{"isError":true}"#, false, ResultType::None),
         ] {
             let result = Json::parse(result).expect("this is JSON");
             assert_eq!(of_result(method, &result), (is_error, kind), "{method} {}", result.get());

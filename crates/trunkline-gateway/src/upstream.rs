@@ -20,6 +20,7 @@ use trunkline_transport::handler::Answer;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, LogMessage, SubscriptionFilter};
 use trunkline_wire::revision::Era;
 
@@ -42,8 +43,7 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     fn changed(&self, server: &str, instance: u64, heard: Heard);
 
     /// A server asks for a task of its own.
-    fn question(&self, instance: u64, task: String, method: &'static str, params: Object)
-    -> Answer;
+    fn question(&self, instance: u64, task: String, method: Method, params: Object) -> Answer;
 
     /// A server asks something and does not say whom, where several may be meant.
     fn asks_nobody(&self, server: &str);
@@ -277,7 +277,7 @@ impl Instance {
     /// Has it ask for the roots again.
     async fn roots_changed(&self) {
         let voice = self.connection.voice();
-        voice.notify("notifications/roots/list_changed", Object::default()).await;
+        voice.notify(Method::RootsListChanged, Object::default()).await;
     }
 
     /// A session has other roots now.
@@ -328,7 +328,7 @@ impl Instance {
         let mut params = Object::default();
         params.set("level", trunkline_wire::json::Json::of(&level));
         // A server that does not take it says what it says.
-        let _ = self.call(Request::new("logging/setLevel", params)).await;
+        let _ = self.call(Request::new(Method::LoggingSetLevel, params)).await;
     }
 
     /// The last words of its process.
@@ -376,8 +376,8 @@ impl Instance {
     /// Whether it answers. What is asked depends on what its revision has.
     async fn probe(&self) -> Result<(), String> {
         let request = match self.opened.revision.era() {
-            Era::Stateful => Request::new("ping", Object::default()),
-            Era::Stateless => Request::new("server/discover", Object::default()),
+            Era::Stateful => Request::new(Method::Ping, Object::default()),
+            Era::Stateless => Request::new(Method::ServerDiscover, Object::default()),
         };
         match self.call(request).await {
             // Whoever refuses has heard.
