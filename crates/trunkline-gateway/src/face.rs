@@ -7,6 +7,7 @@ use trunkline_transport::handler::{Answer, Handler, Listening};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
+use trunkline_wire::method::Method;
 
 use crate::caller::{Caller, principal};
 use crate::selector::Seat;
@@ -24,7 +25,7 @@ impl Handler for Face {
     }
 
     fn heard(&self, heard: Heard, voice: &Voice) {
-        if heard.method == "notifications/roots/list_changed" {
+        if heard.method == Method::RootsListChanged {
             let world = self.shared.world();
             return world.servers.values().for_each(|it| it.has_other_roots(voice.number()));
         }

@@ -10,6 +10,7 @@ use trunkline_transport::budget::Held;
 use trunkline_transport::voice::{Listener, Request};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{InputRequest, LogLevel, meta};
 use trunkline_wire::revision::Era;
 
@@ -56,7 +57,7 @@ impl Forward {
     pub(crate) fn begin(
         lease: Lease<Upstream>,
         line: Arc<Line>,
-        method: &'static str,
+        method: Method,
         params: Object,
         timing: Timing,
         relays: bool,

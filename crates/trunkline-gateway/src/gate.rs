@@ -44,7 +44,7 @@ use resolve::{About, Resolved, Work};
 pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &Voice) -> Answer {
     let world = shared.world();
     let caller = Arc::new(Caller::of(&call, voice));
-    if let Some(kind) = Kind::of_method(call.method.name) {
+    if let Some(kind) = Kind::of_method(call.method.method) {
         shared.try_again(&world);
         let missing = shared.missing(&world, view, &caller);
         if missing.is_empty() && shared.is_complete(&world, view) {
@@ -255,7 +255,7 @@ impl Walk {
 
     /// As the caller reads it.
     fn tell(&self, came: Result<Came, Wrong>, trail: &Trail) -> Outcome {
-        let (method, revision) = (self.call.method.name, self.call.revision);
+        let (method, revision) = (self.call.method.method, self.call.revision);
         match came {
             Ok(Came::Told(told)) => Ok(told),
             Ok(Came::Ask(input)) => {

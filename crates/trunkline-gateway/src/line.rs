@@ -14,6 +14,7 @@ use trunkline_transport::voice::{Listener, Request, Voice};
 use trunkline_wire::era::carry;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ElicitParams, InputRequest, Progress};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -124,9 +125,9 @@ impl Line {
 
     /// Has the caller asked. In the old era that is a request; in the new one the call ends with the
     /// question, and the answer comes with the next.
-    pub(crate) async fn ask(self: Arc<Self>, method: &'static str, params: Object) -> Outcome {
+    pub(crate) async fn ask(self: Arc<Self>, method: Method, params: Object) -> Outcome {
         let params = params.to_json();
-        let question = InputRequest::read(method, Some(&params)).map_err(|error| {
+        let question = InputRequest::read(method.name(), Some(&params)).map_err(|error| {
             ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
         })?;
         // Twice: as it came, and as it is asked.
@@ -250,8 +251,8 @@ impl Drop for Asking<'_> {
 impl Listener for Line {
     fn hear(&self, heard: Heard) {
         let said = match heard.method {
-            "notifications/progress" => heard.params.to::<Progress>().ok().map(Utterance::Progress),
-            "notifications/message" => heard.params.to().ok().map(Utterance::Log),
+            Method::Progress => heard.params.to::<Progress>().ok().map(Utterance::Progress),
+            Method::Message => heard.params.to().ok().map(Utterance::Log),
             _ => None,
         };
         said.into_iter().for_each(|it| self.say(it));
@@ -288,7 +289,7 @@ pub(crate) struct OnLine(pub(crate) Arc<Line>);
 
 /// Answers the questions of a task: the caller who waits for it, or whoever asks how it stands.
 pub(crate) trait Answers: Send + Sync {
-    fn ask(&self, method: &'static str, params: Object) -> Answering;
+    fn ask(&self, method: Method, params: Object) -> Answering;
 }
 
 /// An answer, once there is one.
@@ -331,7 +332,7 @@ mod tests {
             Arc::default(),
             None,
         );
-        let told = Arc::clone(&line).ask("roots/list", Object::default()).await;
+        let told = Arc::clone(&line).ask(Method::RootsList, Object::default()).await;
         assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
         assert!(line.take_questions().is_empty());
     }
@@ -355,7 +356,7 @@ mod tests {
         let heard = || {
             let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(1 << 20));
             let params = Object::parse(&params).expect("this is JSON");
-            Heard { ticket: None, method: "notifications/message", params, peer: None }
+            Heard { ticket: None, method: Method::Message, params, peer: None }
         };
         let (one, other, bob) = (line("alice"), line("alice"), line("bob"));
         (0..150).for_each(|_| one.hear(heard()));

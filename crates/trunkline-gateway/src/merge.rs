@@ -18,9 +18,11 @@ pub use cursors::{BadCursor, Cursor};
 pub use index::{Index, Item, Look, Page, Target};
 pub(crate) use lists::cut;
 pub use lists::{Draft, Lists};
+
 pub(crate) use missing::Missing;
 pub(crate) use offer::Offer;
 use trunkline_proto::Change;
+use trunkline_wire::method::Method;
 
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,12 +39,12 @@ impl Kind {
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
     /// The method that lists it.
-    pub const fn method(self) -> &'static str {
+    pub const fn method(self) -> Method {
         match self {
-            Self::Tools => "tools/list",
-            Self::Prompts => "prompts/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
+            Self::Tools => Method::ToolsList,
+            Self::Prompts => Method::PromptsList,
+            Self::Resources => Method::ResourcesList,
+            Self::Templates => Method::ResourcesTemplatesList,
         }
     }
 
@@ -56,7 +58,7 @@ impl Kind {
     }
 
     /// What a method lists, if it lists any of these.
-    pub fn of_method(method: &str) -> Option<Self> {
+    pub fn of_method(method: Method) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.method() == method)
     }
 
@@ -71,11 +73,11 @@ impl Kind {
     }
 
     /// The notification that says that it changed.
-    pub const fn changed(self) -> &'static str {
+    pub const fn changed(self) -> Method {
         match self {
-            Self::Tools => "notifications/tools/list_changed",
-            Self::Prompts => "notifications/prompts/list_changed",
-            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+            Self::Tools => Method::ToolsListChanged,
+            Self::Prompts => Method::PromptsListChanged,
+            Self::Resources | Self::Templates => Method::ResourcesListChanged,
         }
     }
 }

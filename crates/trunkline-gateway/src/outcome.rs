@@ -2,7 +2,7 @@
 
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
-use trunkline_wire::method;
+use trunkline_wire::method::Method;
 
 use crate::failure::{Done, Failure, Stage};
 
@@ -59,12 +59,12 @@ impl From<&Failure> for Outcome {
 }
 /// Whether a result is a tool's own error, and what kind of result it is. Of what else is said nobody
 /// needs to know.
-pub(crate) fn of_result(method: &str, result: &Json) -> (bool, ResultType) {
-    if !method::MAY_ASK.contains(&method) {
+pub(crate) fn of_result(method: Method, result: &Json) -> (bool, ResultType) {
+    if !method.may_ask() {
         return (false, ResultType::None);
     }
     let glance = Glance::at(result.get());
-    (glance.is_error && method == "tools/call", glance.result_type)
+    (glance.is_error && method == Method::ToolsCall, glance.result_type)
 }
 
 #[cfg(test)]
@@ -74,18 +74,23 @@ mod tests {
     #[test]
     fn a_tool_has_failed_if_its_result_says_so_and_not_if_its_content_does() {
         for (method, result, is_error, kind) in [
-            ("tools/call", r#"{"content":[],"isError":true}"#, true, ResultType::None),
-            ("tools/call", r#"{"content":[],"isError" : true}"#, true, ResultType::None),
-            ("tools/call", r#"{"structuredContent":{"isError":true}}"#, false, ResultType::None),
-            ("prompts/get", r#"{"messages":[],"isError":true}"#, false, ResultType::None),
-            ("resources/read", r#"{"resultType":"complete"}"#, false, ResultType::Complete),
+            (Method::ToolsCall, r#"{"content":[],"isError":true}"#, true, ResultType::None),
+            (Method::ToolsCall, r#"{"content":[],"isError" : true}"#, true, ResultType::None),
             (
-                "prompts/get",
+                Method::ToolsCall,
+                r#"{"structuredContent":{"isError":true}}"#,
+                false,
+                ResultType::None,
+            ),
+            (Method::PromptsGet, r#"{"messages":[],"isError":true}"#, false, ResultType::None),
+            (Method::ResourcesRead, r#"{"resultType":"complete"}"#, false, ResultType::Complete),
+            (
+                Method::PromptsGet,
                 r#"{ "resultType": "input_required" }"#,
                 false,
                 ResultType::InputRequired,
             ),
-            ("completion/complete", r#"{"isError":true}"#, false, ResultType::None),
+            (Method::CompletionComplete, r#"{"isError":true}"#, false, ResultType::None),
         ] {
             let result = Json::parse(result).expect("this is JSON");
             assert_eq!(of_result(method, &result), (is_error, kind), "{method} {}", result.get());

@@ -6,6 +6,7 @@ use trunkline_proto::Timing;
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{InputRequest, InputRequired, meta};
 
 use crate::able;
@@ -17,14 +18,14 @@ use crate::pool::Profile;
 pub(crate) fn admit(
     server: &str,
     allowed: Questions,
-    method: &str,
+    method: Method,
     params: &mut Object,
 ) -> Result<(), ErrorObject> {
     if !is_allowed(allowed, method) {
         return Err(refusal(server, method));
     }
     let message = params.get("message").and_then(|it| it.to::<String>().ok());
-    if let (Some(message), "elicitation/create") = (message, method) {
+    if let (Some(message), Method::ElicitationCreate) = (message, method) {
         params.set("message", Json::string(&named(server, &message)));
     }
     Ok(())
@@ -44,7 +45,7 @@ pub(crate) fn admit_all(
         let params = request.params().and_then(|it| Object::parse(it.get()).ok());
         if let Some(mut params) = params {
             admit(server, allowed, method, &mut params)?;
-            if let Ok(named) = InputRequest::read(method, Some(&params.to_json())) {
+            if let Ok(named) = InputRequest::read(method.name(), Some(&params.to_json())) {
                 *request = named;
             }
         }
@@ -83,11 +84,11 @@ pub(crate) fn offered_in(envelope: Option<Json>, allowed: Questions) -> Option<J
     Some(object.to_json())
 }
 
-fn is_allowed(allowed: Questions, method: &str) -> bool {
+fn is_allowed(allowed: Questions, method: Method) -> bool {
     match method {
-        "elicitation/create" => allowed.elicitation,
-        "sampling/createMessage" => allowed.sampling,
-        "roots/list" => allowed.roots,
+        Method::ElicitationCreate => allowed.elicitation,
+        Method::SamplingCreateMessage => allowed.sampling,
+        Method::RootsList => allowed.roots,
         _ => true,
     }
 }
@@ -96,7 +97,7 @@ fn named(server: &str, message: &str) -> String {
     format!("[{server}] {message}")
 }
 
-fn refusal(server: &str, method: &str) -> ErrorObject {
+fn refusal(server: &str, method: Method) -> ErrorObject {
     let message = format!(
         "`{server}` may not ask this (`{method}`) here. Add it to `questions` of that server to allow it."
     );
@@ -133,12 +134,12 @@ mod tests {
     fn a_question_says_who_asks_and_one_that_is_not_allowed_reaches_nobody() {
         let mut params = Object::parse(r#"{"message":"Your name?"}"#).unwrap();
         let all = Questions::default();
-        admit("talk", all, "elicitation/create", &mut params).unwrap();
+        admit("talk", all, Method::ElicitationCreate, &mut params).unwrap();
         assert_eq!(params.get("message").unwrap().get(), r#""[talk] Your name?""#);
         let few = Questions { sampling: false, ..all };
-        let told = admit("talk", few, "sampling/createMessage", &mut params).unwrap_err();
+        let told = admit("talk", few, Method::SamplingCreateMessage, &mut params).unwrap_err();
         assert!(told.message.contains("`questions`"), "{told}");
-        assert!(admit("talk", few, "roots/list", &mut params).is_ok());
+        assert!(admit("talk", few, Method::RootsList, &mut params).is_ok());
     }
 
     #[test]

@@ -316,14 +316,14 @@ impl Shared {
         let took = trail.began.elapsed();
         report::call(&trail.done(outcome, took));
         if let Some(server) = &trail.server {
-            self.metrics.call_finished(server, trail.method, outcome, took);
+            self.metrics.call_finished(server, trail.method.name(), outcome, took);
         }
         if let Some(reason) = trail.rejection() {
             self.metrics.rejected(reason);
         }
         self.calls.note(Noted {
             server: trail.server.as_deref().unwrap_or_default(),
-            method: trail.method,
+            method: trail.method.name(),
             name: trail.name.as_deref().unwrap_or_default(),
             principal: trail.caller.name.as_deref(),
             took,

@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_proto::{Change, Heard};
 use trunkline_transport::voice::Voice;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
@@ -150,11 +151,11 @@ impl Subscriptions {
     pub(crate) fn heard(&self, host: &dyn Host, heard: &Heard, voice: &Voice) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
-            "resources/subscribe" => {
+            Method::ResourcesSubscribe => {
                 self.know(voice.number(), Era::Stateful, heard);
                 self.want(host, voice.number(), uri().into_iter().collect(), false);
             }
-            "resources/unsubscribe" => {
+            Method::ResourcesUnsubscribe => {
                 if let Some(uri) = uri() {
                     let mut left = None;
                     self.change(host, |state| {
@@ -168,7 +169,7 @@ impl Subscriptions {
                     }
                 }
             }
-            "subscriptions/listen" => {
+            Method::SubscriptionsListen => {
                 self.know(voice.number(), Era::Stateless, heard);
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());

@@ -13,6 +13,7 @@ use trunkline_proto::{Call, Change, Heard, Utterance};
 use trunkline_transport::handler::{Answer, Handler};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::jsonrpc::{Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
 
 use crate::caller::Caller;
@@ -206,7 +207,7 @@ impl Switch {
         }
     }
 
-    async fn ask(&self, line: Arc<Line>, method: &'static str, params: Object) -> Outcome {
+    async fn ask(&self, line: Arc<Line>, method: Method, params: Object) -> Outcome {
         if let Some(id) = params.get("elicitationId").and_then(|it| it.to::<String>().ok()) {
             self.will_complete(id, &line.voice);
         }
@@ -231,7 +232,7 @@ impl Switch {
 
 impl Handler for Switch {
     fn call(&self, mut call: Call, _: &Voice) -> Answer {
-        let method = call.method.name;
+        let method = call.method.method;
         if let Err(refused) =
             question::admit(&self.server, self.questions, method, &mut call.params)
         {
@@ -241,7 +242,7 @@ impl Handler for Switch {
             Ok(answer) => return answer,
             Err(call) => call,
         };
-        if method == "roots/list" && call.attached.get::<OnLine>().is_none() {
+        if method == Method::RootsList && call.attached.get::<OnLine>().is_none() {
             return self.roots();
         }
         let meant = self.line_of(&call);
@@ -268,14 +269,14 @@ impl Handler for Switch {
     }
 
     fn heard(&self, heard: Heard, _: &Voice) {
-        if heard.method == "notifications/message" {
+        if heard.method == Method::Message {
             // What is said on the stream of a request is about it, and nobody listens to that one.
             if heard.ticket.is_none() {
                 heard.params.to().into_iter().for_each(|it| self.logged(it));
             }
             return;
         }
-        if heard.method == "notifications/elicitation/complete" {
+        if heard.method == Method::ElicitationComplete {
             let id = heard.params.get("elicitationId").and_then(|it| it.to::<String>().ok());
             return id.iter().for_each(|it| self.completed(it));
         }
@@ -435,7 +436,7 @@ mod tests {
     impl Watcher for Nothing {
         fn changed(&self, _: &str, _: u64, _: Heard) {}
 
-        fn question(&self, _: u64, _: String, _: &'static str, _: Object) -> Answer {
+        fn question(&self, _: u64, _: String, _: Method, _: Object) -> Answer {
             Answer::Now(nobody("There is nobody."))
         }
 

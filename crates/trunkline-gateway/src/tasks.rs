@@ -11,6 +11,7 @@ use trunkline_transport::handler::Answer;
 use trunkline_wire::glance::Glance;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 
 use crate::failure::{Done, Failure, Stage};
 use crate::line::nobody;
@@ -21,7 +22,7 @@ pub(crate) use registry::{Asker, Registry};
 
 /// A server told something of a task.
 pub(crate) fn heard(registry: &Registry, instance: u64, heard: &Heard) {
-    let is_of_task = matches!(heard.method, "notifications/tasks/status" | "notifications/tasks");
+    let is_of_task = matches!(heard.method, Method::TasksStatus | Method::Tasks);
     if is_of_task && let Some(id) = heard.params.get("taskId").and_then(|it| it.to::<String>().ok())
     {
         registry.nudge(instance, &id);
@@ -33,7 +34,7 @@ pub(crate) fn question(
     registry: &Arc<Registry>,
     instance: u64,
     task: String,
-    method: &'static str,
+    method: Method,
     params: Object,
 ) -> Answer {
     let registry = Arc::clone(registry);

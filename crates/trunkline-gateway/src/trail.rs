@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use trunkline_proto::Call;
 use trunkline_wire::glance::ResultType;
 use trunkline_wire::jsonrpc::{Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{Tool, meta};
 
 use crate::caller::Caller;
@@ -35,7 +36,7 @@ pub(crate) struct Trail {
     pub(crate) tool: Option<Arc<Tool>>,
     pub(crate) instance: Option<u64>,
     pub(crate) decision: Decision,
-    pub(crate) method: &'static str,
+    pub(crate) method: Method,
     pub(crate) caller: Arc<Caller>,
     /// Of the arguments, where there is an audit.
     pub(crate) digest: Option<String>,
@@ -74,7 +75,7 @@ impl Trail {
             tool: None,
             instance: None,
             decision: Decision::Allowed,
-            method: call.method.name,
+            method: call.method.method,
             caller: Arc::clone(caller),
             digest,
             began,
@@ -128,7 +129,7 @@ impl Trail {
             instance: self.instance,
             principal: self.caller.name.as_deref(),
             trace: self.id,
-            method: self.method,
+            method: self.method.name(),
             name: self.name.as_deref(),
             outcome: outcome.word(),
             is_to_blame: matches!(outcome, Unavailable | Unknown | TimedOut),
@@ -160,8 +161,8 @@ impl Trail {
     pub(crate) fn entry(&self, outcome: outcome::Outcome) -> Entry {
         let name = clip(self.name.as_deref().unwrap_or_default()).to_owned();
         let kind = self.kind.unwrap_or(match self.method {
-            "prompts/get" => "prompt",
-            "resources/read" => "uri",
+            Method::PromptsGet => "prompt",
+            Method::ResourcesRead => "uri",
             _ => "tool",
         });
         Entry {
@@ -172,7 +173,7 @@ impl Trail {
             client: self.caller.client().map(|it| clip(&it).to_owned()),
             server: self.server.as_deref().map(str::to_owned),
             instance: self.instance,
-            method: self.method,
+            method: self.method.name(),
             what: match kind {
                 "prompt" => Called::Prompt(name),
                 "uri" => Called::Uri(name),

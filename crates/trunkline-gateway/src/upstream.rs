@@ -19,6 +19,7 @@ use trunkline_transport::connection::Connection;
 use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::{Request, Voice};
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, SubscriptionFilter};
 use trunkline_wire::revision::Era;
 
@@ -246,7 +247,7 @@ impl Instance {
     /// Has it ask for the roots again.
     async fn roots_changed(&self) {
         let voice = self.connection.voice();
-        voice.notify("notifications/roots/list_changed", Object::default()).await;
+        voice.notify(Method::RootsListChanged, Object::default()).await;
     }
 
     /// A session has other roots now.
@@ -297,7 +298,7 @@ impl Instance {
         let mut params = Object::default();
         params.set("level", trunkline_wire::json::Json::of(&level));
         // A server that does not take it says what it says.
-        let _ = self.call(Request::new("logging/setLevel", params)).await;
+        let _ = self.call(Request::new(Method::LoggingSetLevel, params)).await;
     }
 
     /// The last words of its process.
@@ -345,8 +346,8 @@ impl Instance {
     /// Whether it answers. What is asked depends on what its revision has.
     async fn probe(&self) -> Result<(), String> {
         let request = match self.opened.revision.era() {
-            Era::Stateful => Request::new("ping", Object::default()),
-            Era::Stateless => Request::new("server/discover", Object::default()),
+            Era::Stateful => Request::new(Method::Ping, Object::default()),
+            Era::Stateless => Request::new(Method::ServerDiscover, Object::default()),
         };
         match self.call(request).await {
             // Whoever refuses has heard.

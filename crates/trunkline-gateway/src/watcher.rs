@@ -7,6 +7,7 @@ use trunkline_auth::credentials::Credentials;
 use trunkline_proto::Heard;
 use trunkline_transport::handler::Answer;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
 use trunkline_wire::revision::Era;
 
@@ -22,8 +23,7 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     fn changed(&self, server: &str, instance: u64, heard: Heard);
 
     /// A server asks for a task of its own.
-    fn question(&self, instance: u64, task: String, method: &'static str, params: Object)
-    -> Answer;
+    fn question(&self, instance: u64, task: String, method: Method, params: Object) -> Answer;
 
     /// A server asks something and does not say whom, where several may be meant.
     fn asks_nobody(&self, server: &str);

@@ -24,7 +24,7 @@ use trunkline_wire::jsonrpc::{
     ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Outcome,
     Params,
 };
-use trunkline_wire::method::{self, Kind, Sender};
+use trunkline_wire::method::{Kind, Method, Row, Sender};
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
@@ -233,19 +233,19 @@ impl Client {
     }
 
     /// A request of the server: only before 2026-07-28, and only what we declared.
-    fn on_request(&mut self, id: Id, method: &str, params: Params, via: Via, now: Instant) {
+    fn on_request(&mut self, id: Id, method: &MethodName, params: Params, via: Via, now: Instant) {
         let revision = match &self.phase {
             Phase::Open { facts, .. } if facts.revision.era() == Era::Stateful => facts.revision,
             // Only a server of the old era asks anything, and it may ping before it is asked.
             Phase::Probing { .. } | Phase::Initializing { .. } => Revision::LATEST_STATEFUL,
             _ => return self.noise += 1,
         };
-        let outcome = match (method::find(method, Sender::Server, revision), params.into_object()) {
+        let outcome = match (method.row(Sender::Server, revision), params.into_object()) {
             _ if id == Id::Null => return self.noise += 1,
             _ if self.calls.has_id(&id) => Err(ErrorObject::invalid_request(
                 "This id belongs to a request that is still open.",
             )),
-            (Some(row), Some(_)) if row.name == "ping" => Ok(Json::empty_object()),
+            (Some(row), Some(_)) if row.method == Method::Ping => Ok(Json::empty_object()),
             (Some(row), Some(params))
                 if row.kind == Kind::Request && self.config.capabilities.supports(row.gate) =>
             {
@@ -253,7 +253,7 @@ impl Client {
                     Err(error)
                 } else if self.calls.len() < self.config.bounds.in_flight {
                     let origin = Origin::Wire { during: self.owner(via, &params, now) };
-                    return self.open_call(id, origin, row.name, params, revision, now);
+                    return self.open_call(id, origin, row, params, revision, now);
                 } else {
                     Err(ErrorObject::internal("overloaded", "Too many questions are open."))
                 }
@@ -269,13 +269,11 @@ impl Client {
         &mut self,
         id: Id,
         origin: Origin,
-        method: &'static str,
+        row: &'static Row,
         mut params: Object,
         revision: Revision,
         now: Instant,
     ) {
-        let row = method::TABLE.iter().find(|row| row.name == method);
-        let row = row.expect("the callers pass names out of the table");
         let key = self.calls.next_key();
         let attached = match &origin {
             Origin::Wire { during } => during.and_then(|it| self.asked.by_ticket(it)),
@@ -341,25 +339,25 @@ impl Client {
         let Phase::Open { facts, .. } = &self.phase else {
             return self.settle(ask.ticket, refused("The connection is not open.".to_owned()));
         };
-        let row = method::find(&ask.method, Sender::Client, facts.revision);
+        let row = ask.method.row(Sender::Client, facts.revision);
         let Some(row) = row.filter(|row| row.kind == Kind::Request) else {
             let message = format!("Revision {} has no method `{}`.", facts.revision, ask.method);
             return self.settle(ask.ticket, refused(message));
         };
-        if row.name == "initialize" {
+        if row.method == Method::Initialize {
             return self.settle(ask.ticket, refused("The handshake is over.".to_owned()));
         }
         // 2024-11-05 has completion without a capability that would announce it.
-        let ungated = row.name == "completion/complete" && !facts.revision.profile().audio;
+        let ungated = row.method == Method::CompletionComplete && !facts.revision.profile().audio;
         if !ungated && !facts.capabilities.supports(row.gate) {
             let message = format!("The server does not offer `{}`.", ask.method);
             return self.settle(ask.ticket, refused(message));
         }
-        let may_ask = facts.revision.era() == Era::Stateless && method::MAY_ASK.contains(&row.name);
+        let may_ask = facts.revision.era() == Era::Stateless && row.method.may_ask();
         // What is heard of a subscription is not progress.
-        let wants_progress = ask.wants_progress && row.name != "subscriptions/listen";
-        let may_repeat = self.is_http && undelivered::may_repeat(row.name, facts.revision.era());
-        let is_kept = (may_ask && !ask.relays) || may_repeat || row.name == "tasks/result";
+        let wants_progress = ask.wants_progress && row.method != Method::SubscriptionsListen;
+        let may_repeat = self.is_http && undelivered::may_repeat(row.method, facts.revision.era());
+        let is_kept = (may_ask && !ask.relays) || may_repeat || row.method == Method::TasksResult;
         // Whoever relays sends the answers to the questions of a round that was here before.
         let is_answer = ask.relays && (ANSWERS.iter().any(|it| ask.params.get(it).is_some()));
         let waiting = Waiting {
@@ -376,17 +374,18 @@ impl Client {
         };
         // A subscription has no deadline; everything else does.
         let timing = ask.timing.unwrap_or(self.config.bounds.call);
-        let mut clock = (row.name != "subscriptions/listen").then(|| Clock::start(timing, now));
+        let mut clock =
+            (row.method != Method::SubscriptionsListen).then(|| Clock::start(timing, now));
         if self.calls.iter().any(|it| matches!(it.with, Origin::Wire { .. })) {
             clock.iter_mut().for_each(Clock::hold);
         }
-        let (id, method) = (self.asked.next_id(), MethodName::Borrowed(row.name));
-        self.send_call(id, row.name.into(), ask.params, wants_progress);
+        let (id, method) = (self.asked.next_id(), row.method);
+        self.send_call(id, method, ask.params, wants_progress);
         self.asked.add(Sent { id, ticket: ask.ticket, method, clock, with: waiting });
     }
 
     /// Sends a request with everything that the era puts into `_meta`.
-    fn send_call(&mut self, id: i64, method: MethodName, mut params: Object, progress: bool) {
+    fn send_call(&mut self, id: i64, method: Method, mut params: Object, progress: bool) {
         // Most calls of one host say the same of it.
         if !progress
             && let (Some(given), Some((last, whole))) = (params.get("_meta"), &self.last_meta)
@@ -492,7 +491,7 @@ impl Conversation for Client {
             Input::Notify { method, params } => {
                 let known = self
                     .opened()
-                    .is_some_and(|it| method::find(method, Sender::Client, it.revision).is_some());
+                    .is_some_and(|it| method.row(Sender::Client, it.revision).is_some());
                 if known {
                     let absent = params.is_empty();
                     let params = if absent { Params::Absent } else { Params::Object(params) };

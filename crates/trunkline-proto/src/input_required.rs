@@ -8,6 +8,7 @@ use serde_json::json;
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ClientCapabilities, ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::Revision;
 
@@ -209,11 +210,11 @@ impl QuestionKind {
         }
     }
 
-    fn method(self) -> &'static str {
+    fn method(self) -> Method {
         match self {
-            Self::Form | Self::Url => "elicitation/create",
-            Self::Sampling | Self::SamplingWithTools => "sampling/createMessage",
-            Self::Roots => "roots/list",
+            Self::Form | Self::Url => Method::ElicitationCreate,
+            Self::Sampling | Self::SamplingWithTools => Method::SamplingCreateMessage,
+            Self::Roots => Method::RootsList,
         }
     }
 

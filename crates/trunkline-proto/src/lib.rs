@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Message, MethodName, Object, Outcome};
-use trunkline_wire::method::Row;
+use trunkline_wire::method::{Method, Row};
 use trunkline_wire::model::{
     ClientCapabilities, Implementation, LogLevel, LogMessage, Progress, ServerCapabilities, Task,
 };
@@ -99,8 +99,8 @@ pub enum Input {
     Changed(Change),
     /// Send this notification, if the revision has it.
     Notify {
-        /// Its name.
-        method: &'static str,
+        /// Its method.
+        method: Method,
         /// Its parameters.
         params: Object,
     },
@@ -274,9 +274,15 @@ pub struct Timing {
     pub hard: Duration,
 }
 
+impl Timing {
+    /// What holds unless somebody says otherwise.
+    pub const DEFAULT: Self =
+        Self { idle: Duration::from_secs(60), hard: Duration::from_secs(600) };
+}
+
 impl Default for Timing {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(60), hard: Duration::from_secs(600) }
+        Self::DEFAULT
     }
 }
 
@@ -301,18 +307,23 @@ pub struct Bounds {
     pub rounds: u32,
 }
 
+impl Bounds {
+    /// What holds unless somebody says otherwise. The limits of transports take their defaults from here.
+    pub const DEFAULT: Self = Self {
+        call: Timing::DEFAULT,
+        open: Duration::from_secs(30),
+        probe: Duration::from_secs(5),
+        in_flight: 64,
+        batch: 100,
+        batch_bytes: 1 << 20,
+        subscriptions: 1024,
+        rounds: 10,
+    };
+}
+
 impl Default for Bounds {
     fn default() -> Self {
-        Self {
-            call: Timing::default(),
-            open: Duration::from_secs(30),
-            probe: Duration::from_secs(5),
-            in_flight: 64,
-            batch: 100,
-            batch_bytes: 1 << 20,
-            subscriptions: 1024,
-            rounds: 10,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -339,7 +350,7 @@ pub struct Heard {
     /// The call of ours it belongs to, if it says so.
     pub ticket: Option<Ticket>,
     /// Its method.
-    pub method: &'static str,
+    pub method: Method,
     /// Its parameters.
     pub params: Object,
     /// What is known of a client that subscribes.

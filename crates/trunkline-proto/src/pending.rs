@@ -6,7 +6,8 @@
 use std::time::Instant;
 
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
+use trunkline_wire::jsonrpc::{Id, Message, Object, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::LogLevel;
 use trunkline_wire::revision::Revision;
 
@@ -146,7 +147,7 @@ impl<T> Calls<T> {
 pub(crate) struct Sent<T> {
     pub(crate) id: i64,
     pub(crate) ticket: Ticket,
-    pub(crate) method: MethodName,
+    pub(crate) method: Method,
     pub(crate) clock: Option<Clock>,
     /// What the role keeps with it.
     pub(crate) with: T,
@@ -254,5 +255,5 @@ pub(crate) fn cancelled(id: i64, reason: &str) -> Message {
     let mut params = Object::default();
     params.set("requestId", Json::of(&id));
     params.set("reason", Json::string(reason));
-    Message::notification("notifications/cancelled", Params::Object(params))
+    Message::notification(Method::Cancelled, Params::Object(params))
 }

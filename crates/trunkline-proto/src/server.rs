@@ -19,9 +19,9 @@ use std::time::Instant;
 use trunkline_wire::code;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
-    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, Object, Params,
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Object, Params,
 };
-use trunkline_wire::method::{self, Kind, Sender};
+use trunkline_wire::method::{self, Kind, Method, Sender};
 use trunkline_wire::model::{
     CacheHint, Implementation, InputRequest, LogLevel, ServerCapabilities,
 };
@@ -152,7 +152,7 @@ impl Server {
     fn on_request(
         &mut self,
         from: Asking,
-        method: &str,
+        method: &MethodName,
         params: Params,
         era: Option<MessageEra>,
         now: Instant,
@@ -195,7 +195,7 @@ impl Server {
     fn decide_era(
         &mut self,
         from: &Asking,
-        method: &str,
+        method: &MethodName,
         params: &Object,
     ) -> Result<MessageEra, ErrorObject> {
         let (shared, meta) = (&mut self.shared, params.get("_meta"));
@@ -207,9 +207,9 @@ impl Server {
         // A method of the new era that forgot its envelope is told what it forgot.
         let has_forgotten = || {
             self.session.is_none()
-                && method != "initialize"
+                && *method != Method::Initialize
                 && (!shared.speaks(Era::Stateful)
-                    || (speaks_stateless && method == "server/discover"))
+                    || (speaks_stateless && *method == Method::ServerDiscover))
         };
         if !is_claim && !has_forgotten() {
             return Ok(MessageEra::Stateful);
@@ -218,16 +218,22 @@ impl Server {
         StatelessRequest::new(envelope, token, &shared.config).map(MessageEra::Stateless)
     }
 
-    fn on_stateful_request(&mut self, from: Asking, method: &str, params: Object, now: Instant) {
-        if method == "initialize" {
+    fn on_stateful_request(
+        &mut self,
+        from: Asking,
+        method: &MethodName,
+        params: Object,
+        now: Instant,
+    ) {
+        if *method == Method::Initialize {
             return self.on_initialize(from, params);
         }
         match &mut self.session {
             Some(session) => session.on_request(&mut self.shared, from, method, params, now),
-            None if method == "ping" => self.shared.reply(from, Ok(Json::empty_object())),
+            None if *method == Method::Ping => self.shared.reply(from, Ok(Json::empty_object())),
             None => {
                 let known = method::TABLE.iter().any(|row| {
-                    row.name == method
+                    *method == row.method
                         && row.kind == Kind::Request
                         && self.shared.config.revisions.iter().any(|it| row.exists_in(it))
                 });
@@ -261,22 +267,22 @@ impl Server {
         }
     }
 
-    fn on_notification(&mut self, method: &str, params: Params, now: Instant) {
+    fn on_notification(&mut self, method: &MethodName, params: Params, now: Instant) {
         let Some(params) = params.into_object() else { return };
-        match method {
-            "notifications/cancelled" => {
+        match method.known() {
+            Some(Method::Cancelled) => {
                 if let Some(id) = params.get("requestId").and_then(|it| Id::from_json(it.get())) {
                     self.shared.cancel(&id);
                 }
             }
-            "notifications/initialized" => {
+            Some(Method::Initialized) => {
                 if let Some(session) = &mut self.session
                     && !std::mem::replace(&mut session.ready, true)
                 {
-                    self.shared.tell("notifications/initialized", params);
+                    self.shared.tell(Method::Initialized, params);
                 }
             }
-            "notifications/progress" => {
+            Some(Method::Progress) => {
                 if let Some(id) = params.get("progressToken").and_then(|it| Id::from_json(it.get()))
                     && let Some(sent) = self.shared.asked.by_id(&id)
                     && let Some(clock) = &mut sent.clock
@@ -286,10 +292,10 @@ impl Server {
             }
             _ => {
                 let Some(session) = &self.session else { return };
-                if let Some(row) = method::find(method, Sender::Client, session.revision)
+                if let Some(row) = method.row(Sender::Client, session.revision)
                     && row.kind == Kind::Notification
                 {
-                    self.shared.tell(row.name, params);
+                    self.shared.tell(row.method, params);
                 }
             }
         }
@@ -349,21 +355,21 @@ impl Server {
         let Some(revision) = revision else {
             return self.shared.settle(ask.ticket, Err(CallError::Cancelled));
         };
-        let known = method::find(&ask.method, Sender::Server, revision)
-            .filter(|row| row.kind == Kind::Request);
-        let able = known.zip(self.session.as_ref()).is_some_and(|(row, session)| {
+        let known =
+            ask.method.row(Sender::Server, revision).filter(|row| row.kind == Kind::Request);
+        let able = known.zip(self.session.as_ref()).filter(|(row, session)| {
             // Not only the kind of question must have been declared, its mode must too.
             let question = InputRequest::read(&ask.method, Some(&ask.params.to_json()));
             let client = &session.peer.client;
             client.supports(row.gate)
                 && !question.is_ok_and(|it| missing_capability(&it, client).is_some())
         });
-        if !able {
+        let Some((row, _)) = able else {
             let message = format!("This client cannot answer `{}`.", ask.method);
             let error = ErrorObject::new(code::METHOD_NOT_FOUND, message);
             return self.shared.settle(ask.ticket, Err(CallError::Refused(error)));
-        }
-        self.shared.ask(ask, now);
+        };
+        self.shared.ask(ask, row.method, now);
     }
 
     fn on_changed(&mut self, change: &Change) {
@@ -420,7 +426,7 @@ impl Conversation for Server {
                 let known = self
                     .session
                     .as_ref()
-                    .is_some_and(|it| method::find(method, Sender::Server, it.revision).is_some());
+                    .is_some_and(|it| method.row(Sender::Server, it.revision).is_some());
                 if known {
                     self.shared.send(Message::notification(method, Params::Object(params)), None);
                 }

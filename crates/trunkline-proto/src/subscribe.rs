@@ -3,6 +3,7 @@
 
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, Object, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ServerCapabilities, SubscriptionFilter, meta};
 
 use crate::Change;
@@ -81,7 +82,7 @@ pub(crate) fn farewell(id: &Id) -> [Message; 2] {
     result.set("resultType", Json::string("complete"));
     result.set("_meta", tag(id));
     [
-        Message::notification("notifications/cancelled", Params::Object(params)),
+        Message::notification(Method::Cancelled, Params::Object(params)),
         Message::result(id.clone(), result.to_json()),
     ]
 }
@@ -113,24 +114,24 @@ pub fn wants(filter: &SubscriptionFilter, change: &Change) -> bool {
 fn notification(id: &Id, change: &Change) -> Option<Message> {
     let mut params = Object::default();
     let method = match change {
-        Change::Tools => "notifications/tools/list_changed",
-        Change::Prompts => "notifications/prompts/list_changed",
-        Change::Resources => "notifications/resources/list_changed",
+        Change::Tools => Method::ToolsListChanged,
+        Change::Prompts => Method::PromptsListChanged,
+        Change::Resources => Method::ResourcesListChanged,
         Change::Resource(uri) => {
             params.set("uri", Json::string(uri));
-            "notifications/resources/updated"
+            Method::ResourcesUpdated
         }
         Change::Task(_, detailed) => {
             params = Object::parse(detailed.get()).ok()?;
             params.take("resultType");
-            "notifications/tasks"
+            Method::Tasks
         }
         Change::ElicitationComplete(_) => return None,
     };
     Some(tagged(method, params, id))
 }
 
-fn tagged(method: &'static str, mut params: Object, id: &Id) -> Message {
+fn tagged(method: Method, mut params: Object, id: &Id) -> Message {
     params.set("_meta", tag(id));
     Message::notification(method, Params::Object(params))
 }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
@@ -384,7 +385,7 @@ impl Guest {
         if self.revision.era() == Era::Stateless {
             headers.push(own("MCP-Protocol-Version", self.revision.as_str()));
             headers.push(own("Mcp-Method", method));
-            let name = trunkline_wire::header::name_member(method);
+            let name = Method::of(method).and_then(trunkline_wire::header::name_member);
             if let Some(name) = name.and_then(|it| message["params"][it].as_str()) {
                 headers.push(own("Mcp-Name", name));
             }

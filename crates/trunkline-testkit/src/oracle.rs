@@ -7,6 +7,7 @@
 mod schema;
 
 use serde_json::Value;
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::{Era, Revision};
 
 use schema::Schema;
@@ -175,7 +176,7 @@ impl Judged<'_> {
         let result = &self.message["result"];
         match self.result_type() {
             Some("input_required") if self.is_stateless() => {
-                if !trunkline_wire::method::MAY_ASK.contains(&method) {
+                if !Method::of(method).is_some_and(Method::may_ask) {
                     return Err(format!("`{method}` must not be answered with `input_required`."));
                 }
                 if result.get("inputRequests").is_none() && result.get("requestState").is_none() {

@@ -42,13 +42,13 @@ limits! {
     /// more, so what waits has at most as many KiB.
     queue: usize = 1024;
     /// Calls of a peer that run at once: 64. One more is answered with `overloaded`.
-    in_flight: usize = 64;
+    in_flight: usize = Bounds::DEFAULT.in_flight;
     /// How long a call may take without news: 60 s. Progress starts it anew.
-    call_deadline: Duration = Duration::from_secs(60);
+    call_deadline: Duration = Bounds::DEFAULT.call.idle;
     /// How long a call may take, whatever its progress: 10 min.
-    hard_deadline: Duration = Duration::from_secs(600);
+    hard_deadline: Duration = Bounds::DEFAULT.call.hard;
     /// How long a server may take to get ready: 30 s.
-    init_deadline: Duration = Duration::from_secs(30);
+    init_deadline: Duration = Bounds::DEFAULT.open;
     /// How long open calls may go on once the peer has hung up: 1 s.
     drain: Duration = Duration::from_secs(1);
     /// How long a child may take to leave once its stdin is closed: 2 s. Then it gets SIGTERM.
@@ -66,11 +66,11 @@ limits! {
     /// Items of one list that are kept: 10,000.
     list_items: usize = 10_000;
     /// Rounds of questions within one call: 10.
-    input_rounds: u32 = 10;
+    input_rounds: u32 = Bounds::DEFAULT.rounds;
     /// What a call may keep between its rounds, in bytes: 32 KiB.
     state_bytes: usize = 32 << 10;
     /// Subscriptions of one peer: 1024.
-    subscriptions: usize = 1024;
+    subscriptions: usize = Bounds::DEFAULT.subscriptions;
     /// Answers that a client keeps for as long as their server allows: 1,000; 0 keeps none.
     cache_entries: usize = 1000;
     /// What those answers may have in bytes, all together: 8 MiB.
@@ -153,7 +153,7 @@ impl Limits {
             in_flight: self.in_flight,
             subscriptions: self.subscriptions,
             rounds: self.input_rounds,
-            ..Bounds::default()
+            ..Bounds::DEFAULT
         }
     }
 }
@@ -167,6 +167,11 @@ mod tests {
         let limits = Limits::default().call_deadline(Duration::from_secs(1));
         let expected = Limits { call_deadline: Duration::from_secs(1), ..Limits::default() };
         assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn limits_that_nobody_changed_bound_a_conversation_as_it_bounds_itself() {
+        assert_eq!(Limits::default().bounds(), Bounds::DEFAULT);
     }
 
     #[test]

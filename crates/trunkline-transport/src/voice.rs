@@ -16,6 +16,7 @@ use trunkline_proto::{
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
+use trunkline_wire::method::Method;
 
 pub(crate) use command::{Asked, Command, Urgent};
 use command::{Reply, over};
@@ -181,7 +182,7 @@ impl Voice {
     }
 
     /// Sends a notification, if the revision has it.
-    pub async fn notify(&self, method: &'static str, params: Object) {
+    pub async fn notify(&self, method: Method, params: Object) {
         self.0.send(Command::Notify(method, params)).await;
     }
 

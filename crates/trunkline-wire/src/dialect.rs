@@ -9,11 +9,12 @@
 //! use trunkline_wire::dialect::{Exchange, Request, Step};
 //! use trunkline_wire::json::Json;
 //! use trunkline_wire::jsonrpc::Params;
+//! use trunkline_wire::method::Method;
 //!
 //! let params = Params::Array(vec![Json::string("add"), Json::empty_object()]);
 //! let request = Request::read("mcp/tool/execute", params).unwrap();
 //! let (mut exchange, step) = Exchange::begin(request, Json::null);
-//! assert!(matches!(step, Step::Call { method: "tools/call", .. }));
+//! assert!(matches!(step, Step::Call { method: Method::ToolsCall, .. }));
 //! let result = Json::parse(r#"{"content":[],"structuredContent":{"sum":3}}"#).unwrap();
 //! let answer = Json::parse(r#"{"sum":3}"#).unwrap();
 //! assert_eq!(exchange.answered(Ok(result)), Step::Reply(Ok(answer)));
@@ -25,6 +26,7 @@ use crate::code;
 use crate::era::stateless::{Decoded, decode_result};
 use crate::json::Json;
 use crate::jsonrpc::{ErrorObject, Object, Outcome, Params};
+use crate::method::Method;
 use crate::model::{CallToolResult, Implementation, ServerCapabilities};
 use crate::revision::Revision;
 
@@ -79,7 +81,7 @@ pub enum Request {
 pub enum Step {
     /// Make this MCP call, and hand its outcome to [`Exchange::answered`].
     #[allow(missing_docs)]
-    Call { method: &'static str, params: Object },
+    Call { method: Method, params: Object },
     /// Answer the dialect's request.
     Reply(Outcome),
 }
@@ -138,11 +140,11 @@ impl Exchange {
             Request::Execute { tool, inputs } => {
                 params.set("name", Json::string(&tool));
                 params.set("arguments", inputs.unwrap_or_else(Json::empty_object));
-                (Stage::Execute, Step::Call { method: "tools/call", params })
+                (Stage::Execute, Step::Call { method: Method::ToolsCall, params })
             }
             Request::Read { uri } => {
                 params.set("uri", Json::string(&uri));
-                (Stage::Read, Step::Call { method: "resources/read", params })
+                (Stage::Read, Step::Call { method: Method::ResourcesRead, params })
             }
         };
         (Self { stage, items: Vec::new(), pages: 0 }, step)
@@ -223,13 +225,13 @@ pub fn describe(
 }
 
 impl Stage {
-    fn method(self) -> &'static str {
+    fn method(self) -> Method {
         match self {
-            Self::Tools => "tools/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-            Self::Execute => "tools/call",
-            Self::Read | Self::Over => "resources/read",
+            Self::Tools => Method::ToolsList,
+            Self::Resources => Method::ResourcesList,
+            Self::Templates => Method::ResourcesTemplatesList,
+            Self::Execute => Method::ToolsCall,
+            Self::Read | Self::Over => Method::ResourcesRead,
         }
     }
 

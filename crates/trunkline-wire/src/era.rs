@@ -18,6 +18,8 @@ pub mod stateful;
 pub mod stateless;
 
 use crate::code;
+use crate::json::Json;
+use crate::jsonrpc::{ErrorObject, clip};
 use crate::revision::{Era, Revision};
 
 /// What a revision has and how it words things.
@@ -88,6 +90,19 @@ impl Revision {
     /// What this revision has.
     pub const fn profile(self) -> &'static Profile {
         &PROFILES[self as usize]
+    }
+}
+
+impl ErrorObject {
+    /// The resource does not exist, in the words of `revision`.
+    pub fn resource_not_found(uri: &str, revision: Revision) -> Self {
+        #[derive(serde::Serialize)]
+        struct Data<'a> {
+            uri: &'a str,
+        }
+        let code = revision.profile().resource_missing;
+        Self::new(code, format!("There is no resource `{}`.", clip(uri)))
+            .with_data(Json::of(&Data { uri }))
     }
 }
 

@@ -60,7 +60,8 @@ impl Glance {
 }
 
 impl ResultType {
-    fn of(value: &str) -> Self {
+    /// The kind that the value of `resultType`, a JSON text, names.
+    pub fn of(value: &str) -> Self {
         match value {
             r#""complete""# => Self::Complete,
             r#""input_required""# => Self::InputRequired,
@@ -270,6 +271,34 @@ mod tests {
             (r#"{"a":}"#, false),
         ] {
             assert_eq!(Glance::at(text).is_error, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn hostile_nestings_decide_nothing() {
+        let truth = r#""isError":true,"resultType":"task","task":{},"content":[]"#;
+        let quoted = Json::string(&format!("}}],{truth}")).get().to_owned();
+        let deep = format!("{}{{{truth}}}{}", r#"{"a":["#.repeat(50), "]}".repeat(50));
+        for hidden in [
+            format!("{{{truth}}}"),
+            format!("[[{{{truth}}}],{{}}]"),
+            quoted,
+            deep,
+            format!(r#"["\\",{{"\\\"":{{{truth}}}}}]"#),
+            format!(r#"{{"}}{{":"]","b":{{{truth}}}}}"#),
+        ] {
+            for text in [
+                format!(r#"{{"x":{hidden}}}"#),
+                format!("{{ \"x\"\n:\t{hidden} ,\r\n\"y\":[{hidden}]}}"),
+                format!("[{hidden}]"),
+            ] {
+                assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+                assert_eq!(Glance::at(&text), Glance::default(), "{text}");
+            }
+            let text = format!(r#"{{"x":{hidden},"isError" : true,"resultType":"complete"}}"#);
+            let glance = Glance::at(&text);
+            assert!(glance.is_error && glance.result_type == ResultType::Complete, "{text}");
+            assert!(!glance.has_task && !glance.has_content, "{text}");
         }
     }
 

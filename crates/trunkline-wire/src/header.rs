@@ -3,9 +3,10 @@
 //!
 //! ```
 //! use trunkline_wire::header;
+//! use trunkline_wire::method::Method;
 //!
 //! // What a POST of `tools/call` says in its head, so that a proxy need not read the body.
-//! assert_eq!(header::name_member("tools/call"), Some("name"));
+//! assert_eq!(header::name_member(Method::ToolsCall), Some("name"));
 //! assert_eq!(header::encode_value("book"), "book");
 //! assert_eq!(header::encode_value("réserver"), "=?base64?csOpc2VydmVy?=");
 //! ```
@@ -17,6 +18,8 @@ mod value;
 pub use param::{Fault, InvalidAnnotation, Mismatch, ParamHeaders, Why};
 pub use registry::ParamRegistry;
 pub use value::{BadValue, decode_value, encode_value};
+
+use crate::method::Method;
 
 /// The revision of the message.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -34,15 +37,15 @@ pub const PARAM_PREFIX: &str = "mcp-param-";
 /// The member of the parameters that `Mcp-Name` repeats, for the methods that have that header.
 ///
 /// ```
-/// # use trunkline_wire::header::*;
-/// assert_eq!(name_member("resources/read"), Some("uri"));
-/// assert_eq!(name_member("tools/list"), None);
+/// # use trunkline_wire::{header::*, method::Method};
+/// assert_eq!(name_member(Method::ResourcesRead), Some("uri"));
+/// assert_eq!(name_member(Method::ToolsList), None);
 /// ```
-pub fn name_member(method: &str) -> Option<&'static str> {
+pub const fn name_member(method: Method) -> Option<&'static str> {
     match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        Method::ToolsCall | Method::PromptsGet => Some("name"),
+        Method::ResourcesRead => Some("uri"),
+        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => Some("taskId"),
         _ => None,
     }
 }
@@ -56,7 +59,7 @@ mod tests {
     fn every_method_that_is_about_something_names_it() {
         let named: Vec<_> = method::TABLE
             .iter()
-            .filter_map(|row| name_member(row.name).map(|member| (row.name, member)))
+            .filter_map(|row| name_member(row.method).map(|member| (row.name, member)))
             .collect();
         for expected in [
             ("tools/call", "name"),
@@ -68,7 +71,7 @@ mod tests {
         ] {
             assert!(named.contains(&expected), "{expected:?}");
         }
-        assert_eq!(name_member("tools/list"), None);
-        assert_eq!(name_member("tasks/result"), None);
+        assert_eq!(name_member(Method::ToolsList), None);
+        assert_eq!(name_member(Method::TasksResult), None);
     }
 }

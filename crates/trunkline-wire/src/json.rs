@@ -1,5 +1,8 @@
 //! JSON that is carried, not parsed; and strings written fast.
 //!
+//! A [`Json`] owns a text of its own that its clones share. It is no slice of the message that it came
+//! in: a progress token that is kept for an hour does not keep the megabytes that came along with it.
+//!
 //! ```
 //! use trunkline_wire::json::Json;
 //!
@@ -8,27 +11,34 @@
 //! ```
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A valid JSON text, kept as it came: number spelling and key order survive.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Json(Box<str>);
+/// A valid JSON text, kept as it came: number spelling and key order survive. Clones share the text.
+#[derive(Clone)]
+pub struct Json(Text);
+
+#[derive(Clone)]
+enum Text {
+    /// The count and the text in one allocation.
+    Copied(Arc<str>),
+    /// A long text that was written here, in the allocation it was written to.
+    Written(Arc<Box<str>>),
+}
 
 impl Json {
     /// Keeps `text` if it is one JSON value, nested no deeper than [`MAX_DEPTH`].
-    pub fn parse(text: impl Into<Box<str>>) -> Result<Self, serde_json::Error> {
-        let mut text = text.into();
-        if text.trim_ascii().len() < text.len() {
-            text = text.trim_ascii().into();
-        }
+    pub fn parse(text: impl AsRef<str>) -> Result<Self, serde_json::Error> {
+        let text = text.as_ref().trim_ascii();
         if is_too_deep(text.as_bytes(), MAX_DEPTH) {
             return Err(serde_json::Error::custom("the value is nested too deeply"));
         }
-        serde_json::from_str::<&RawValue>(&text)?;
-        Ok(Self(text))
+        serde_json::from_str::<&RawValue>(text)?;
+        Ok(Self::copied(text))
     }
 
     /// Writes a value whose serialisation cannot fail: our own types and `serde_json::Value`.
@@ -38,17 +48,17 @@ impl Json {
 
     /// Writes any value.
     pub fn try_of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
-        serde_json::to_string(value).map(|text| Self(text.into()))
+        serde_json::to_string(value).map(Self::written)
     }
 
     /// `{}`
     pub fn empty_object() -> Self {
-        Self("{}".into())
+        Self::copied("{}")
     }
 
     /// `null`
     pub fn null() -> Self {
-        Self("null".into())
+        Self::copied("null")
     }
 
     /// A JSON string.
@@ -61,44 +71,75 @@ impl Json {
     /// Wraps bytes that this crate has just written as one JSON value.
     pub(crate) fn from_written(bytes: Vec<u8>) -> Self {
         debug_assert!(serde_json::from_slice::<&RawValue>(&bytes).is_ok());
-        Self(String::from_utf8(bytes).expect("JSON is written from UTF-8 pieces").into())
+        Self::written(String::from_utf8(bytes).expect("JSON is written from UTF-8 pieces"))
+    }
+
+    /// Copies a text that is known to be JSON.
+    fn copied(text: &str) -> Self {
+        Self(Text::Copied(text.into()))
+    }
+
+    /// Takes over a text that is known to be JSON. The copy of a short one costs no more than giving
+    /// back the room that it does not fill; a long one stays where it is.
+    fn written(text: String) -> Self {
+        Self(match text.len() {
+            ..LONG => Text::Copied(text.into()),
+            _ => Text::Written(Arc::new(text.into())),
+        })
     }
 
     /// The text.
     pub fn get(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Text::Copied(text) => text,
+            Text::Written(text) => text,
+        }
     }
 
     /// Reads the text as a `T`.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(&self.0)
+        serde_json::from_str(self.get())
     }
 
     /// Reads the text as an owned `T`.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(&self.0)
+        serde_json::from_str(self.get())
     }
 
     /// Whether the value is `null`.
     pub fn is_null(&self) -> bool {
-        &*self.0 == "null"
+        self.get() == "null"
     }
 
     /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
-        self.0.starts_with('{')
+        self.get().starts_with('{')
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Json {}
+
+impl Hash for Json {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.get().hash(state);
     }
 }
 
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.get())
     }
 }
 
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.get())
     }
 }
 
@@ -116,16 +157,96 @@ impl From<serde_json::Value> for Json {
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        let raw: &RawValue = serde_json::from_str(self.get()).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Box::<RawValue>::deserialize(deserializer)?.into()))
+        deserializer.deserialize_newtype_struct(RAW_VALUE, JsonVisitor)
     }
 }
+
+/// Copies the text once, where a `Box<RawValue>` on the way would be a second copy.
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    /// `serde_json` hands out a raw text as a map with one member.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        match map.next_key::<RawKey>()? {
+            Some(RawKey(true)) => map.next_value_seed(RawText),
+            _ => Err(A::Error::custom("raw JSON is read from JSON alone")),
+        }
+    }
+
+    /// Reached if `serde_json` calls its raw texts otherwise one day: slower, and just as right.
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        Ok(Json::copied(Box::<RawValue>::deserialize(deserializer)?.get()))
+    }
+}
+
+/// Whether the name of a member is the one that raw texts have.
+struct RawKey(bool);
+
+impl<'de> Deserialize<'de> for RawKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_identifier(RawKeyVisitor)
+    }
+}
+
+struct RawKeyVisitor;
+
+impl Visitor<'_> for RawKeyVisitor {
+    type Value = RawKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<RawKey, E> {
+        Ok(RawKey(name == RAW_VALUE))
+    }
+}
+
+/// A raw text, which `serde_json` has checked.
+struct RawText;
+
+impl<'de> DeserializeSeed<'de> for RawText {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for RawText {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
+        Ok(Json::copied(text))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Json, E> {
+        Ok(Json::written(text))
+    }
+}
+
+/// How `serde_json` calls a raw text among its own types.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+/// From this length on, copying a text that was just written costs more than a second allocation.
+const LONG: usize = 4096;
 
 /// How deep a text may nest.
 pub const MAX_DEPTH: usize = 128;
@@ -252,5 +373,61 @@ mod tests {
         let text = r#"{"b":1.50,"a":123456789012345678901234567890}"#;
         assert_eq!(Json::parse(text).unwrap().get(), text);
         assert_eq!(Json::of(&Json::parse(text).unwrap()).get(), text);
+    }
+
+    #[test]
+    fn clones_share_their_text() {
+        let long = "x".repeat(LONG);
+        for json in [Json::parse("[1]").unwrap(), Json::of("a"), Json::string(&long)] {
+            assert_eq!(json.get().as_ptr(), json.clone().get().as_ptr());
+        }
+        assert_eq!(Json::string(&long), Json::parse(format!("\"{long}\"")).unwrap());
+    }
+
+    #[test]
+    fn a_text_is_read_with_one_copy_and_from_values_and_streams_too() {
+        let text = r#"{"a":[1.50,{"b":"\u00e9"}]}"#;
+        let mut reading = serde_json::Deserializer::from_str(text);
+        let is_raw = reading.deserialize_newtype_struct(RAW_VALUE, IsMap).unwrap();
+        assert!(is_raw, "serde_json calls its raw texts otherwise now: see `visit_newtype_struct`");
+        assert_eq!(serde_json::from_str::<Json>(text).unwrap().get(), text);
+        assert_eq!(serde_json::from_reader::<_, Json>(text.as_bytes()).unwrap().get(), text);
+        let members: Vec<Json> = serde_json::from_str(" [ 1 , [ 2 ] ]").unwrap();
+        assert_eq!(members, [Json::of(&1), Json::parse("[ 2 ]").unwrap()]);
+        let value = serde_json::json!({ "a": 1 });
+        assert_eq!(serde_json::from_value::<Json>(value).unwrap().get(), r#"{"a":1}"#);
+        assert_eq!(Json::of(&Json::null()), Json::null());
+        assert!(serde_json::from_str::<Json>("[1").is_err());
+        // A member of the peer's with that name is a member like any other.
+        let odd = format!(r#"{{"{RAW_VALUE}":"[1"}}"#);
+        assert_eq!(serde_json::from_str::<Json>(&odd).unwrap().get(), odd);
+    }
+
+    #[test]
+    fn another_name_of_raw_texts_would_cost_a_copy_and_nothing_else() {
+        let mut reading = serde_json::Deserializer::from_str(r#"{"a":1}"#);
+        let read = reading.deserialize_newtype_struct("another", JsonVisitor).unwrap();
+        assert_eq!(read.get(), r#"{"a":1}"#);
+    }
+
+    struct IsMap;
+
+    impl<'de> Visitor<'de> for IsMap {
+        type Value = bool;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map or a newtype")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+            let is_raw = matches!(map.next_key::<RawKey>()?, Some(RawKey(true)));
+            map.next_value::<serde::de::IgnoredAny>()?;
+            Ok(is_raw)
+        }
+
+        fn visit_newtype_struct<D: Deserializer<'de>>(self, it: D) -> Result<bool, D::Error> {
+            serde::de::IgnoredAny::deserialize(it)?;
+            Ok(false)
+        }
     }
 }

@@ -11,15 +11,21 @@
 //! assert_eq!(answer.to_text(), r#"{"jsonrpc":"2.0","id":"a","result":{}}"#);
 //! ```
 
+mod error;
 mod parse;
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::json::{Json, write_string};
+use crate::method::{Method, Row, Sender};
+use crate::revision::Revision;
 
+pub(crate) use error::clip;
 pub use parse::{Incoming, Malformed, MalformedKind};
 
 /// A request id, echoed exactly as it came: `1`, `"1"` and `01e0` are three different things.
@@ -47,8 +53,20 @@ pub enum Message {
     Response { id: Option<Id>, outcome: Outcome },
 }
 
-/// A method's name. Names in the table cost no allocation.
-pub type MethodName = std::borrow::Cow<'static, str>;
+/// A method's name: one of the table, or the text of one that is not in it, such as a method of an
+/// extension.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct MethodName(Name);
+
+/// A text that is in the table is always `Known`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Name {
+    Known(Method),
+    Other(Box<str>),
+}
+
+/// The name of a member of an object. Those that are met often cost no allocation.
+pub type MemberName = Cow<'static, str>;
 
 /// What a request came to.
 pub type Outcome = Result<Json, ErrorObject>;
@@ -67,7 +85,7 @@ pub enum Params {
 
 /// A JSON object opened one level: its members in order, their values raw, no name twice.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(Vec<(MethodName, Json)>);
+pub struct Object(Vec<(MemberName, Json)>);
 
 /// A JSON-RPC error, as it travels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,6 +119,85 @@ impl fmt::Display for ErrorObject {
 }
 
 impl std::error::Error for ErrorObject {}
+
+impl MethodName {
+    /// The method, if it is in the table.
+    pub fn known(&self) -> Option<Method> {
+        match self.0 {
+            Name::Known(method) => Some(method),
+            Name::Other(_) => None,
+        }
+    }
+
+    /// Its row, as `revision` knows the method and `sender` may send it.
+    pub fn row(&self, sender: Sender, revision: Revision) -> Option<&'static Row> {
+        self.known()?.row(sender, revision)
+    }
+
+    /// The name as it is on the wire.
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Name::Known(method) => method.name(),
+            Name::Other(name) => name,
+        }
+    }
+}
+
+impl Deref for MethodName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl From<Method> for MethodName {
+    fn from(method: Method) -> Self {
+        Self(Name::Known(method))
+    }
+}
+
+impl From<&str> for MethodName {
+    fn from(name: &str) -> Self {
+        Self(Method::of(name).map_or_else(|| Name::Other(name.into()), Name::Known))
+    }
+}
+
+impl From<String> for MethodName {
+    fn from(name: String) -> Self {
+        Self(Method::of(&name).map_or_else(|| Name::Other(name.into()), Name::Known))
+    }
+}
+
+impl PartialEq<Method> for MethodName {
+    fn eq(&self, other: &Method) -> bool {
+        self.known() == Some(*other)
+    }
+}
+
+impl PartialEq<str> for MethodName {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for MethodName {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl fmt::Debug for MethodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for MethodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
 
 impl Params {
     /// Parameters from a value that writes itself as an object.
@@ -149,7 +246,7 @@ impl Object {
     }
 
     /// Sets the value of `name`, in place if it is there already.
-    pub fn set(&mut self, name: impl Into<MethodName>, value: Json) {
+    pub fn set(&mut self, name: impl Into<MemberName>, value: Json) {
         let name = name.into();
         match self.0.iter_mut().find(|(key, _)| *key == name) {
             Some((_, old)) => *old = value,
@@ -216,7 +313,7 @@ impl Message {
     }
 
     /// A notification.
-    pub fn notification(method: &'static str, params: Params) -> Self {
+    pub fn notification(method: Method, params: Params) -> Self {
         Self::Notification { method: method.into(), params }
     }
 

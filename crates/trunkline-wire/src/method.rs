@@ -12,6 +12,8 @@
 //! assert_eq!(find("initialize", Sender::Client, Revision::V2026_07_28), None);
 //! ```
 
+use std::fmt;
+
 use crate::revision::Revision::{self, *};
 
 /// Who may send a message.
@@ -57,7 +59,9 @@ pub enum Gate {
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The method's name on the wire.
+    /// The method.
+    pub method: Method,
+    /// Its name on the wire.
     pub name: &'static str,
     /// Request or notification.
     pub kind: Kind,
@@ -78,62 +82,141 @@ impl Row {
     }
 }
 
-/// The whole vocabulary. `tasks/get` and `tasks/cancel` stand twice: the experimental tasks of
-/// 2025-11-25 and the extension of 2026-07-28 share two names and little else. The extension of
-/// skills belongs to no revision: where it is declared, it is there.
+macro_rules! table {
+    ($(
+        $Method:ident $name:literal:
+            $($kind:ident $sender:ident $since:ident $until:ident $gate:ident),+;
+    )*) => {
+        /// A method of the table: its text in camel case, without `notifications/`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Method {
+            $(#[doc = concat!("`", $name, "`")] $Method,)*
+        }
+
+        impl Method {
+            /// Its name on the wire.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Method => $name,)*
+                }
+            }
+
+            /// The method of that name. Names are compared as they are: in MCP case counts.
+            pub fn of(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$Method),)*
+                    _ => None,
+                }
+            }
+        }
+
+        /// The whole vocabulary. Methods that two revisions use in different ways have a row for each.
+        pub const TABLE: &[Row] = &[
+            $($(Row {
+                method: Method::$Method,
+                name: $name,
+                kind: Kind::$kind,
+                sender: Sender::$sender,
+                since: $since,
+                until: $until,
+                gate: Gate::$gate,
+            },)+)*
+        ];
+    };
+}
+
+// `tasks/get` and `tasks/cancel` have two rows: the experimental tasks of 2025-11-25 and the extension
+// of 2026-07-28 (SEP-2663) share two names and little else. The extension of skills belongs to no
+// revision: where it is declared, it is there.
 #[rustfmt::skip]
-pub const TABLE: &[Row] = &[
-    request("initialize",                Sender::Client, V2024_11_05, V2025_11_25, Gate::None),
-    request("server/discover",           Sender::Client, V2026_07_28, V2026_07_28, Gate::None),
-    request("ping",                      Sender::Either, V2024_11_05, V2025_11_25, Gate::None),
-    request("tools/call",                Sender::Client, V2024_11_05, V2026_07_28, Gate::Tools),
-    request("tools/list",                Sender::Client, V2024_11_05, V2026_07_28, Gate::Tools),
-    request("resources/list",            Sender::Client, V2024_11_05, V2026_07_28, Gate::Resources),
-    request("resources/templates/list",  Sender::Client, V2024_11_05, V2026_07_28, Gate::Resources),
-    request("resources/read",            Sender::Client, V2024_11_05, V2026_07_28, Gate::Resources),
-    request("resources/subscribe",       Sender::Client, V2024_11_05, V2025_11_25, Gate::Subscribe),
-    request("resources/unsubscribe",     Sender::Client, V2024_11_05, V2025_11_25, Gate::Subscribe),
-    request("prompts/list",              Sender::Client, V2024_11_05, V2026_07_28, Gate::Prompts),
-    request("prompts/get",               Sender::Client, V2024_11_05, V2026_07_28, Gate::Prompts),
-    request("completion/complete",       Sender::Client, V2024_11_05, V2026_07_28, Gate::Completions),
-    request("logging/setLevel",          Sender::Client, V2024_11_05, V2025_11_25, Gate::Logging),
-    request("subscriptions/listen",      Sender::Client, V2026_07_28, V2026_07_28, Gate::None),
-    request("tasks/get",                 Sender::Either, V2025_11_25, V2025_11_25, Gate::Tasks),
-    request("tasks/result",              Sender::Either, V2025_11_25, V2025_11_25, Gate::Tasks),
-    request("tasks/list",                Sender::Either, V2025_11_25, V2025_11_25, Gate::TaskList),
-    request("tasks/cancel",              Sender::Either, V2025_11_25, V2025_11_25, Gate::TaskCancel),
-    request("tasks/get",                 Sender::Client, V2026_07_28, V2026_07_28, Gate::TasksExtension),
-    request("tasks/update",              Sender::Client, V2026_07_28, V2026_07_28, Gate::TasksExtension),
-    request("tasks/cancel",              Sender::Client, V2026_07_28, V2026_07_28, Gate::TasksExtension),
-    request("skills/list",               Sender::Client, V2024_11_05, V2026_07_28, Gate::Skills),
-    request("skills/get",                Sender::Client, V2024_11_05, V2026_07_28, Gate::Skills),
-    request("resources/directory/read",  Sender::Client, V2024_11_05, V2026_07_28, Gate::Directories),
-    request("sampling/createMessage",    Sender::Server, V2024_11_05, V2025_11_25, Gate::Sampling),
-    request("roots/list",                Sender::Server, V2024_11_05, V2025_11_25, Gate::Roots),
-    request("elicitation/create",        Sender::Server, V2025_06_18, V2025_11_25, Gate::Elicitation),
-    notification("notifications/initialized",            Sender::Client, V2024_11_05, V2025_11_25, Gate::None),
-    notification("notifications/cancelled",              Sender::Either, V2024_11_05, V2026_07_28, Gate::None),
-    notification("notifications/progress",               Sender::Either, V2024_11_05, V2025_11_25, Gate::None),
-    notification("notifications/progress",               Sender::Server, V2026_07_28, V2026_07_28, Gate::None),
-    notification("notifications/message",                Sender::Server, V2024_11_05, V2026_07_28, Gate::Logging),
-    notification("notifications/tools/list_changed",     Sender::Server, V2024_11_05, V2026_07_28, Gate::Tools),
-    notification("notifications/prompts/list_changed",   Sender::Server, V2024_11_05, V2026_07_28, Gate::Prompts),
-    notification("notifications/resources/list_changed", Sender::Server, V2024_11_05, V2026_07_28, Gate::Resources),
-    notification("notifications/resources/updated",      Sender::Server, V2024_11_05, V2026_07_28, Gate::Subscribe),
-    notification("notifications/roots/list_changed",     Sender::Client, V2024_11_05, V2025_11_25, Gate::Roots),
-    notification("notifications/elicitation/complete",   Sender::Server, V2025_11_25, V2025_11_25, Gate::None),
-    notification("notifications/tasks/status",           Sender::Either, V2025_11_25, V2025_11_25, Gate::Tasks),
-    notification("notifications/tasks",                  Sender::Server, V2026_07_28, V2026_07_28, Gate::TasksExtension),
-    notification("notifications/subscriptions/acknowledged", Sender::Server, V2026_07_28, V2026_07_28, Gate::None),
-];
+table! {
+    Initialize                "initialize"                              : Request      Client V2024_11_05 V2025_11_25 None;
+    ServerDiscover            "server/discover"                         : Request      Client V2026_07_28 V2026_07_28 None;
+    Ping                      "ping"                                    : Request      Either V2024_11_05 V2025_11_25 None;
+    ToolsCall                 "tools/call"                              : Request      Client V2024_11_05 V2026_07_28 Tools;
+    ToolsList                 "tools/list"                              : Request      Client V2024_11_05 V2026_07_28 Tools;
+    ResourcesList             "resources/list"                          : Request      Client V2024_11_05 V2026_07_28 Resources;
+    ResourcesTemplatesList    "resources/templates/list"                : Request      Client V2024_11_05 V2026_07_28 Resources;
+    ResourcesRead             "resources/read"                          : Request      Client V2024_11_05 V2026_07_28 Resources;
+    ResourcesSubscribe        "resources/subscribe"                     : Request      Client V2024_11_05 V2025_11_25 Subscribe;
+    ResourcesUnsubscribe      "resources/unsubscribe"                   : Request      Client V2024_11_05 V2025_11_25 Subscribe;
+    PromptsList               "prompts/list"                            : Request      Client V2024_11_05 V2026_07_28 Prompts;
+    PromptsGet                "prompts/get"                             : Request      Client V2024_11_05 V2026_07_28 Prompts;
+    CompletionComplete        "completion/complete"                     : Request      Client V2024_11_05 V2026_07_28 Completions;
+    LoggingSetLevel           "logging/setLevel"                        : Request      Client V2024_11_05 V2025_11_25 Logging;
+    SubscriptionsListen       "subscriptions/listen"                    : Request      Client V2026_07_28 V2026_07_28 None;
+    TasksGet                  "tasks/get"                               : Request      Either V2025_11_25 V2025_11_25 Tasks,
+                                                                          Request      Client V2026_07_28 V2026_07_28 TasksExtension;
+    TasksResult               "tasks/result"                            : Request      Either V2025_11_25 V2025_11_25 Tasks;
+    TasksList                 "tasks/list"                              : Request      Either V2025_11_25 V2025_11_25 TaskList;
+    TasksCancel               "tasks/cancel"                            : Request      Either V2025_11_25 V2025_11_25 TaskCancel,
+                                                                          Request      Client V2026_07_28 V2026_07_28 TasksExtension;
+    TasksUpdate               "tasks/update"                            : Request      Client V2026_07_28 V2026_07_28 TasksExtension;
+    SkillsList                "skills/list"                             : Request      Client V2024_11_05 V2026_07_28 Skills;
+    SkillsGet                 "skills/get"                              : Request      Client V2024_11_05 V2026_07_28 Skills;
+    ResourcesDirectoryRead    "resources/directory/read"                : Request      Client V2024_11_05 V2026_07_28 Directories;
+    SamplingCreateMessage     "sampling/createMessage"                  : Request      Server V2024_11_05 V2025_11_25 Sampling;
+    RootsList                 "roots/list"                              : Request      Server V2024_11_05 V2025_11_25 Roots;
+    ElicitationCreate         "elicitation/create"                      : Request      Server V2025_06_18 V2025_11_25 Elicitation;
+    Initialized               "notifications/initialized"               : Notification Client V2024_11_05 V2025_11_25 None;
+    Cancelled                 "notifications/cancelled"                 : Notification Either V2024_11_05 V2026_07_28 None;
+    Progress                  "notifications/progress"                  : Notification Either V2024_11_05 V2025_11_25 None,
+                                                                          Notification Server V2026_07_28 V2026_07_28 None;
+    Message                   "notifications/message"                   : Notification Server V2024_11_05 V2026_07_28 Logging;
+    ToolsListChanged          "notifications/tools/list_changed"        : Notification Server V2024_11_05 V2026_07_28 Tools;
+    PromptsListChanged        "notifications/prompts/list_changed"      : Notification Server V2024_11_05 V2026_07_28 Prompts;
+    ResourcesListChanged      "notifications/resources/list_changed"    : Notification Server V2024_11_05 V2026_07_28 Resources;
+    ResourcesUpdated          "notifications/resources/updated"         : Notification Server V2024_11_05 V2026_07_28 Subscribe;
+    RootsListChanged          "notifications/roots/list_changed"        : Notification Client V2024_11_05 V2025_11_25 Roots;
+    ElicitationComplete       "notifications/elicitation/complete"      : Notification Server V2025_11_25 V2025_11_25 None;
+    TasksStatus               "notifications/tasks/status"              : Notification Either V2025_11_25 V2025_11_25 Tasks;
+    Tasks                     "notifications/tasks"                     : Notification Server V2026_07_28 V2026_07_28 TasksExtension;
+    SubscriptionsAcknowledged "notifications/subscriptions/acknowledged": Notification Server V2026_07_28 V2026_07_28 None;
+}
 
-/// The requests of the table that 2026-07-28 no longer sends but embeds in `input_required`.
-pub const EMBEDDED: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
+impl Method {
+    /// The row of this method as `revision` knows it and `sender` may send it.
+    pub fn row(self, sender: Sender, revision: Revision) -> Option<&'static Row> {
+        TABLE.iter().find(|row| {
+            row.method == self
+                && (row.sender == sender || row.sender == Sender::Either)
+                && row.exists_in(revision)
+        })
+    }
 
-/// The only requests that 2026-07-28 may answer with `input_required`.
-pub const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+    /// Its row in the oldest revision that has it.
+    pub fn oldest_row(self) -> &'static Row {
+        let row = TABLE.iter().find(|row| row.method == self);
+        row.expect("the table makes the methods, each with its rows")
+    }
 
-/// Finds a method as `revision` knows it and `sender` may send it.
+    /// Whether 2026-07-28 may answer it with `input_required`: the three requests that
+    /// `InputRequiredResult` is an answer to.
+    pub const fn may_ask(self) -> bool {
+        matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl PartialEq<str> for Method {
+    fn eq(&self, other: &str) -> bool {
+        self.name() == other
+    }
+}
+
+impl PartialEq<&str> for Method {
+    fn eq(&self, other: &&str) -> bool {
+        self.name() == *other
+    }
+}
+
+/// Finds a method by its name as `revision` knows it and `sender` may send it.
 ///
 /// ```
 /// # use trunkline_wire::{method::*, revision::Revision};
@@ -142,41 +225,32 @@ pub const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 /// assert!(find("roots/list", Sender::Server, Revision::V2026_07_28).is_none());
 /// ```
 pub fn find(name: &str, sender: Sender, revision: Revision) -> Option<&'static Row> {
-    TABLE.iter().find(|row| {
-        row.name == name
-            && (row.sender == sender || row.sender == Sender::Either)
-            && row.exists_in(revision)
-    })
+    Method::of(name)?.row(sender, revision)
 }
 
-/// The table's own copy of a name.
-///
-/// ```
-/// # use trunkline_wire::{method::*, revision::Revision};
-/// let name = String::from("tools/call");
-/// assert_eq!(static_name(&name), Some("tools/call"));
-/// assert_eq!(static_name("tools/cal"), None);
-/// ```
-pub fn static_name(name: &str) -> Option<&'static str> {
-    TABLE.iter().find(|row| row.name == name).map(|row| row.name)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-const fn request(
-    name: &'static str,
-    sender: Sender,
-    since: Revision,
-    until: Revision,
-    gate: Gate,
-) -> Row {
-    Row { name, kind: Kind::Request, sender, since, until, gate }
-}
+    #[test]
+    fn a_name_and_its_method_are_one() {
+        for row in TABLE {
+            assert_eq!((row.method.name(), Method::of(row.name)), (row.name, Some(row.method)));
+            assert_eq!(row.method.oldest_row().method, row.method);
+        }
+        for name in ["", "tools/cal", "Tools/Call", "tools/call ", "example.com/own"] {
+            assert_eq!(Method::of(name), None, "{name}");
+        }
+    }
 
-const fn notification(
-    name: &'static str,
-    sender: Sender,
-    since: Revision,
-    until: Revision,
-    gate: Gate,
-) -> Row {
-    Row { name, kind: Kind::Notification, sender, since, until, gate }
+    #[test]
+    fn a_method_has_no_two_rows_in_one_revision_for_one_sender() {
+        for (at, one) in TABLE.iter().enumerate() {
+            let twins = TABLE[at + 1..].iter().filter(|two| two.method == one.method);
+            for two in twins {
+                assert!(one.until < two.since, "{} stands twice", one.name);
+                assert_eq!(one.kind, two.kind, "{}", one.name);
+            }
+        }
+    }
 }

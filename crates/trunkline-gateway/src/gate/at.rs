@@ -155,7 +155,7 @@ impl Walk {
             Arc::clone(&self.shared.notices),
             self.guard(),
         );
-        let method = self.call.method.name;
+        let method = self.call.method.method;
         let mut forward = Forward::begin(lease, line, method, params, timing(plan), relays);
         forward.span = span;
         Ok(forward)

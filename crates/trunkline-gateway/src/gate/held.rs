@@ -11,6 +11,7 @@ use crate::policy::pins::Part;
 use crate::server::Server;
 use crate::trail::Trail;
 use crate::upstream::Instance;
+use trunkline_wire::method::Method;
 
 impl Walk {
     /// What is wrong with something that is there and is held back, for whoever may know of it.
@@ -42,9 +43,9 @@ impl Walk {
         plan: &ServerPlan,
         instance: &Arc<Instance>,
     ) -> Result<(), Failure> {
-        let (part, kind) = match self.call.method.name {
-            "tools/call" => (Part::Tool, Kind::Tools),
-            "prompts/get" => (Part::Prompt, Kind::Prompts),
+        let (part, kind) = match self.call.method.method {
+            Method::ToolsCall => (Part::Tool, Kind::Tools),
+            Method::PromptsGet => (Part::Prompt, Kind::Prompts),
             // What is read says nothing of itself that anybody has approved of.
             _ => return Ok(()),
         };
@@ -59,10 +60,10 @@ impl Walk {
         let Some(pins) = self.shared.pins_of(plan).filter(|it| it.holds(&plan.name)) else {
             return Ok(());
         };
-        let (part, member) = match self.call.method.name {
-            "tools/call" => (Part::Tool, "name"),
-            "prompts/get" => (Part::Prompt, "name"),
-            "resources/read" => (Part::Resource, "uri"),
+        let (part, member) = match self.call.method.method {
+            Method::ToolsCall => (Part::Tool, "name"),
+            Method::PromptsGet => (Part::Prompt, "name"),
+            Method::ResourcesRead => (Part::Resource, "uri"),
             _ => return Ok(()),
         };
         let name = self.call.params.get(member).and_then(|it| it.to::<String>().ok());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::Tool;
 
 use super::automatic::{self, Automatic};
@@ -50,21 +51,21 @@ pub(super) enum Work {
 
 impl Walk {
     pub(super) async fn resolve(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
-        match self.call.method.name {
-            "tools/call" => self.tool(trail).await,
+        match self.call.method.method {
+            Method::ToolsCall => self.tool(trail).await,
             // In boxes, so that a call of a tool does not carry their size about.
-            "prompts/get" => Box::pin(self.prompt(trail)).await,
-            "resources/read" => Box::pin(self.resource(trail, None)).await,
-            "completion/complete" => Box::pin(self.completion(trail)).await,
-            "skills/list" => Box::pin(self.skills(trail)).await.map(Resolved::Told),
-            "skills/get" | "resources/directory/read" => {
+            Method::PromptsGet => Box::pin(self.prompt(trail)).await,
+            Method::ResourcesRead => Box::pin(self.resource(trail, None)).await,
+            Method::CompletionComplete => Box::pin(self.completion(trail)).await,
+            Method::SkillsList => Box::pin(self.skills(trail)).await.map(Resolved::Told),
+            Method::SkillsGet | Method::ResourcesDirectoryRead => {
                 let asked = self.named("uri")?;
                 Box::pin(self.resource(trail, Some(asked))).await
             }
-            method if method.starts_with("tasks/") => {
+            method if method.name().starts_with("tasks/") => {
                 Box::pin(tasks::manage(self, trail)).await.map(Resolved::Told)
             }
-            method => Err(ErrorObject::method_not_found(method).into()),
+            method => Err(ErrorObject::method_not_found(method.name()).into()),
         }
     }
 

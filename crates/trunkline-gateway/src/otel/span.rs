@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use trunkline_proto::{Call, CallError};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Outcome as Told;
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
 use super::{Context, Otel};
@@ -66,7 +67,7 @@ struct Noted {
 /// What a call is about: the same at our door and at an instance.
 #[derive(Clone)]
 struct About {
-    method: &'static str,
+    method: Method,
     server: Option<Arc<str>>,
     name: Option<Arc<str>>,
 }
@@ -82,7 +83,7 @@ impl Open {
             Box::new(Noted {
                 parent,
                 kind: Kind::Server,
-                about: About { method: call.method.name, server: None, name: None },
+                about: About { method: call.method.method, server: None, name: None },
                 revision: call.revision,
                 is_http: None,
                 instance: None,
@@ -190,25 +191,25 @@ impl Noted {
         // A clock that is set meanwhile makes no span longer.
         let end = start.saturating_add(self.began.elapsed().as_nanos() as u64);
         let named = match method {
-            "tools/call" => Some("gen_ai.tool.name"),
-            "prompts/get" => Some("gen_ai.prompt.name"),
-            "resources/read" => Some("mcp.resource.uri"),
+            Method::ToolsCall => Some("gen_ai.tool.name"),
+            Method::PromptsGet => Some("gen_ai.prompt.name"),
+            Method::ResourcesRead => Some("mcp.resource.uri"),
             _ => None,
         };
         let is_failed = error.is_some();
         let title = match method {
-            "tools/call" | "prompts/get" => {
+            Method::ToolsCall | Method::PromptsGet => {
                 format!("{method} {}", name.as_deref().unwrap_or(OTHER))
             }
-            _ => method.to_owned(),
+            _ => method.name().to_owned(),
         };
         let text = |text: &'static str| Some(Value::Text(text.into()));
         let transport = self.is_http.map(|it| if it { "tcp" } else { "pipe" });
         let name = name.map_or_else(|| Value::Text(OTHER.into()), Value::Shared);
         let all = [
-            ("mcp.method.name", text(method)),
+            ("mcp.method.name", text(method.name())),
             ("mcp.protocol.version", text(self.revision.as_str())),
-            ("gen_ai.operation.name", text("execute_tool").filter(|_| method == "tools/call")),
+            ("gen_ai.operation.name", text("execute_tool").filter(|_| method == Method::ToolsCall)),
             (named.unwrap_or_default(), named.map(|_| name)),
             ("network.transport", transport.and_then(text)),
             ("network.protocol.name", text("http").filter(|_| self.is_http == Some(true))),

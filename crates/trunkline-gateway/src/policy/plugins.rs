@@ -168,11 +168,11 @@ impl Pipeline {
         request: InputRequest,
     ) -> Result<InputRequest, Rejected> {
         let (method, params) = (request.method(), request.params());
-        let asked = serde_json::json!({ "method": method, "params": params });
+        let asked = serde_json::json!({ "method": method.name(), "params": params });
         let asked = self.said(Kind::Question, call, Json::of(&asked)).await?;
         let changed = Object::parse(asked.get()).ok();
         let params = changed.as_ref().and_then(|it| it.get("params"));
-        InputRequest::read(method, params).map_err(|error| Rejected {
+        InputRequest::read(method.name(), params).map_err(|error| Rejected {
             plugin: String::new(),
             code: "bad_question".to_owned(),
             message: format!("A plugin made a question of it that cannot be asked: {error}."),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::{Shared, View, World};
 use trunkline_proto::CallError;
+use trunkline_wire::method::Method;
 
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Failure, Stage};
@@ -115,12 +116,12 @@ impl Shared {
     }
 
     /// An instance says that a list of it changed: it is compared before the next call.
-    pub(crate) fn list_changed_in(&self, server: &Arc<Server>, instance: u64, method: &str) {
+    pub(crate) fn list_changed_in(&self, server: &Arc<Server>, instance: u64, method: Method) {
         let Some(lease) = server.pool.lease_on(instance) else { return };
         let compared = &lease.instance().compared;
         match method {
-            "notifications/tools/list_changed" => compared.changed(Kind::Tools),
-            "notifications/prompts/list_changed" => compared.changed(Kind::Prompts),
+            Method::ToolsListChanged => compared.changed(Kind::Tools),
+            Method::PromptsListChanged => compared.changed(Kind::Prompts),
             _ => {
                 compared.changed(Kind::Resources);
                 compared.changed(Kind::Templates);

@@ -4,6 +4,7 @@ use trunkline_proto::Heard;
 use trunkline_transport::handler::Answer;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
 use trunkline_wire::revision::Era;
 
@@ -18,16 +19,16 @@ impl Watcher for Shared {
         let world = self.world();
         let Some(server) = world.servers.get(server) else { return };
         match heard.method {
-            "notifications/tools/list_changed"
-            | "notifications/prompts/list_changed"
-            | "notifications/resources/list_changed" => {
+            Method::ToolsListChanged
+            | Method::PromptsListChanged
+            | Method::ResourcesListChanged => {
                 self.list_changed_in(server, instance, heard.method);
                 if server.news().heard(instance, now()) {
                     self.see_to_news(server);
                 }
             }
-            "notifications/subscriptions/acknowledged" => {}
-            "notifications/resources/updated" => {
+            Method::SubscriptionsAcknowledged => {}
+            Method::ResourcesUpdated => {
                 if let Some(uri) = heard.params.get("uri").and_then(|it| it.to::<String>().ok()) {
                     self.subscriptions.updated(self, &server.name, instance, &uri);
                 }
@@ -36,13 +37,7 @@ impl Watcher for Shared {
         }
     }
 
-    fn question(
-        &self,
-        instance: u64,
-        task: String,
-        method: &'static str,
-        params: Object,
-    ) -> Answer {
+    fn question(&self, instance: u64, task: String, method: Method, params: Object) -> Answer {
         tasks::question(&self.tasks, instance, task, method, params)
     }
 

@@ -11,6 +11,7 @@ use trunkline_proto::Heard;
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
@@ -178,10 +179,10 @@ async fn subscribe(
     loop {
         let now = wanted.borrow_and_update().clone();
         for uri in now.difference(&done) {
-            tell(instance, "resources/subscribe", uri).await;
+            tell(instance, Method::ResourcesSubscribe, uri).await;
         }
         for uri in done.difference(&now) {
-            tell(instance, "resources/unsubscribe", uri).await;
+            tell(instance, Method::ResourcesUnsubscribe, uri).await;
         }
         settled(now.clone());
         done = now;
@@ -192,7 +193,7 @@ async fn subscribe(
     }
 }
 
-async fn tell(instance: &Instance, method: &'static str, uri: &str) {
+async fn tell(instance: &Instance, method: Method, uri: &str) {
     let mut params = Object::default();
     params.set("uri", Json::string(uri));
     if let Err(error) = instance.call(Request::new(method, params)).await {
@@ -254,7 +255,7 @@ fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc:
         .resource_subscriptions(uris.iter().map(|it| it.to_string()).collect::<Vec<_>>());
     let mut params = Object::default();
     params.set("notifications", Json::of(&filter));
-    let mut request = Request::new("subscriptions/listen", params);
+    let mut request = Request::new(Method::SubscriptionsListen, params);
     let (tell, heard) = mpsc::channel(256);
     request.heard = Some(tell);
     let call = instance.call(request);

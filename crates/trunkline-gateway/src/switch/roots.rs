@@ -10,6 +10,7 @@ use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 
 use super::{Lines, Served, Switch};
 use crate::line::{Line, no_roots};
@@ -178,7 +179,7 @@ impl Drop for Answered {
     }
 }
 
-const METHOD: &str = "roots/list";
+const METHOD: Method = Method::RootsList;
 /// How long a server that asks as it starts waits for somebody to call: what starts it calls at once.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many such questions wait at once.

@@ -23,7 +23,7 @@ pub(super) fn route(
     if asker.is_none() && task.is_none() {
         return Err(call);
     }
-    let method = call.method.name;
+    let method = call.method.method;
     let mut params = std::mem::take(&mut call.params);
     if let Some(meta) = call.meta.take() {
         params.set("_meta", meta);

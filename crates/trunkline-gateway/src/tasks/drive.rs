@@ -13,6 +13,7 @@ use trunkline_transport::voice::Request;
 use trunkline_wire::era::Tasks;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{DetailedTask, InputRequest, Task, TaskStatus};
 use trunkline_wire::revision::Era;
 
@@ -138,7 +139,7 @@ impl Drive {
         if let Some(entry) = self.entry() {
             entry.is_awaited();
         }
-        let mut request = Request::new("tasks/result", self.params());
+        let mut request = Request::new(Method::TasksResult, self.params());
         request.timing = Some(Timing { idle: LONG, hard: LONG });
         request.attached = Attached::new(OnTask(Arc::new(self.asker.clone())));
         let mut call = std::pin::pin!(self.instance.call(request));
@@ -231,7 +232,7 @@ impl Drive {
         answers.set(key.to_owned(), answer);
         let mut params = self.params();
         params.set("inputResponses", answers.to_json());
-        match self.call("tasks/update", params).await {
+        match self.call(Method::TasksUpdate, params).await {
             // The task may be over meanwhile: it says so itself.
             Ok(_) | Err(CallError::Peer(_)) => Ok(()),
             Err(error) => Err(error),
@@ -240,7 +241,7 @@ impl Drive {
 
     /// How it stands.
     async fn get(&mut self) -> Result<DetailedTask, CallError> {
-        let said = self.call("tasks/get", self.params()).await?;
+        let said = self.call(Method::TasksGet, self.params()).await?;
         let detail: DetailedTask =
             said.to().map_err(|error| CallError::Invalid(error.to_string()))?;
         if let Some(entry) = self.entry() {
@@ -251,7 +252,7 @@ impl Drive {
 
     /// Asks the server something that may be asked twice. One that keeps nothing between two
     /// requests is asked elsewhere if this instance is gone.
-    async fn call(&mut self, method: &'static str, params: Object) -> Result<Json, CallError> {
+    async fn call(&mut self, method: Method, params: Object) -> Result<Json, CallError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -316,7 +317,7 @@ impl Drive {
         named(&self.task.task_id)
     }
 
-    fn request(&self, method: &'static str, params: Object) -> Request {
+    fn request(&self, method: Method, params: Object) -> Request {
         let mut request = Request::new(method, params);
         request.timing = Some(timing(&self.server.plan()));
         request
@@ -325,7 +326,7 @@ impl Drive {
     /// Has the server give it up, without waiting for what it says.
     fn cancel(&self) {
         if let Ok(runtime) = Handle::try_current() {
-            let call = self.instance.call(Request::new("tasks/cancel", self.params()));
+            let call = self.instance.call(Request::new(Method::TasksCancel, self.params()));
             runtime.spawn(async move { drop(call.await) });
         }
     }
@@ -359,7 +360,7 @@ async fn ask(
         Ok(()) => asker.asked(method, params).await,
         Err(refused) => Err(refused),
     };
-    (key, method == "elicitation/create", answer)
+    (key, method == Method::ElicitationCreate, answer)
 }
 
 /// A result as `tools/call` would have been answered with it.

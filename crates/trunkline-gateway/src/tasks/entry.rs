@@ -12,6 +12,7 @@ use trunkline_wire::era::stateful::RequestMeta;
 use trunkline_wire::era::{carry, stateful, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{CallToolResult, DetailedTask, InputRequest, Task, TaskStatus, Tool};
 use trunkline_wire::revision::Revision;
 
@@ -340,12 +341,13 @@ impl Entry {
     /// Asks whoever asks how the task is. Dropping what is returned takes the question back.
     pub(crate) fn ask(
         self: &Arc<Self>,
-        method: &'static str,
+        method: Method,
         params: Object,
     ) -> Result<impl Future<Output = Outcome> + Send + use<>, ErrorObject> {
-        let request = InputRequest::read(method, Some(&params.to_json())).map_err(|error| {
-            ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
-        })?;
+        let request =
+            InputRequest::read(method.name(), Some(&params.to_json())).map_err(|error| {
+                ErrorObject::invalid_params(format!("The question cannot be read: {error}."))
+            })?;
         let (tell, told) = oneshot::channel();
         let key = {
             let mut state = self.lock();
@@ -449,7 +451,7 @@ impl Entry {
 
     fn carried(&self, said: Json, from: Revision, to: Revision) -> Outcome {
         let schema = self.known.tool.output_schema.as_ref();
-        carry::result("tools/call", said, from, to, schema).map_err(|error| {
+        carry::result(Method::ToolsCall, said, from, to, schema).map_err(|error| {
             let message = format!("The result of the task cannot be told in {to}: {error}.");
             ErrorObject::internal("bad_answer", message)
         })
@@ -556,7 +558,7 @@ async fn forget(registry: Weak<Registry>, id: String, after: Duration) {
 
 fn carried_error(error: ErrorObject, from: Option<Revision>, to: Revision) -> ErrorObject {
     match from {
-        Some(from) => carry::error("tools/call", error, from, to),
+        Some(from) => carry::error(Method::ToolsCall, error, from, to),
         None => error,
     }
 }

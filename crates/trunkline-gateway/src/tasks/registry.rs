@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::InputRequest;
 
 use super::entry::Entry;
@@ -54,13 +55,13 @@ pub(crate) struct Followed {
 }
 
 impl Answers for Asker {
-    fn ask(&self, method: &'static str, params: Object) -> Answering {
+    fn ask(&self, method: Method, params: Object) -> Answering {
         Box::pin(self.clone().asked(method, params))
     }
 }
 
 impl Asker {
-    pub(crate) async fn asked(self, method: &'static str, params: Object) -> Outcome {
+    pub(crate) async fn asked(self, method: Method, params: Object) -> Outcome {
         match self {
             Self::Line(line) => line.ask(method, params).await,
             Self::Entry(entry) => {
@@ -82,8 +83,8 @@ impl Asker {
 }
 
 /// The parameters of a question as plugins leave them.
-async fn checked(guard: &Guard, method: &str, params: Object) -> Result<Object, ErrorObject> {
-    let Ok(asked) = InputRequest::read(method, Some(&params.to_json())) else {
+async fn checked(guard: &Guard, method: Method, params: Object) -> Result<Object, ErrorObject> {
+    let Ok(asked) = InputRequest::read(method.name(), Some(&params.to_json())) else {
         return Ok(params);
     };
     let asked = guard.question(asked).await?;

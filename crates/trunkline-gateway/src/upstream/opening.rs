@@ -17,6 +17,7 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::voice::Request;
 use trunkline_wire::frame::Framing;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{Implementation, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
@@ -270,7 +271,7 @@ impl Opening {
         }
         let mut params = Object::default();
         params.set("notifications", trunkline_wire::json::Json::of(&filter));
-        let mut request = Request::new("subscriptions/listen", params);
+        let mut request = Request::new(Method::SubscriptionsListen, params);
         let (tell, mut heard) = tokio::sync::mpsc::channel(64);
         request.heard = Some(tell);
         let call = connection.call(request);

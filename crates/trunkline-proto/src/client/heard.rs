@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use trunkline_wire::jsonrpc::{Id, Object, Params};
-use trunkline_wire::method::{self, Kind, Sender};
+use trunkline_wire::jsonrpc::{Id, MethodName, Object, Params};
+use trunkline_wire::method::{Kind, Method, Sender};
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
@@ -11,28 +11,34 @@ use super::{Client, Origin};
 use crate::{CallError, Heard, Output, Ticket, Via};
 
 impl Client {
-    pub(super) fn on_notification(&mut self, method: &str, params: Params, via: Via, now: Instant) {
+    pub(super) fn on_notification(
+        &mut self,
+        method: &MethodName,
+        params: Params,
+        via: Via,
+        now: Instant,
+    ) {
         let Some(facts) = self.opened().cloned() else { return };
-        let row = method::find(method, Sender::Server, facts.revision);
+        let row = method.row(Sender::Server, facts.revision);
         let (Some(row), Some(params)) = (row, params.into_object()) else {
             return self.noise += 1;
         };
         if row.kind != Kind::Notification {
             return self.noise += 1;
         }
-        let ticket = match row.name {
-            "notifications/cancelled" => {
+        let ticket = match row.method {
+            Method::Cancelled => {
                 return self.on_cancelled(&params, facts.revision.era(), now);
             }
-            "notifications/progress" => match self.on_progress(&params, now) {
+            Method::Progress => match self.on_progress(&params, now) {
                 Some(ticket) => Some(ticket),
                 // A token nobody knows: late, or invented.
                 None => return self.noise += 1,
             },
-            "notifications/message" => self.owner(via, &params, now),
+            Method::Message => self.owner(via, &params, now),
             _ => self.subscription(&params),
         };
-        self.out.push_back(Output::Heard(Heard { ticket, method: row.name, params, peer: None }));
+        self.out.push_back(Output::Heard(Heard { ticket, method: row.method, params, peer: None }));
     }
 
     fn on_progress(&mut self, params: &Object, now: Instant) -> Option<Ticket> {
@@ -71,8 +77,10 @@ impl Client {
             }
             // The server ends a subscription; nothing else may be cancelled from that side.
             Era::Stateless => {
-                let listens =
-                    self.asked.by_id(&id).is_some_and(|it| it.method == "subscriptions/listen");
+                let listens = self
+                    .asked
+                    .by_id(&id)
+                    .is_some_and(|it| it.method == Method::SubscriptionsListen);
                 if let Some(sent) = listens.then(|| self.asked.settle(&id)).flatten() {
                     self.settle(sent.ticket, Err(CallError::Cancelled));
                 }

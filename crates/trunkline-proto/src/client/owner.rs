@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use trunkline_wire::era::stateful::RequestMeta;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 
 use super::Client;
 use crate::{Ticket, Via};
@@ -30,7 +31,7 @@ impl Client {
         let mut open = self
             .asked
             .iter()
-            .filter(|it| it.method != "subscriptions/listen" && it.with.round.is_none());
+            .filter(|it| it.method != Method::SubscriptionsListen && it.with.round.is_none());
         let only = open.next()?;
         open.next().is_none().then_some(only.ticket)
     }
@@ -43,7 +44,7 @@ impl Client {
     fn waits_for_task(&self, task: &str) -> Option<Ticket> {
         let named = |params: &Object| params.get("taskId")?.to::<String>().ok();
         let waits = self.asked.iter().find(|it| {
-            let params = it.with.params.as_ref().filter(|_| it.method == "tasks/result");
+            let params = it.with.params.as_ref().filter(|_| it.method == Method::TasksResult);
             params.and_then(named).is_some_and(|it| it == task)
         });
         waits.map(|it| it.ticket)

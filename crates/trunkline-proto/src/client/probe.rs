@@ -10,6 +10,7 @@ use trunkline_wire::era::stateful;
 use trunkline_wire::era::stateless::decode_server_info;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Message, Object, Outcome, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{DiscoverResult, InitializeParams, InitializeResult};
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
@@ -22,7 +23,7 @@ impl Client {
         params.set("_meta", self.envelope(revision).to_json());
         self.send(Message::Request {
             id: Id::Number(id),
-            method: "server/discover".into(),
+            method: Method::ServerDiscover.into(),
             params: Params::Object(params),
         });
         let deadline = self.open_by;
@@ -45,7 +46,7 @@ impl Client {
         let id = self.asked.next_id();
         self.send(Message::Request {
             id: Id::Number(id),
-            method: "initialize".into(),
+            method: Method::Initialize.into(),
             params: Params::Object(params),
         });
         self.phase = Phase::Initializing { id, deadline: self.open_by, may_probe };
@@ -107,7 +108,7 @@ impl Client {
             let theirs = vec![result.protocol_version];
             return self.fail(OpenError::NoCommonRevision { ours, theirs });
         };
-        self.send(Message::notification("notifications/initialized", Params::Absent));
+        self.send(Message::notification(Method::Initialized, Params::Absent));
         self.open(Opened {
             revision,
             info: Some(result.server_info),

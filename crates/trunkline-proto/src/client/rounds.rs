@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use trunkline_wire::era::stateless::{self, Decoded};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Outcome, Params};
+use trunkline_wire::jsonrpc::{Id, Message, Object, Outcome, Params};
+use trunkline_wire::method::{Method, Row};
 use trunkline_wire::model::{InputRequest, InputRequired};
 
 use super::{Client, Origin, Phase};
@@ -24,7 +25,7 @@ impl Client {
             }
             Ok(Decoded::Complete(result)) => Ok(result),
             // The task's life is the business of whoever made the call.
-            Ok(Decoded::Task(_)) if sent.method == "tools/call" => Ok(raw),
+            Ok(Decoded::Task(_)) if sent.method == Method::ToolsCall => Ok(raw),
             Ok(Decoded::InputRequired(_)) if sent.with.may_ask && sent.with.relays => Ok(raw),
             Ok(Decoded::InputRequired(required)) if sent.with.may_ask => {
                 return self.on_input_required(ticket, required, now);
@@ -81,9 +82,9 @@ impl Client {
         sent.with.round = Some(round);
         for (name, question) in questions {
             let origin = Origin::Round { ticket, name };
-            let (method, params) = take_apart(question);
+            let (row, params) = take_apart(question);
             // No id: this question did not come as a request of its own.
-            self.open_call(Id::Null, origin, method, params, revision, now);
+            self.open_call(Id::Null, origin, row, params, revision, now);
         }
     }
 
@@ -118,7 +119,7 @@ impl Client {
         if let Some(clock) = &mut sent.clock {
             clock.resume(now);
         }
-        let (method, progress) = (sent.method.clone(), sent.with.wants_progress);
+        let (method, progress) = (sent.method, sent.with.wants_progress);
         self.send_call(id, method, params, progress);
     }
 
@@ -136,9 +137,9 @@ impl Client {
     }
 
     /// Sends a request as it is.
-    pub(super) fn request(&mut self, id: i64, method: MethodName, params: Object) {
+    pub(super) fn request(&mut self, id: i64, method: Method, params: Object) {
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
-        self.send(Message::Request { id: Id::Number(id), method, params });
+        self.send(Message::Request { id: Id::Number(id), method: method.into(), params });
     }
 
     fn due(&self, is_due: impl Fn(Instant) -> bool) -> Vec<Ticket> {
@@ -159,10 +160,11 @@ impl Client {
     }
 }
 
-fn take_apart(question: InputRequest) -> (&'static str, Object) {
-    let method = question.method();
+fn take_apart(question: InputRequest) -> (&'static Row, Object) {
+    // The revision has no such method: it embeds the question.
+    let row = question.method().oldest_row();
     let params = question.params().and_then(|it| Object::parse(it.get()).ok());
-    (method, params.unwrap_or_default())
+    (row, params.unwrap_or_default())
 }
 
 /// The pause before the first retry of a round without questions; it grows with each.

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use trunkline_wire::jsonrpc::Id;
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use super::{Client, HttpError, Phase};
@@ -28,7 +29,7 @@ impl Client {
         }
         let ticket = sent.ticket;
         // What was made before without an answer is not undone by a repetition that was not made.
-        let was_made = sent.method != LISTEN
+        let was_made = sent.method != Method::SubscriptionsListen
             && (sent.with.repeats > 0 || (sent.with.rounds > 0 && !sent.with.relays));
         if self.is_worth_repeating(id, &why) {
             return self.schedule_repeat(ticket, now);
@@ -112,19 +113,19 @@ impl Client {
         if sent.with.params.is_none() || sent.with.rounds > 0 {
             return false;
         }
-        if sent.method == LISTEN {
+        if sent.method == Method::SubscriptionsListen {
             let is_lost = matches!(why, CallError::Lost(_) | CallError::Unreachable(_));
             // One that was never acknowledged fails at once: its caller still waits.
             return is_lost && sent.with.is_heard && sent.with.repeats < PATIENCE;
         }
         let is_lost = matches!(why, CallError::Lost(_));
-        is_lost && sent.with.repeats == 0 && may_repeat(&sent.method, Era::Stateless)
+        is_lost && sent.with.repeats == 0 && may_repeat(sent.method, Era::Stateless)
     }
 
     fn schedule_repeat(&mut self, ticket: Ticket, now: Instant) {
         let Some(sent) = self.asked.by_ticket(ticket) else { return };
         sent.with.repeats += 1;
-        if sent.method != LISTEN {
+        if sent.method != Method::SubscriptionsListen {
             return self.repeat(ticket);
         }
         sent.with.due = Some(now + PACE * (1 << sent.with.repeats.min(5)));
@@ -137,22 +138,22 @@ impl Client {
         let Some(params) = sent.with.params.clone() else { return };
         sent.id = id;
         sent.with.due = None;
-        let (method, progress) = (sent.method.clone(), sent.with.wants_progress);
+        let (method, progress) = (sent.method, sent.with.wants_progress);
         self.send_call(id, method, params, progress);
     }
 }
 
 /// Whether a method changes nothing, so that asking twice is as good as asking once.
-pub(super) fn may_repeat(method: &str, era: Era) -> bool {
-    let changes_nothing = method.ends_with("/list")
+pub(super) fn may_repeat(method: Method, era: Era) -> bool {
+    let changes_nothing = method.name().ends_with("/list")
         || matches!(
             method,
-            "server/discover"
-                | "resources/read"
-                | "prompts/get"
-                | "completion/complete"
-                | "tasks/get"
-                | LISTEN
+            Method::ServerDiscover
+                | Method::ResourcesRead
+                | Method::PromptsGet
+                | Method::CompletionComplete
+                | Method::TasksGet
+                | Method::SubscriptionsListen
         );
 
     era == Era::Stateless && changes_nothing
@@ -166,7 +167,6 @@ fn no_answer(error: HttpError) -> CallError {
     }
 }
 
-const LISTEN: &str = "subscriptions/listen";
 /// The pause before a subscription is opened again; it doubles with each failure up to 32 times.
 const PACE: Duration = Duration::from_millis(500);
 /// How often in a row a subscription is opened again without anything heard.
@@ -245,7 +245,7 @@ mod tests {
                         format!("{method} {id}")
                     }
                     Output::Send(Outgoing::One(Message::Notification { method, .. }), _) => {
-                        method.into_owned()
+                        method.to_string()
                     }
                     Output::Opened(facts) => format!("opened {}", facts.revision),
                     Output::Failed(error) => format!("failed {error}"),
@@ -348,14 +348,14 @@ mod tests {
     #[test]
     fn a_subscription_is_opened_again_at_a_growing_pace_once_it_was_acknowledged() {
         let mut play = Play::stateless();
-        play.ask(1, LISTEN);
+        play.ask(1, "subscriptions/listen");
         play.says("subscriptions/listen 2");
         play.lost(2);
         let lost = "The answer was lost, the call may have been carried out: cut.";
         play.says(&format!("settled 1: {lost}"));
 
         let mut play = Play::stateless();
-        play.ask(1, LISTEN);
+        play.ask(1, "subscriptions/listen");
         play.says("subscriptions/listen 2");
         play.hears(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#);
         while play.core.poll().is_some() {}

@@ -8,8 +8,9 @@ use trunkline_wire::dialect::is_dialect;
 use trunkline_wire::header::{self, decode_value};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{
-    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, Params,
+    ErrorObject, Id, Incoming, Malformed, MalformedKind, Message, MethodName, Params,
 };
+use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::{Era, Revision};
 
@@ -93,7 +94,7 @@ impl Asking<'_> {
     fn request(
         &self,
         id: &Id,
-        method: &str,
+        method: &MethodName,
         params: &Params,
         envelopes: &mut EnvelopeCache,
     ) -> Result<Route, Refusal> {
@@ -111,7 +112,7 @@ impl Asking<'_> {
             }
             return self.claim(method, params, envelopes).map(Route::Stateless).or_else(bad);
         }
-        if method == "initialize" {
+        if *method == Method::Initialize {
             return match self.version.map(Revision::parse) {
                 None => Ok(Route::Open),
                 Some(Some(revision)) if revision.era() == Era::Stateful => Ok(Route::Open),
@@ -126,7 +127,7 @@ impl Asking<'_> {
         }
         // A method of the new era that forgot its envelope is told what it forgot, and so is every
         // request whose header claims the new era: it is never served as one of the old.
-        if self.is_modern() || (method == "server/discover" && self.speaks(Era::Stateless)) {
+        if self.is_modern() || (*method == Method::ServerDiscover && self.speaks(Era::Stateless)) {
             return match envelopes.read(params.get("_meta")) {
                 Err(error) => bad(error),
                 // An envelope that is in order would have been a claim.
@@ -142,7 +143,7 @@ impl Asking<'_> {
     /// A request of the stateless era: its headers must say what its body says.
     fn claim(
         &self,
-        method: &str,
+        method: &MethodName,
         params: &Params,
         envelopes: &mut EnvelopeCache,
     ) -> Result<StatelessRequest, ErrorObject> {
@@ -161,8 +162,8 @@ impl Asking<'_> {
     }
 
     /// The name in the head must be the one in the body.
-    fn same_name(&self, method: &str, params: &Params) -> Result<(), ErrorObject> {
-        let Some(member) = header::name_member(method) else { return Ok(()) };
+    fn same_name(&self, method: &MethodName, params: &Params) -> Result<(), ErrorObject> {
+        let Some(member) = method.known().and_then(header::name_member) else { return Ok(()) };
         let name = params.get(member).and_then(|it| it.read::<std::borrow::Cow<'_, str>>().ok());
         let header = self.header(&NAME, "Mcp-Name")?;
         let header = header.map(decode_value).transpose();

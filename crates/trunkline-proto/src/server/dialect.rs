@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use trunkline_wire::dialect::{self, Exchange, Request};
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome, Params};
-use trunkline_wire::method::{self, Sender};
+use trunkline_wire::method::Sender;
 use trunkline_wire::revision::Revision;
 
 use super::shared::{Asking, Facts, Shared};
@@ -51,10 +51,11 @@ impl Shared {
                 dialect::Step::Reply(outcome) => return self.reply(from, outcome),
                 dialect::Step::Call { method, params } => (method, params),
             };
-            let row = method::find(method, Sender::Client, SPOKEN)
+            let row = method
+                .row(Sender::Client, SPOKEN)
                 .filter(|row| self.config.capabilities.supports(row.gate));
             let Some(row) = row else {
-                step = exchange.answered(Err(ErrorObject::method_not_found(method)));
+                step = exchange.answered(Err(ErrorObject::method_not_found(method.name())));
                 continue;
             };
             let facts = Facts {

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use trunkline_wire::jsonrpc::{Message, Object, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, LogMessage, Progress};
 use trunkline_wire::revision::Era;
 
@@ -28,7 +29,7 @@ pub(super) fn progress<T>(
     for (name, value) in Object::of(&progress).iter() {
         params.set(name.to_owned(), value.clone());
     }
-    Some(Message::notification("notifications/progress", Params::Object(params)))
+    Some(Message::notification(Method::Progress, Params::Object(params)))
 }
 
 /// A log notification for `call`, if the level its caller chose lets it through.
@@ -41,5 +42,5 @@ pub(super) fn log<T>(
         Era::Stateful => session,
         Era::Stateless => call.log_level,
     };
-    (log.level >= level?).then(|| Message::notification("notifications/message", Params::of(&log)))
+    (log.level >= level?).then(|| Message::notification(Method::Message, Params::of(&log)))
 }

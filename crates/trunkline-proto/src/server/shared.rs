@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Message, Object, Outcome, Params};
-use trunkline_wire::method::Row;
+use trunkline_wire::method::{Method, Row};
 use trunkline_wire::model::{LogLevel, meta};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -115,7 +115,7 @@ impl Shared {
             attached: Attached::default(),
         };
         // It waits for as long as the task takes, like a subscription, and is bounded like one.
-        let waits = facts.row.name == "tasks/result";
+        let waits = facts.row.method == Method::TasksResult;
         let clock = (!waits).then(|| Clock::start(self.config.bounds.call, now));
         self.calls.add(OpenCall {
             key,
@@ -153,17 +153,12 @@ impl Shared {
     }
 
     /// Tells the handler of what needs no answer of its.
-    pub(super) fn tell(&mut self, method: &'static str, params: Object) {
+    pub(super) fn tell(&mut self, method: Method, params: Object) {
         self.out.push_back(Output::Heard(Heard { ticket: None, method, params, peer: None }));
     }
 
     /// Tells the handler that a client subscribes, or does not any more.
-    pub(super) fn tell_subscribed(
-        &mut self,
-        method: &'static str,
-        params: Object,
-        peer: &Arc<Peer>,
-    ) {
+    pub(super) fn tell_subscribed(&mut self, method: Method, params: Object, peer: &Arc<Peer>) {
         let peer = Some(Arc::clone(peer));
         self.out.push_back(Output::Heard(Heard { ticket: None, method, params, peer }));
     }
@@ -189,7 +184,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn ask(&mut self, ask: Ask, now: Instant) {
+    pub(super) fn ask(&mut self, ask: Ask, method: Method, now: Instant) {
         let id = self.asked.next_id();
         let mut params = ask.params;
         if ask.wants_progress {
@@ -208,15 +203,10 @@ impl Shared {
             // While the client's user thinks, only the hard deadline of the call counts.
             call.clock.iter_mut().for_each(Clock::hold);
         }
-        self.asked.add(Sent {
-            id,
-            ticket: ask.ticket,
-            method: ask.method.clone(),
-            clock: Some(patience),
-            with: asker,
-        });
+        self.asked.add(Sent { id, ticket: ask.ticket, method, clock: Some(patience), with: asker });
         let params = if params.is_empty() { Params::Absent } else { Params::Object(params) };
-        self.send(Message::Request { id: Id::Number(id), method: ask.method, params }, asker.via);
+        let (id, method) = (Id::Number(id), method.into());
+        self.send(Message::Request { id, method, params }, asker.via);
     }
 
     /// The client does not want this answer any more.
@@ -225,7 +215,7 @@ impl Shared {
         if self.listens.remove(id) {
             let mut params = Object::default();
             params.set("requestId", id.to_json());
-            return self.tell("notifications/cancelled", params);
+            return self.tell(Method::Cancelled, params);
         }
         self.stop_asking(open.key);
         match open.with.batch {

@@ -7,8 +7,8 @@ use std::time::Instant;
 use trunkline_wire::era::Profile;
 use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Message, Object, Params};
-use trunkline_wire::method::{self, Gate, Kind, Sender};
+use trunkline_wire::jsonrpc::{ErrorObject, Message, MethodName, Object, Params};
+use trunkline_wire::method::{Gate, Kind, Method, Sender};
 use trunkline_wire::model::{InitializeParams, InitializeResult, LogLevel};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -90,21 +90,24 @@ impl Session {
         &mut self,
         shared: &mut Shared,
         from: Asking,
-        method: &str,
+        method: &MethodName,
         mut params: Object,
         now: Instant,
     ) {
-        let row = method::find(method, Sender::Client, self.revision)
+        let row = method
+            .row(Sender::Client, self.revision)
             .filter(|row| row.kind == Kind::Request)
             .filter(|row| shared.config.capabilities.supports(row.gate));
         let Some(row) = row else {
             return shared.reply(from, Err(ErrorObject::method_not_found(method)));
         };
-        let outcome = match row.name {
-            "ping" => Ok(Json::empty_object()),
-            "logging/setLevel" => self.set_level(&params),
-            "resources/subscribe" => self.subscribe(&params, shared.config.bounds.subscriptions),
-            "resources/unsubscribe" => self.unsubscribe(&params),
+        let outcome = match row.method {
+            Method::Ping => Ok(Json::empty_object()),
+            Method::LoggingSetLevel => self.set_level(&params),
+            Method::ResourcesSubscribe => {
+                self.subscribe(&params, shared.config.bounds.subscriptions)
+            }
+            Method::ResourcesUnsubscribe => self.unsubscribe(&params),
             _ => {
                 let meta = params.take("_meta");
                 let token = match RequestMeta::read(meta.as_ref()) {
@@ -124,13 +127,14 @@ impl Session {
                 return shared.call(from, facts, now);
             }
         };
-        let is_subscription = matches!(row.name, "resources/subscribe" | "resources/unsubscribe");
+        let is_subscription =
+            matches!(row.method, Method::ResourcesSubscribe | Method::ResourcesUnsubscribe);
         let uri = params.take("uri").filter(|_| is_subscription && outcome.is_ok());
         shared.reply(from, outcome);
         if let Some(uri) = uri {
             let mut params = Object::default();
             params.set("uri", uri);
-            shared.tell_subscribed(row.name, params, &self.peer);
+            shared.tell_subscribed(row.method, params, &self.peer);
         }
     }
 
@@ -141,30 +145,31 @@ impl Session {
         let (method, params) = match change {
             _ if !self.ready => return None,
             Change::Tools if caps.tools.as_ref().is_some_and(|it| it.list_changed) => {
-                ("notifications/tools/list_changed", Params::Absent)
+                (Method::ToolsListChanged, Params::Absent)
             }
             Change::Prompts if caps.prompts.as_ref().is_some_and(|it| it.list_changed) => {
-                ("notifications/prompts/list_changed", Params::Absent)
+                (Method::PromptsListChanged, Params::Absent)
             }
             Change::Resources if caps.resources.as_ref().is_some_and(|it| it.list_changed) => {
-                ("notifications/resources/list_changed", Params::Absent)
+                (Method::ResourcesListChanged, Params::Absent)
             }
             Change::Resource(uri) if has(Gate::Subscribe) && self.is_subscribed(uri) => {
                 let params = serde_json::json!({ "uri": uri });
-                ("notifications/resources/updated", Params::of(&params))
+                (Method::ResourcesUpdated, Params::of(&params))
             }
             Change::Task(task, _) if has(Gate::Tasks) && self.tasks.contains(&task.task_id) => (
-                "notifications/tasks/status",
+                Method::TasksStatus,
                 Params::Object(Object::parse(stateful::encode_task(task).get()).ok()?),
             ),
             Change::ElicitationComplete(id) => {
                 let params = serde_json::json!({ "elicitationId": id });
-                ("notifications/elicitation/complete", Params::of(&params))
+                (Method::ElicitationComplete, Params::of(&params))
             }
             _ => return None,
         };
-        method::find(method, Sender::Server, self.revision)
-            .map(|row| Message::notification(row.name, params))
+        method
+            .row(Sender::Server, self.revision)
+            .map(|row| Message::notification(row.method, params))
     }
 
     /// Remembers a task that a call of this client became.

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
-use trunkline_wire::jsonrpc::{ErrorObject, Message, Object, Params};
-use trunkline_wire::method::{self, Gate, Kind, Sender};
+use trunkline_wire::jsonrpc::{ErrorObject, Message, MethodName, Object, Params};
+use trunkline_wire::method::{Gate, Kind, Method, Sender};
 use trunkline_wire::model::{DiscoverResult, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -20,14 +20,15 @@ impl Shared {
     pub(super) fn on_stateless_request(
         &mut self,
         from: Asking,
-        method: &str,
+        method: &MethodName,
         mut params: Object,
         request: StatelessRequest,
         now: Instant,
     ) {
         let meta = params.take("_meta");
         let StatelessRequest { revision, envelope, token } = request;
-        let row = method::find(method, Sender::Client, revision)
+        let row = method
+            .row(Sender::Client, revision)
             .filter(|row| row.kind == Kind::Request)
             .filter(|row| self.config.capabilities.supports(row.gate));
         let Some(row) = row else {
@@ -36,12 +37,12 @@ impl Shared {
         if row.gate == Gate::TasksExtension && !envelope.peer.client.supports(row.gate) {
             return self.reply(from, Err(crate::task::missing_extension()));
         }
-        match row.name {
-            "server/discover" => {
+        match row.method {
+            Method::ServerDiscover => {
                 let result = self.discover();
                 self.reply(from, Ok(result));
             }
-            "subscriptions/listen" => self.listen(from, revision, &params, &envelope.peer),
+            Method::SubscriptionsListen => self.listen(from, revision, &params, &envelope.peer),
             _ => {
                 let facts = Facts {
                     row,
@@ -108,10 +109,10 @@ impl Shared {
             with: Owed { via: from.from.via, ..Owed::default() },
         });
         let params = subscribe::acknowledgement(&from.id, &honoured);
-        let method = "notifications/subscriptions/acknowledged";
+        let method = Method::SubscriptionsAcknowledged;
         let acknowledged = Message::notification(method, Params::Object(params.clone()));
         self.send(acknowledged, Some(from.from.via));
         self.listens.add(from.id, honoured);
-        self.tell_subscribed("subscriptions/listen", params, peer);
+        self.tell_subscribed(Method::SubscriptionsListen, params, peer);
     }
 }

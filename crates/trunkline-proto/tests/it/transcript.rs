@@ -15,7 +15,7 @@ use trunkline_testkit::oracle::Side;
 use trunkline_testkit::transcript::{Saying, Step, Words, parse};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Incoming, Object};
-use trunkline_wire::method;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     ClientCapabilities, ElicitationCapability, Implementation, ListChanged, ResourcesCapability,
     RootsCapability, SamplingCapability, ServerCapabilities, ServerTasks, TASKS_EXTENSION,
@@ -306,7 +306,7 @@ fn to_input(step: &Step) -> Input {
         Step::Drop(ticket) => Input::Cancel(Ticket(*ticket)),
         Step::Changed(what) => Input::Changed(to_change(what)),
         Step::Notify { method, params } => Input::Notify {
-            method: method::static_name(method).expect("a method of the table"),
+            method: Method::of(method).expect("a method of the table"),
             params: object(params),
         },
         Step::Close => Input::Close,
@@ -356,7 +356,7 @@ fn to_step(output: Output) -> Step {
             Step::Settled { ticket: ticket.0, outcome }
         }
         Output::Heard(heard) => Step::Heard {
-            method: heard.method.to_owned(),
+            method: heard.method.name().to_owned(),
             ticket: heard.ticket.map(|it| it.0),
             params: members(&heard.params),
         },

@@ -28,6 +28,7 @@ use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Star
 use trunkline_proto::{Conversation, Input, Outgoing, Via};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use crate::clock::now;
@@ -291,14 +292,12 @@ impl<H: Handler> HttpDriver<H> {
             return self.cancel(id, message);
         }
         let request = request::write(message, &self.route, &self.params);
-        if request.method == "initialize" && self.known == Some(Known::Sse) {
+        if request.method == Method::Initialize && self.known == Some(Known::Sse) {
             return self.try_stream(request, None);
         }
         let is_answer = request.method.is_empty();
         match &self.handshake {
-            Handshake::Asking if request.method == "notifications/initialized" => {
-                self.confirm(request)
-            }
+            Handshake::Asking if request.method == Method::Initialized => self.confirm(request),
             Handshake::Asking if request.is_opening() || is_answer => drop(self.carry(request)),
             Handshake::Done => drop(self.carry(request)),
             _ if is_answer => drop(self.carry(request)),
@@ -395,7 +394,7 @@ impl<H: Handler> HttpDriver<H> {
                 }
             }
             End::Answer(incoming) => {
-                if carried.method == "tools/list" && self.route.era() == Some(Era::Stateless) {
+                if carried.method == Method::ToolsList && self.route.era() == Some(Era::Stateless) {
                     learn(&mut self.params, &incoming);
                 }
                 self.receive(incoming, carried.id);
@@ -410,7 +409,7 @@ impl<H: Handler> HttpDriver<H> {
             End::Accepted => {}
             End::SessionGone(request) => self.on_session_gone(&carried.route, *request),
             End::Unrecognised(error, request) => {
-                let is_old = carried.method == "initialize" && may_be_sse(error.status);
+                let is_old = carried.method == Method::Initialize && may_be_sse(error.status);
                 if is_old && self.may_try_stream() {
                     return self.try_stream(*request, Some(Before::Status(error)));
                 }

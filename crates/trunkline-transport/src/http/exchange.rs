@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use trunkline_proto::server::{MessageEra, Server};
 use trunkline_proto::{Attached, Conversation, Input, Outgoing, Via};
 use trunkline_wire::jsonrpc::{Incoming, Message};
+use trunkline_wire::method::Method;
 
 use super::admitted::Admitted;
 use super::body::Events;
@@ -124,7 +125,7 @@ impl<H: Handler> Exchange<H> {
             match effect {
                 // Over HTTP a subscription ends with its result, and with nothing else.
                 Effect::Send(Outgoing::One(Message::Notification { method, .. }), _)
-                    if method == "notifications/cancelled" => {}
+                    if method == Method::Cancelled => {}
                 Effect::Send(message, _) if self.next.is_none() => self.next = Some(message),
                 Effect::Send(message, _) => self.more.push_back(message),
                 // Only the streams of a session can be left and asked for again.

@@ -15,6 +15,7 @@ use trunkline_proto::server::{EnvelopeCache, MessageEra, Server};
 use trunkline_proto::{Attached, Outgoing};
 use trunkline_wire::header::SESSION_ID;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use super::admitted::Admitted;
@@ -259,7 +260,7 @@ impl<H: Handler> Endpoint<H> {
         let Incoming::One(Message::Request { id, method, params }) = incoming else {
             return Ok(());
         };
-        if method != "tools/call" {
+        if *method != Method::ToolsCall {
             return Ok(());
         }
         let Some(name) = params.get("name") else { return Ok(()) };
@@ -283,15 +284,20 @@ fn expects_answer(incoming: &Incoming) -> bool {
 }
 
 fn is_listen(incoming: &Incoming) -> bool {
-    matches!(incoming, Incoming::One(Message::Request { method, .. }) if method == "subscriptions/listen")
+    match incoming {
+        Incoming::One(Message::Request { method, .. }) => *method == Method::SubscriptionsListen,
+        _ => false,
+    }
 }
 
 /// The bytes of what a message wants to be told of.
 fn subscribes(incoming: &Incoming) -> usize {
     let of = |message: &Message| match message {
-        Message::Request { method, params: Params::Object(params), .. } => match &**method {
-            "subscriptions/listen" => params.get("notifications").map_or(0, |it| it.get().len()),
-            "resources/subscribe" => params.get("uri").map_or(0, |it| it.get().len()),
+        Message::Request { method, params: Params::Object(params), .. } => match method.known() {
+            Some(Method::SubscriptionsListen) => {
+                params.get("notifications").map_or(0, |it| it.get().len())
+            }
+            Some(Method::ResourcesSubscribe) => params.get("uri").map_or(0, |it| it.get().len()),
             _ => 0,
         },
         _ => 0,

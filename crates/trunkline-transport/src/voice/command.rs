@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Input, Ticket, Utterance};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 
 use super::Listener;
 
@@ -15,7 +16,7 @@ pub(crate) enum Command {
     Say(CallKey, Utterance),
     Ask(Ask, Reply),
     Change(Change),
-    Notify(&'static str, Object),
+    Notify(Method, Object),
 }
 
 impl Command {
@@ -106,7 +107,7 @@ impl Asked {
         }
         let Some(heard_by) = &reply.heard else { return Some(heard) };
         // What is logged during a call is for those who listen to the whole conversation as well.
-        let everyone = (heard.method == "notifications/message").then(|| heard.clone());
+        let everyone = (heard.method == Method::Message).then(|| heard.clone());
         // When it is full, what comes then is dropped.
         let _ = heard_by.try_send(heard);
         everyone

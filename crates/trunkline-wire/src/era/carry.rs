@@ -11,6 +11,7 @@ use crate::code;
 use crate::glance::Members;
 use crate::json::Json;
 use crate::jsonrpc::{ErrorObject, Object};
+use crate::method::Method;
 use crate::model::meta::SERVER_INFO;
 use crate::model::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequest, ReadResourceResult,
@@ -21,15 +22,15 @@ use crate::revision::{Era, Revision};
 /// so nothing in it changes. `schema` is the tool's output schema, if it has one.
 ///
 /// ```
-/// # use trunkline_wire::{era::carry, json::Json, revision::Revision};
+/// # use trunkline_wire::{era::carry, json::Json, method::Method, revision::Revision};
 /// let said = Json::parse(r#"{"content":[{"type":"text","text":"4"}]}"#).unwrap();
 /// let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
-/// let told = carry::result("tools/call", said.clone(), old, new, None).unwrap();
+/// let told = carry::result(Method::ToolsCall, said.clone(), old, new, None).unwrap();
 /// assert!(told.get().starts_with(r#"{"resultType":"complete","content":"#));
-/// assert_eq!(carry::result("tools/call", told, new, old, None).unwrap(), said);
+/// assert_eq!(carry::result(Method::ToolsCall, told, new, old, None).unwrap(), said);
 /// ```
 pub fn result(
-    method: &str,
+    method: Method,
     said: Json,
     from: Revision,
     to: Revision,
@@ -41,23 +42,25 @@ pub fn result(
     match (from.era(), to.era()) {
         (Era::Stateful, Era::Stateless) => {
             let body = Object::parse(said.get())?;
-            Ok(stateless::stamp(body, method == "resources/read", &Extras::default()))
+            Ok(stateless::stamp(body, method == Method::ResourcesRead, &Extras::default()))
         }
         (Era::Stateful, Era::Stateful) if from < to => Ok(said),
         _ => match method {
             // The last of the old era has all that the new one can say in a result.
-            "tools/call" if to.profile().icons && is_plain(&said) => bare(&said),
-            "prompts/get" | "resources/read" | "completion/complete" if to.profile().icons => {
+            Method::ToolsCall if to.profile().icons && is_plain(&said) => bare(&said),
+            Method::PromptsGet | Method::ResourcesRead | Method::CompletionComplete
+                if to.profile().icons =>
+            {
                 bare(&said)
             }
-            "tools/call" => {
+            Method::ToolsCall => {
                 let mut result: CallToolResult = said.to()?;
                 stateful::fit_output(&mut result, schema, to.profile());
                 Ok(down(result, to))
             }
-            "prompts/get" => Ok(down(said.to::<GetPromptResult>()?, to)),
-            "resources/read" => Ok(down(said.to::<ReadResourceResult>()?, to)),
-            "completion/complete" => Ok(down(said.to::<CompleteResult>()?, to)),
+            Method::PromptsGet => Ok(down(said.to::<GetPromptResult>()?, to)),
+            Method::ResourcesRead => Ok(down(said.to::<ReadResourceResult>()?, to)),
+            Method::CompletionComplete => Ok(down(said.to::<CompleteResult>()?, to)),
             _ => bare(&said),
         },
     }
@@ -105,20 +108,20 @@ fn without_server(meta: &str) -> Option<Json> {
 /// An error as a client of `to` understands it.
 ///
 /// ```
-/// # use trunkline_wire::{era::carry, jsonrpc::ErrorObject, revision::Revision};
+/// # use trunkline_wire::{era::carry, jsonrpc::ErrorObject, method::Method, revision::Revision};
 /// let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
 /// let gone = ErrorObject::resource_not_found("file:///a", new);
-/// let told = carry::error("resources/read", gone, new, old);
+/// let told = carry::error(Method::ResourcesRead, gone, new, old);
 /// assert_eq!(told, ErrorObject::resource_not_found("file:///a", old));
 /// ```
-pub fn error(method: &str, mut said: ErrorObject, from: Revision, to: Revision) -> ErrorObject {
+pub fn error(method: Method, mut said: ErrorObject, from: Revision, to: Revision) -> ErrorObject {
     if from.era() == to.era() {
         return said;
     }
     said.code = match (said.code, to.era()) {
         (code::RESOURCE_NOT_FOUND, Era::Stateless) => code::INVALID_PARAMS,
         (code::INVALID_PARAMS, Era::Stateful)
-            if method == "resources/read" && names_a_resource(&said) =>
+            if method == Method::ResourcesRead && names_a_resource(&said) =>
         {
             code::RESOURCE_NOT_FOUND
         }
@@ -163,14 +166,15 @@ mod tests {
             (Revision::V2026_07_28, Revision::V2026_07_28),
         ] {
             let said = Json::parse(TEXT).unwrap();
-            assert_eq!(result("tools/call", said, from, to, None).unwrap().get(), TEXT);
+            assert_eq!(result(Method::ToolsCall, said, from, to, None).unwrap().get(), TEXT);
         }
     }
 
     #[test]
     fn downwards_what_is_lacking_is_left_out() {
         let said = Json::parse(TEXT).unwrap();
-        let told = result("tools/call", said, Revision::V2026_07_28, Revision::V2024_11_05, None);
+        let told =
+            result(Method::ToolsCall, said, Revision::V2026_07_28, Revision::V2024_11_05, None);
         let told = told.unwrap();
         assert_eq!(told.get(), r#"{"content":[{"type":"text","text":"x"}],"_meta":{"a":1}}"#);
     }
@@ -180,7 +184,7 @@ mod tests {
         let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
         let told = |said: &str| {
             let said = Json::parse(said).unwrap();
-            result("tools/call", said, new, old, None).unwrap().get().to_owned()
+            result(Method::ToolsCall, said, new, old, None).unwrap().get().to_owned()
         };
         let said = r#"{"resultType":"complete","content":[],"structuredContent":{"a":1},"odd":2}"#;
         assert_eq!(told(said), r#"{"content":[],"structuredContent":{"a":1},"odd":2}"#);
@@ -193,11 +197,11 @@ mod tests {
     fn an_envelope_is_put_on_and_taken_off() {
         let said = Json::parse(r#"{"contents":[]}"#).unwrap();
         let (old, new) = (Revision::V2025_11_25, Revision::V2026_07_28);
-        let told = result("resources/read", said.clone(), old, new, None).unwrap();
+        let told = result(Method::ResourcesRead, said.clone(), old, new, None).unwrap();
         let expected =
             r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","contents":[]}"#;
         assert_eq!(told.get(), expected);
-        assert_eq!(result("resources/read", told, new, old, None).unwrap(), said);
+        assert_eq!(result(Method::ResourcesRead, told, new, old, None).unwrap(), said);
     }
 
     #[test]
@@ -210,7 +214,7 @@ mod tests {
             (code::INVALID_PARAMS, new, old, code::INVALID_PARAMS),
             (code::RESOURCE_NOT_FOUND, old, Revision::V2024_11_05, code::RESOURCE_NOT_FOUND),
         ] {
-            let told = error("resources/read", ErrorObject::new(code, "x"), from, to);
+            let told = error(Method::ResourcesRead, ErrorObject::new(code, "x"), from, to);
             assert_eq!(told.code, expected, "{code} from {from} to {to}");
         }
     }

@@ -8,10 +8,9 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{ErrorObject, Id, Message, MethodName, Object, Params};
+use super::{ErrorObject, Id, MemberName, Message, MethodName, Object, Params};
 use crate::code;
 use crate::json::{Json, MAX_DEPTH, is_too_deep};
-use crate::method;
 
 /// What one text turned out to hold.
 #[derive(Debug, PartialEq)]
@@ -221,7 +220,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
                 ID => it.id = Some(map.next_value()?),
                 METHOD => {
                     match serde_json::from_str::<Key<'_>>(map.next_value::<&RawValue>()?.get()) {
-                        Ok(name) => it.method = Some(known_name(name.0)),
+                        Ok(name) => it.method = Some((&*name.0).into()),
                         Err(_) => it.blame(MalformedKind::NotJsonRpc),
                     }
                 }
@@ -326,7 +325,7 @@ impl<'de> Deserialize<'de> for Object {
 
 /// The members in order, and whether a name stood twice.
 fn read_members<'de, A: MapAccess<'de>>(mut map: A) -> Result<(Object, bool), A::Error> {
-    let mut members: Vec<(MethodName, Json)> = Vec::with_capacity(4);
+    let mut members: Vec<(MemberName, Json)> = Vec::with_capacity(4);
     let mut duplicate = false;
     let mut names = Names::default();
     while let Some(Key(key)) = map.next_key::<Key<'de>>()? {
@@ -369,7 +368,7 @@ impl Names {
     }
 
     /// The same for a name that follows `members`, which remember themselves while they are few.
-    fn add_after(&mut self, name: &str, members: &[(MethodName, Json)]) -> bool {
+    fn add_after(&mut self, name: &str, members: &[(MemberName, Json)]) -> bool {
         let few = &members[..members.len().min(FEW)];
         let is_new = few.iter().all(|(it, _)| it != name);
         is_new && (members.len() < FEW || self.many.insert(name.to_owned()))
@@ -401,14 +400,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-fn known_name(name: Cow<'_, str>) -> MethodName {
-    match method::static_name(&name) {
-        Some(known) => Cow::Borrowed(known),
-        None => Cow::Owned(name.into_owned()),
-    }
-}
-
-fn known_member(name: Cow<'_, str>) -> MethodName {
+fn known_member(name: Cow<'_, str>) -> MemberName {
     match MEMBERS.iter().find(|known| **known == name) {
         Some(known) => Cow::Borrowed(known),
         None => Cow::Owned(name.into_owned()),

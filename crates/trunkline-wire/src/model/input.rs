@@ -8,7 +8,7 @@ use super::{
     CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, ListRootsResult,
 };
 use crate::json::Json;
-use crate::method::Gate;
+use crate::method::{Gate, Method};
 
 /// One question. In the stateful era it is a request of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,11 +68,11 @@ pub struct InputResponses {
 
 impl InputRequest {
     /// The method that asks this.
-    pub fn method(&self) -> &'static str {
+    pub fn method(&self) -> Method {
         match self {
-            Self::Elicit(_) => "elicitation/create",
-            Self::Sample(_) => "sampling/createMessage",
-            Self::Roots => "roots/list",
+            Self::Elicit(_) => Method::ElicitationCreate,
+            Self::Sample(_) => Method::SamplingCreateMessage,
+            Self::Roots => Method::RootsList,
         }
     }
 
@@ -97,11 +97,11 @@ impl InputRequest {
     /// Reads a question from its method and parameters.
     pub fn read(method: &str, params: Option<&Json>) -> Result<Self, serde_json::Error> {
         let params = || params.ok_or_else(|| serde_json::Error::missing_field("params"));
-        match method {
-            "elicitation/create" => params()?.to().map(Self::Elicit),
-            "sampling/createMessage" => params()?.to().map(Self::Sample),
-            "roots/list" => Ok(Self::Roots),
-            other => Err(serde_json::Error::unknown_variant(other, &crate::method::EMBEDDED)),
+        match Method::of(method) {
+            Some(Method::ElicitationCreate) => params()?.to().map(Self::Elicit),
+            Some(Method::SamplingCreateMessage) => params()?.to().map(Self::Sample),
+            Some(Method::RootsList) => Ok(Self::Roots),
+            _ => Err(serde_json::Error::unknown_variant(method, QUESTIONS)),
         }
     }
 
@@ -149,7 +149,7 @@ impl Serialize for InputRequest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("method", self.method())?;
+        map.serialize_entry("method", self.method().name())?;
         match self {
             Self::Elicit(params) => map.serialize_entry("params", params)?,
             Self::Sample(params) => map.serialize_entry("params", params)?,
@@ -208,3 +208,10 @@ impl<'de> Deserialize<'de> for InputResponse {
         read.map_err(D::Error::custom)
     }
 }
+
+/// The requests of the stateful era that 2026-07-28 embeds in `input_required` instead of sending.
+const QUESTIONS: &[&str] = &[
+    Method::ElicitationCreate.name(),
+    Method::SamplingCreateMessage.name(),
+    Method::RootsList.name(),
+];

@@ -61,7 +61,7 @@ fn read(request: &str) -> (String, Params) {
     let params = if params.is_empty() { String::new() } else { format!(r#","params":{params}"#) };
     let text = format!(r#"{{"jsonrpc":"2.0","id":null,"method":"{method}"{params}}}"#);
     match Incoming::parse(text.as_bytes()) {
-        Incoming::One(Message::Request { method, params, .. }) => (method.into_owned(), params),
+        Incoming::One(Message::Request { method, params, .. }) => (method.to_string(), params),
         other => panic!("{other:?}"),
     }
 }

@@ -11,6 +11,7 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::era::stateful::Fit;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ClientCapabilities, InputRequest, InputResponse, ListRootsResult};
 use trunkline_wire::revision::Revision;
 
@@ -96,7 +97,7 @@ impl<H: Responder> Handler for Answers<H> {
     }
 
     fn heard(&self, heard: Heard, _: &Voice) {
-        if heard.method == "notifications/message" {
+        if heard.method == Method::Message {
             // A message that cannot be read is nobody's loss.
             if let Ok(message) = heard.params.to() {
                 self.hosted.responder.on_log(message);
@@ -129,7 +130,7 @@ fn check(question: &InputRequest, declared: &ClientCapabilities) -> Result<(), E
             true => ErrorObject::invalid_params(format!(
                 "This client did not declare this kind of `{method}`; ask in a way it declared."
             )),
-            false => ErrorObject::method_not_found(method),
+            false => ErrorObject::method_not_found(method.name()),
         });
     }
     match question {

@@ -12,6 +12,7 @@ use trunkline_proto::Change;
 use trunkline_wire::era::stateless::decode_cache;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 
 /// What is kept of one server's answers.
 pub(super) struct Cache {
@@ -23,7 +24,7 @@ pub(super) struct Cache {
 /// What was asked. Two requests with the same key have the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    method: &'static str,
+    method: Method,
     params: String,
 }
 
@@ -54,7 +55,7 @@ impl Cache {
     }
 
     /// The key of a request, if its answer may be kept.
-    pub(super) fn key(&self, method: &'static str, params: &Object) -> Option<Key> {
+    pub(super) fn key(&self, method: Method, params: &Object) -> Option<Key> {
         let is_on = self.entries > 0 && self.bytes > 0;
         if !is_on || !CACHEABLE.contains(&method) {
             return None;
@@ -108,10 +109,10 @@ impl Cache {
     /// Something changed: what is kept of it is stale.
     pub(super) fn forget(&self, change: &Change) {
         match change {
-            Change::Tools => self.forget_if(|key| key.method == "tools/list"),
-            Change::Prompts => self.forget_if(|key| key.method == "prompts/list"),
+            Change::Tools => self.forget_if(|key| key.method == Method::ToolsList),
+            Change::Prompts => self.forget_if(|key| key.method == Method::PromptsList),
             Change::Resources => self.forget_if(|key| {
-                matches!(key.method, "resources/list" | "resources/templates/list")
+                matches!(key.method, Method::ResourcesList | Method::ResourcesTemplatesList)
             }),
             Change::Resource(uri) => self.forget_if(|key| key.reads(uri)),
             Change::Task(..) | Change::ElicitationComplete(_) => {}
@@ -119,7 +120,7 @@ impl Cache {
     }
 
     /// Forgets every answer to `method`.
-    pub(super) fn forget_method(&self, method: &str) {
+    pub(super) fn forget_method(&self, method: Method) {
         self.forget_if(|key| key.method == method);
     }
 
@@ -161,7 +162,7 @@ impl Key {
     /// Whether this is a request to read a resource that is the changed one, or has a part in
     /// common with it: servers may tell of a part when the whole is watched.
     fn reads(&self, changed: &str) -> bool {
-        if self.method != "resources/read" {
+        if self.method != Method::ResourcesRead {
             return false;
         }
         let params = Object::parse(&self.params).ok();
@@ -199,8 +200,13 @@ impl State {
 
 /// The requests whose answers may be kept. `server/discover` belongs to the handshake, and to
 /// `ping`, which wants to know how things are now.
-const CACHEABLE: [&str; 5] =
-    ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+const CACHEABLE: [Method; 5] = [
+    Method::ToolsList,
+    Method::PromptsList,
+    Method::ResourcesList,
+    Method::ResourcesTemplatesList,
+    Method::ResourcesRead,
+];
 
 /// Nothing is kept for longer, whatever the server says.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -219,10 +225,10 @@ mod tests {
     }
 
     fn read(cache: &Cache, uri: &str) -> Key {
-        cache.key("resources/read", &params(&format!(r#"{{"uri":"{uri}"}}"#))).unwrap()
+        cache.key(Method::ResourcesRead, &params(&format!(r#"{{"uri":"{uri}"}}"#))).unwrap()
     }
 
-    fn list(cache: &Cache, method: &'static str) -> Key {
+    fn list(cache: &Cache, method: Method) -> Key {
         cache.key(method, &Object::default()).unwrap()
     }
 
@@ -233,13 +239,18 @@ mod tests {
     #[test]
     fn a_key_is_what_was_asked_and_nothing_else() {
         let cache = Cache::default();
-        let key = |text: &str| cache.key("resources/read", &params(text)).unwrap();
+        let key = |text: &str| cache.key(Method::ResourcesRead, &params(text)).unwrap();
         assert_eq!(key(r#"{"uri":"a","x":1}"#), key(r#"{"x":1,"_meta":{"y":2},"uri":"a"}"#));
         assert_ne!(key(r#"{"uri":"a"}"#), key(r#"{"uri":"b"}"#));
-        assert_ne!(list(&cache, "tools/list"), list(&cache, "prompts/list"));
-        let page = cache.key("tools/list", &params(r#"{"cursor":""}"#)).unwrap();
-        assert_ne!(page, list(&cache, "tools/list"));
-        for method in ["tools/call", "server/discover", "prompts/get", "completion/complete"] {
+        assert_ne!(list(&cache, Method::ToolsList), list(&cache, Method::PromptsList));
+        let page = cache.key(Method::ToolsList, &params(r#"{"cursor":""}"#)).unwrap();
+        assert_ne!(page, list(&cache, Method::ToolsList));
+        for method in [
+            Method::ToolsCall,
+            Method::ServerDiscover,
+            Method::PromptsGet,
+            Method::CompletionComplete,
+        ] {
             assert_eq!(cache.key(method, &Object::default()), None);
         }
     }
@@ -247,7 +258,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_fresh_as_long_as_it_says() {
         let cache = Cache::default();
-        let key = list(&cache, "tools/list");
+        let key = list(&cache, Method::ToolsList);
         put(&cache, &key, 1000);
         tokio::time::advance(Duration::from_millis(999)).await;
         assert!(cache.get(&key).is_some());
@@ -259,7 +270,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_says_nothing_useful_is_not_kept() {
         let cache = Cache::default();
-        let key = list(&cache, "tools/list");
+        let key = list(&cache, Method::ToolsList);
         for ttl in ["0", "-1", "1.5", "\"1000\"", "null", "99999999999999999999999"] {
             put(&cache, &key, 1000);
             cache.put(key.clone(), &answer(ttl, ""), cache.epoch());
@@ -276,7 +287,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn changes_make_stale_what_they_change() {
         let all = |cache: &Cache| {
-            let mut keys: Vec<_> = CACHEABLE[..4].iter().map(|it| list(cache, it)).collect();
+            let mut keys: Vec<_> = CACHEABLE[..4].iter().map(|it| list(cache, *it)).collect();
             keys.extend(["demo://a", "demo://a/part", "demo://b"].map(|uri| read(cache, uri)));
             keys
         };
@@ -299,7 +310,7 @@ mod tests {
                 .iter()
                 .map(|key| match params(&key.params).get("uri") {
                     Some(uri) => uri.to::<String>().unwrap(),
-                    None => key.method.to_owned(),
+                    None => key.method.name().to_owned(),
                 })
                 .collect();
             assert_eq!(names, expected, "{change:?}");
@@ -309,7 +320,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_from_before_a_change_is_not_kept() {
         let cache = Cache::default();
-        let key = list(&cache, "tools/list");
+        let key = list(&cache, Method::ToolsList);
         let asked = cache.epoch();
         cache.forget(&Change::Tools);
         cache.put(key.clone(), &answer(1000, "old"), asked);
@@ -352,7 +363,7 @@ mod tests {
     #[test]
     fn with_nothing_allowed_nothing_is_kept() {
         for cache in [Cache::new(0, 1000), Cache::new(10, 0)] {
-            assert_eq!(cache.key("tools/list", &Object::default()), None);
+            assert_eq!(cache.key(Method::ToolsList, &Object::default()), None);
         }
     }
 }

@@ -18,6 +18,7 @@ use trunkline_wire::code;
 use trunkline_wire::era::stateful::{Fit, encode_params};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ListParams, ListToolsResult, LogLevel, Progress, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
@@ -175,11 +176,11 @@ impl Caller {
     }
 
     /// A request whose parameters are spelled as the revision has them.
-    pub(super) fn ask(&self, method: &'static str, params: impl Fit + Serialize) -> Ask {
+    pub(super) fn ask(&self, method: Method, params: impl Fit + Serialize) -> Ask {
         self.ask_raw(method, Ok(encode_params(params, self.revision().profile())))
     }
 
-    pub(super) fn ask_raw(&self, method: &'static str, params: Result<Object, CallError>) -> Ask {
+    pub(super) fn ask_raw(&self, method: Method, params: Result<Object, CallError>) -> Ask {
         Ask {
             caller: self.clone(),
             method,
@@ -204,7 +205,7 @@ impl Caller {
 /// One request, ready to be sent; more than once if it has pages.
 pub(super) struct Ask {
     pub(super) caller: Caller,
-    pub(super) method: &'static str,
+    pub(super) method: Method,
     pub(super) params: Result<Object, CallError>,
     pub(super) meta: Object,
     /// Apart from the rest of `_meta`, because it does not change the answer.
@@ -270,10 +271,10 @@ impl Ask {
     /// Fetches the list of tools anew after a call whose headers were not the right ones: the
     /// transport reads there which ones are. Nothing where calls have no headers.
     fn relearn(&self) -> Option<Running<Vec<Tool>>> {
-        if self.method != "tools/call" || self.caller.revision().era() != Era::Stateless {
+        if self.method != Method::ToolsCall || self.caller.revision().era() != Era::Stateless {
             return None;
         }
-        let mut list = self.caller.ask("tools/list", ListParams::new());
+        let mut list = self.caller.ask(Method::ToolsList, ListParams::new());
         list.is_fresh = true;
         list.timing = self.timing;
         Some(follow::<ListToolsResult>(list))
@@ -295,7 +296,7 @@ impl Ask {
         let mut on_progress = self.on_progress.as_mut();
         let last_step = &mut self.last_step;
         let mut report = |heard: &Heard| {
-            if heard.method == "notifications/progress"
+            if heard.method == Method::Progress
                 && let Ok(progress) = heard.params.to::<Progress>()
             {
                 *last_step = Some(progress.progress);
@@ -359,7 +360,7 @@ impl Ask {
 
     /// Whether the server has somebody's code answer it, which may report progress.
     fn has_handler(&self) -> bool {
-        matches!(self.method, "tools/call" | "prompts/get" | "resources/read")
+        self.method.may_ask()
     }
 
     fn meta(&self) -> Object {
@@ -375,11 +376,8 @@ impl Ask {
 }
 
 /// Reads a result as what `method` promises.
-pub(super) fn read<T: DeserializeOwned>(
-    method: &'static str,
-    result: &Json,
-) -> Result<T, CallError> {
-    result.to().map_err(|err| CallError::Decode { method, why: err.to_string() })
+pub(super) fn read<T: DeserializeOwned>(method: Method, result: &Json) -> Result<T, CallError> {
+    result.to().map_err(|err| CallError::Decode { method: method.name(), why: err.to_string() })
 }
 
 /// Progress beyond this, unread, is dropped: the next step says more anyway.

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use trunkline_wire::era::{Structured, Tasks};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     CallToolParams, CallToolResult, CompleteParams, CompleteResult, Completion, DetailedTask,
     EmptyResult, GetPromptParams, GetPromptResult, InputResponse, ListParams, ListPromptsResult,
@@ -36,20 +37,20 @@ impl Client {
     /// ```
     pub fn ping(&self) -> Call<()> {
         let method = match self.caller.revision().era() {
-            Era::Stateful => "ping",
-            Era::Stateless => "server/discover",
+            Era::Stateful => Method::Ping,
+            Era::Stateless => Method::ServerDiscover,
         };
         self.done(self.caller.ask_raw(method, Ok(Object::default())))
     }
 
     /// All tools that can be used; [`Self::rejected_tools`] has the others.
     pub fn list_tools(&self) -> Call<Vec<Tool>> {
-        self.all::<ListToolsResult>("tools/list")
+        self.all::<ListToolsResult>(Method::ToolsList)
     }
 
     /// One page of tools.
     pub fn list_tools_page(&self, cursor: Option<&str>) -> Call<ListToolsResult> {
-        self.page("tools/list", cursor)
+        self.page(Method::ToolsList, cursor)
     }
 
     /// The tools that the last lists left out, because the protocol forbids to use them. Worth a
@@ -84,17 +85,17 @@ impl Client {
 
     /// All resources.
     pub fn list_resources(&self) -> Call<Vec<Resource>> {
-        self.all::<ListResourcesResult>("resources/list")
+        self.all::<ListResourcesResult>(Method::ResourcesList)
     }
 
     /// One page of resources.
     pub fn list_resources_page(&self, cursor: Option<&str>) -> Call<ListResourcesResult> {
-        self.page("resources/list", cursor)
+        self.page(Method::ResourcesList, cursor)
     }
 
     /// All resource templates.
     pub fn list_resource_templates(&self) -> Call<Vec<ResourceTemplate>> {
-        self.all::<ListResourceTemplatesResult>("resources/templates/list")
+        self.all::<ListResourceTemplatesResult>(Method::ResourcesTemplatesList)
     }
 
     /// One page of resource templates.
@@ -102,17 +103,17 @@ impl Client {
         &self,
         cursor: Option<&str>,
     ) -> Call<ListResourceTemplatesResult> {
-        self.page("resources/templates/list", cursor)
+        self.page(Method::ResourcesTemplatesList, cursor)
     }
 
     /// All prompts.
     pub fn list_prompts(&self) -> Call<Vec<Prompt>> {
-        self.all::<ListPromptsResult>("prompts/list")
+        self.all::<ListPromptsResult>(Method::PromptsList)
     }
 
     /// One page of prompts.
     pub fn list_prompts_page(&self, cursor: Option<&str>) -> Call<ListPromptsResult> {
-        self.page("prompts/list", cursor)
+        self.page(Method::PromptsList, cursor)
     }
 
     /// Calls a tool. `arguments` write themselves as an object, or as `null` for none. A call
@@ -157,7 +158,7 @@ impl Client {
 
     /// Reads a resource.
     pub fn read_resource(&self, uri: impl Into<String>) -> Call<ReadResourceResult> {
-        Call::plain(self.caller.ask("resources/read", ReadResourceParams::new(uri)))
+        Call::plain(self.caller.ask(Method::ResourcesRead, ReadResourceParams::new(uri)))
     }
 
     /// Gets a prompt, filled in. The arguments of a prompt are texts: pairs of them, or an object of
@@ -170,7 +171,7 @@ impl Client {
         match arguments.into_texts() {
             Ok(texts) => {
                 let params = GetPromptParams::new(name).arguments(texts);
-                Call::plain(self.caller.ask("prompts/get", params))
+                Call::plain(self.caller.ask(Method::PromptsGet, params))
             }
             Err(why) => Call::failed(CallError::refused(why)),
         }
@@ -178,7 +179,7 @@ impl Client {
 
     /// Completes what someone began to type.
     pub fn complete(&self, params: CompleteParams) -> Call<Completion> {
-        Call::new(self.caller.ask("completion/complete", params), |mut ask| {
+        Call::new(self.caller.ask(Method::CompletionComplete, params), |mut ask| {
             Box::pin(async move { Ok(ask.send_and_read::<CompleteResult>().await?.completion) })
         })
     }
@@ -189,7 +190,8 @@ impl Client {
         *self.caller.log_level() = Some(level);
         match self.caller.revision().era() {
             Era::Stateful => {
-                self.done(self.caller.ask("logging/setLevel", SetLevelParams::new(level))).await
+                self.done(self.caller.ask(Method::LoggingSetLevel, SetLevelParams::new(level)))
+                    .await
             }
             Era::Stateless => Ok(()),
         }
@@ -249,27 +251,27 @@ impl Client {
 
     /// All tasks; only 2025-11-25 has such a list.
     pub fn list_tasks(&self) -> Call<Vec<Task>> {
-        self.all::<ListTasksResult>("tasks/list")
+        self.all::<ListTasksResult>(Method::TasksList)
     }
 
     /// One page of tasks.
     pub fn list_tasks_page(&self, cursor: Option<&str>) -> Call<ListTasksResult> {
-        self.page("tasks/list", cursor)
+        self.page(Method::TasksList, cursor)
     }
 
     /// How a task stands.
     pub fn get_task(&self, task_id: impl Into<String>) -> Call<DetailedTask> {
-        Call::plain(self.caller.ask("tasks/get", TaskParams::new(task_id)))
+        Call::plain(self.caller.ask(Method::TasksGet, TaskParams::new(task_id)))
     }
 
     /// The result of a task, once it is there. Questions are answered meanwhile.
     pub fn task_result(&self, task_id: impl Into<String>) -> Call<CallToolResult> {
-        Call::new(self.caller.ask("tasks/result", TaskParams::new(task_id)), tasks::result)
+        Call::new(self.caller.ask(Method::TasksResult, TaskParams::new(task_id)), tasks::result)
     }
 
     /// Asks the server to stop a task.
     pub fn cancel_task(&self, task_id: impl Into<String>) -> Call<()> {
-        let ask = self.caller.ask("tasks/cancel", TaskParams::new(task_id));
+        let ask = self.caller.ask(Method::TasksCancel, TaskParams::new(task_id));
         Call::new(ask, |mut ask| Box::pin(async move { ask.send().await.map(drop) }))
     }
 
@@ -300,7 +302,7 @@ impl Client {
         use trunkline_wire::era::stateful::Fit;
         let profile = self.caller.revision().profile();
         params.input_responses.iter_mut().for_each(|(_, answer)| answer.fit(profile));
-        self.done(self.caller.ask("tasks/update", params))
+        self.done(self.caller.ask(Method::TasksUpdate, params))
     }
 
     /// Whether tools can be called as tasks here.
@@ -332,14 +334,14 @@ impl Client {
                 (_, true) => Ok(CallToolParams::new(name).arguments(arguments).into_object()),
                 _ => Err(CallError::refused("The arguments of a tool must be an object.")),
             });
-        self.caller.ask_raw("tools/call", params)
+        self.caller.ask_raw(Method::ToolsCall, params)
     }
 
-    fn all<P: Page>(&self, method: &'static str) -> Call<Vec<P::Item>> {
+    fn all<P: Page>(&self, method: Method) -> Call<Vec<P::Item>> {
         Call::new(self.caller.ask(method, ListParams::new()), follow::<P>)
     }
 
-    fn page<P: Page>(&self, method: &'static str, cursor: Option<&str>) -> Call<P> {
+    fn page<P: Page>(&self, method: Method, cursor: Option<&str>) -> Call<P> {
         let mut params = ListParams::new();
         params.cursor = cursor.map(str::to_owned);
         Call::new(self.caller.ask(method, params), one::<P>)
@@ -385,7 +387,7 @@ fn structured<T: DeserializeOwned>(
     if result.is_error() {
         return Err(CallError::Tool(Box::new(result)));
     }
-    let unreadable = |why: String| CallError::Decode { method: "tools/call", why };
+    let unreadable = |why: String| CallError::Decode { method: Method::ToolsCall.name(), why };
     if let Some(value) = &result.structured_content {
         return unwrapped(value, revision).map_err(|err| unreadable(err.to_string()));
     }

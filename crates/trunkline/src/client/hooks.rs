@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use trunkline_proto::Change;
 use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
     ElicitationCapability, LogMessage, Root, RootsCapability, SamplingCapability,
@@ -248,7 +249,7 @@ impl Hooks {
         let answer = if question.is_url() { &self.url } else { &self.form };
         match answer {
             Some(answer) => answer(question).await,
-            None => Err(ErrorObject::method_not_found("elicitation/create")),
+            None => Err(ErrorObject::method_not_found(Method::ElicitationCreate.name())),
         }
     }
 
@@ -259,7 +260,7 @@ impl Hooks {
     ) -> Result<CreateMessageResult, ErrorObject> {
         match &self.sample {
             Some(answer) => answer(request).await,
-            None => Err(ErrorObject::method_not_found("sampling/createMessage")),
+            None => Err(ErrorObject::method_not_found(Method::SamplingCreateMessage.name())),
         }
     }
 }

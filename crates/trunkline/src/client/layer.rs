@@ -14,6 +14,7 @@ use trunkline_proto::{Heard, Timing};
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::ToolAnnotations;
 use trunkline_wire::revision::Revision;
 
@@ -43,7 +44,7 @@ use crate::observe::Watch;
 #[derive(Clone)]
 pub struct ClientRequest {
     pub(super) caller: Caller,
-    pub(super) method: &'static str,
+    pub(super) method: Method,
     pub(super) params: Object,
     pub(super) meta: Object,
     pub(super) timing: Timing,
@@ -66,7 +67,7 @@ impl ClientRequest {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn method(&self) -> &'static str {
-        self.method
+        self.method.name()
     }
 
     /// The tool, if one is called.
@@ -84,7 +85,7 @@ impl ClientRequest {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn tool(&self) -> Option<String> {
-        (self.method == "tools/call").then(|| self.params.get("name")?.to().ok()).flatten()
+        (self.method == Method::ToolsCall).then(|| self.params.get("name")?.to().ok()).flatten()
     }
 
     /// The parameters, without `_meta`.

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use trunkline_proto::subscribe::{self, wants};
 use trunkline_proto::{Change, Heard};
 use trunkline_transport::voice::Request;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     AcknowledgedParams, ElicitationCompleteParams, ListenParams, ResourceUpdatedParams,
     ServerCapabilities, SubscribeParams, SubscriptionFilter, Task,
@@ -125,7 +126,7 @@ impl Listener {
             if !is_first {
                 continue;
             }
-            let mut ask = caller.ask("resources/subscribe", SubscribeParams::new(&uri));
+            let mut ask = caller.ask(Method::ResourcesSubscribe, SubscribeParams::new(&uri));
             if let Err(error) = ask.send().await {
                 hub.release(&uri);
                 listener.honoured.resource_subscriptions.pop();
@@ -178,12 +179,12 @@ async fn pump(
     agree: oneshot::Sender<Result<SubscriptionFilter, CallError>>,
 ) {
     let mut agree = Some(agree);
-    let params = caller.ask("subscriptions/listen", ListenParams::new(filter)).params;
+    let params = caller.ask(Method::SubscriptionsListen, ListenParams::new(filter)).params;
     let (heard, mut hears) = mpsc::channel(QUEUE);
-    let mut request = Request::new("subscriptions/listen", params.unwrap_or_default());
+    let mut request = Request::new(Method::SubscriptionsListen, params.unwrap_or_default());
     request.heard = Some(heard);
     let mut take = |heard: Heard| {
-        if heard.method == "notifications/subscriptions/acknowledged" {
+        if heard.method == Method::SubscriptionsAcknowledged {
             let honoured = heard.params.to::<AcknowledgedParams>().unwrap_or_default();
             if let Some(agree) = agree.take() {
                 let _ = agree.send(Ok(honoured.notifications));
@@ -224,7 +225,7 @@ async fn pump(
 async fn unsubscribe(caller: Caller, uris: Vec<String>) {
     for uri in uris {
         if caller.shared.hub.release(&uri) {
-            let mut ask = caller.ask("resources/unsubscribe", SubscribeParams::new(uri));
+            let mut ask = caller.ask(Method::ResourcesUnsubscribe, SubscribeParams::new(uri));
             // A server that does not know the subscription any more is fine.
             let _ = ask.send().await;
         }
@@ -245,17 +246,17 @@ fn honoured(filter: SubscriptionFilter, caps: &ServerCapabilities) -> Subscripti
 /// The change that a notification tells, if it tells one.
 pub(super) fn change_of(heard: &Heard) -> Option<Change> {
     Some(match heard.method {
-        "notifications/tools/list_changed" => Change::Tools,
-        "notifications/prompts/list_changed" => Change::Prompts,
-        "notifications/resources/list_changed" => Change::Resources,
-        "notifications/resources/updated" => {
+        Method::ToolsListChanged => Change::Tools,
+        Method::PromptsListChanged => Change::Prompts,
+        Method::ResourcesListChanged => Change::Resources,
+        Method::ResourcesUpdated => {
             Change::Resource(heard.params.to::<ResourceUpdatedParams>().ok()?.uri)
         }
-        "notifications/tasks/status" | "notifications/tasks" => {
+        Method::TasksStatus | Method::Tasks => {
             let raw = heard.params.to_json();
             Change::Task(Box::new(Task::read(&raw).ok()?), raw)
         }
-        "notifications/elicitation/complete" => {
+        Method::ElicitationComplete => {
             let params = heard.params.to::<ElicitationCompleteParams>().ok()?;
             Change::ElicitationComplete(params.elicitation_id)
         }

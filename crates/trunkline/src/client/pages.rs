@@ -84,7 +84,10 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
             some_kept |= ask.was_kept;
             all.extend(items);
             if all.len() > max_items {
-                return Err(CallError::TooLong { method, limit: format!("{max_items} items") });
+                return Err(CallError::TooLong {
+                    method: method.name(),
+                    limit: format!("{max_items} items"),
+                });
             }
             // The empty string is a cursor like any other.
             let Some(cursor) = next else { return Ok(all) };
@@ -97,7 +100,7 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
             }
             last = Some(cursor);
         }
-        Err(CallError::TooLong { method, limit: format!("{max_pages} pages") })
+        Err(CallError::TooLong { method: method.name(), limit: format!("{max_pages} pages") })
     })
 }
 

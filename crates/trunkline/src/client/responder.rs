@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trunkline_proto::Change;
 use trunkline_wire::jsonrpc::ErrorObject;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
     LogMessage, Root,
@@ -61,7 +62,7 @@ pub trait Responder: Send + Sync + 'static {
         &self,
         _params: ElicitParams,
     ) -> impl Future<Output = Result<ElicitResult, ErrorObject>> + Send {
-        async { Err(ErrorObject::method_not_found("elicitation/create")) }
+        async { Err(ErrorObject::method_not_found(Method::ElicitationCreate.name())) }
     }
 
     /// Asks the model. To refuse in the user's name, answer with
@@ -70,12 +71,12 @@ pub trait Responder: Send + Sync + 'static {
         &self,
         _params: CreateMessageParams,
     ) -> impl Future<Output = Result<CreateMessageResult, ErrorObject>> + Send {
-        async { Err(ErrorObject::method_not_found("sampling/createMessage")) }
+        async { Err(ErrorObject::method_not_found(Method::SamplingCreateMessage.name())) }
     }
 
     /// The folders the server may know about, as `file://` URIs.
     fn roots(&self) -> impl Future<Output = Result<Vec<Root>, ErrorObject>> + Send {
-        async { Err(ErrorObject::method_not_found("roots/list")) }
+        async { Err(ErrorObject::method_not_found(Method::RootsList.name())) }
     }
 
     /// The server logged something.

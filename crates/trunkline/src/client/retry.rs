@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use tower_layer::Layer;
 use tower_service::Service;
 use trunkline_wire::json::Json;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ListParams, ListToolsResult, ToolAnnotations};
 
 use super::call::Running;
@@ -139,8 +140,8 @@ async fn may_repeat(request: &ClientRequest, error: &CallError) -> bool {
     match error {
         // A connection that is over stays so.
         CallError::Unreachable(_) => !request.caller.voice.is_closed(),
-        CallError::Lost(_) => match request.method() {
-            "tools/call" => is_harmless(request).await,
+        CallError::Lost(_) => match request.method {
+            Method::ToolsCall => is_harmless(request).await,
             method => READS.contains(&method),
         },
         _ => false,
@@ -154,7 +155,7 @@ async fn is_harmless(request: &ClientRequest) -> bool {
     if known.is_some() {
         return known.is_some_and(says_so);
     }
-    let mut list = request.caller.ask("tools/list", ListParams::new());
+    let mut list = request.caller.ask(Method::ToolsList, ListParams::new());
     // This request may hold the only place that a layer further out has for it.
     list.is_bare = true;
     list.timing = request.timing();
@@ -162,16 +163,16 @@ async fn is_harmless(request: &ClientRequest) -> bool {
 }
 
 /// The requests that only read.
-const READS: [&str; 11] = [
-    "completion/complete",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "server/discover",
-    "tasks/get",
-    "tasks/list",
-    "tools/list",
+const READS: [Method; 11] = [
+    Method::CompletionComplete,
+    Method::Ping,
+    Method::PromptsGet,
+    Method::PromptsList,
+    Method::ResourcesList,
+    Method::ResourcesRead,
+    Method::ResourcesTemplatesList,
+    Method::ServerDiscover,
+    Method::TasksGet,
+    Method::TasksList,
+    Method::ToolsList,
 ];

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use trunkline_transport::voice::Voice;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::Root;
 use trunkline_wire::text::percent_decode;
 
@@ -261,7 +262,7 @@ fn folder(uri: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| percent_decode(path).map(PathBuf::from))?
 }
 
-const LIST_CHANGED: &str = "notifications/roots/list_changed";
+const LIST_CHANGED: Method = Method::RootsListChanged;
 /// A disk is not asked more often than this.
 const SHORTEST: Duration = Duration::from_millis(10);
 

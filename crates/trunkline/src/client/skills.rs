@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use trunkline_auth::digest;
 use trunkline_wire::ext::skills::{self, BadFrontmatter};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     GetSkillParams, GetSkillResult, ListParams, ListSkillsResult, ReadDirectoryParams,
     ReadDirectoryResult, ReadResourceResult, Resource, ResourceData, Skill, SkillFile, SkillFiles,
@@ -20,26 +21,29 @@ use super::pages::{Page, follow};
 impl Client {
     /// All skills. None of their files is read.
     pub fn list_skills(&self) -> Call<Vec<Skill>> {
-        Call::new(self.caller.ask("skills/list", ListParams::new()), follow::<ListSkillsResult>)
+        Call::new(
+            self.caller.ask(Method::SkillsList, ListParams::new()),
+            follow::<ListSkillsResult>,
+        )
     }
 
     /// One page of skills.
     pub fn list_skills_page(&self, cursor: Option<&str>) -> Call<ListSkillsResult> {
         let mut params = ListParams::new();
         params.cursor = cursor.map(str::to_owned);
-        Call::plain(self.caller.ask("skills/list", params))
+        Call::plain(self.caller.ask(Method::SkillsList, params))
     }
 
     /// One skill, by the URI of its `SKILL.md`.
     pub fn get_skill(&self, uri: impl Into<String>) -> Call<Skill> {
-        Call::new(self.caller.ask("skills/get", GetSkillParams::new(uri)), |mut ask| {
+        Call::new(self.caller.ask(Method::SkillsGet, GetSkillParams::new(uri)), |mut ask| {
             Box::pin(async move { Ok(ask.send_and_read::<GetSkillResult>().await?.skill) })
         })
     }
 
     /// The direct children of a directory.
     pub fn read_directory(&self, uri: impl Into<String>) -> Call<Vec<Resource>> {
-        let ask = self.caller.ask("resources/directory/read", ReadDirectoryParams::new(uri));
+        let ask = self.caller.ask(Method::ResourcesDirectoryRead, ReadDirectoryParams::new(uri));
         Call::new(ask, follow::<ReadDirectoryResult>)
     }
 

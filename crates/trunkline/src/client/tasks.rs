@@ -12,8 +12,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use trunkline_proto::Timing;
 use trunkline_wire::code;
 use trunkline_wire::era::Tasks;
+use trunkline_wire::glance::ResultType;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     CallToolResult, DetailedTask, InputRequest, Progress, Task, TaskParams, TaskRequest,
     TaskStatus, UpdateTaskParams,
@@ -65,7 +67,7 @@ pub(super) fn call_tool_task(mut ask: Ask) -> Running<ToolCall> {
 /// The result of a task, whenever it is there.
 pub(super) fn result(mut ask: Ask) -> Running<CallToolResult> {
     Box::pin(async move {
-        let mut now = ask.caller.ask_raw("tasks/get", ask.params.clone());
+        let mut now = ask.caller.ask_raw(Method::TasksGet, ask.params.clone());
         now.timing = ask.timing;
         let task = now.send_and_read::<DetailedTask>().await?.task;
         settle(&mut ask, task).await
@@ -81,15 +83,17 @@ async fn start(ask: &mut Ask) -> Result<ToolCall, CallError> {
         outcome => outcome?,
     };
     let object = Object::parse(raw.get())
-        .map_err(|err| CallError::Decode { method: ask.method, why: err.to_string() })?;
+        .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() })?;
     let is_task = match ask.caller.revision().era() {
         Era::Stateful => object.get("task").is_some() && object.get("content").is_none(),
-        Era::Stateless => object.get("resultType").is_some_and(|it| it.get() == "\"task\""),
+        Era::Stateless => {
+            object.get("resultType").is_some_and(|it| ResultType::of(it.get()) == ResultType::Task)
+        }
     };
     match is_task {
         true => Task::read(&raw)
             .map(ToolCall::Task)
-            .map_err(|err| CallError::Decode { method: ask.method, why: err.to_string() }),
+            .map_err(|err| CallError::Decode { method: ask.method.name(), why: err.to_string() }),
         false => read(ask.method, &raw).map(ToolCall::Done),
     }
 }
@@ -142,7 +146,7 @@ async fn settle_core(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, Ca
     if task.status == TaskStatus::Cancelled {
         return Err(CallError::Cancelled);
     }
-    let mut result = ask.caller.ask("tasks/result", TaskParams::new(task.task_id));
+    let mut result = ask.caller.ask(Method::TasksResult, TaskParams::new(task.task_id));
     // It blocks until the task is over, so silence means nothing.
     result.timing = Timing { idle: ask.timing.hard, hard: ask.timing.hard };
     result.send_and_read().await
@@ -168,7 +172,7 @@ async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResul
             }
             TaskStatus::Completed => {
                 let result = now.result.unwrap_or_else(Json::null);
-                return read("tasks/get", &result);
+                return read(Method::TasksGet, &result);
             }
             TaskStatus::Failed => {
                 return Err(match now.error {
@@ -183,7 +187,7 @@ async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResul
 
 /// Asks how a task stands, and reports what is new as progress of the call.
 async fn look(ask: &mut Ask, task_id: &str, words: &mut Words) -> Result<DetailedTask, CallError> {
-    let mut get = ask.caller.ask("tasks/get", TaskParams::new(task_id));
+    let mut get = ask.caller.ask(Method::TasksGet, TaskParams::new(task_id));
     get.timing = ask.timing;
     let task: DetailedTask = get.send_and_read().await?;
     if let Some(step) = words.step(&task, ask.last_step) {
@@ -241,7 +245,7 @@ async fn answer(
     if responses.is_empty() {
         return Ok(false);
     }
-    let mut ask = caller.ask("tasks/update", UpdateTaskParams::new(task_id, responses));
+    let mut ask = caller.ask(Method::TasksUpdate, UpdateTaskParams::new(task_id, responses));
     ask.timing = timing;
     ask.send().await.map(|_| true)
 }
@@ -252,7 +256,7 @@ struct CancelOnDrop(Option<(Caller, String)>);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let (Some((caller, id)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            let mut ask = caller.ask("tasks/cancel", TaskParams::new(id));
+            let mut ask = caller.ask(Method::TasksCancel, TaskParams::new(id));
             // Whether it still could be cancelled is nobody's business any more.
             runtime.spawn(async move { drop(ask.send().await) });
         }

@@ -1,14 +1,15 @@
 //! What layers see of a call and of its answer.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use trunkline_auth::Principal;
 use trunkline_proto::Call;
 use trunkline_transport::voice::Voice;
+use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
 use trunkline_wire::revision::Revision;
 
@@ -71,9 +72,9 @@ impl ServerRequest {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn name(&self) -> Option<String> {
-        let member = match self.method() {
-            "tools/call" | "prompts/get" => "name",
-            "resources/read" => "uri",
+        let member = match self.call.method.method {
+            Method::ToolsCall | Method::PromptsGet => "name",
+            Method::ResourcesRead => "uri",
             _ => return None,
         };
         self.call.params.get(member)?.to().ok()
@@ -347,7 +348,7 @@ impl ServerResponse {
     /// ```
     pub fn is_error(&self) -> bool {
         match &self.0 {
-            Ok(result) => self.has(result, "isError", "true"),
+            Ok(result) => Glance::at(result.get()).is_error,
             Err(_) => true,
         }
     }
@@ -361,8 +362,8 @@ impl ServerResponse {
     /// assert!(ServerResponse::from(Ok(asked)).is_question());
     /// ```
     pub fn is_question(&self) -> bool {
-        let of = |result| self.has(result, "resultType", "\"input_required\"");
-        self.result().is_some_and(of)
+        let kind = |it: &Json| Glance::at(it.get()).result_type;
+        self.result().is_some_and(|it| kind(it) == ResultType::InputRequired)
     }
 
     /// The answer itself.
@@ -375,11 +376,6 @@ impl ServerResponse {
     /// ```
     pub fn into_outcome(self) -> Result<Json, ErrorObject> {
         self.0
-    }
-
-    fn has(&self, result: &Json, member: &str, value: &str) -> bool {
-        let members: Result<HashMap<String, Json>, _> = result.to();
-        members.is_ok_and(|it| it.get(member).is_some_and(|it| it.get() == value))
     }
 }
 

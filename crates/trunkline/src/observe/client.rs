@@ -8,6 +8,7 @@ use tracing::{Level, Span, field::Empty, info_span, span_enabled};
 use trunkline_proto::CallError;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
 use super::watch::{Metered, Observed, Watch, is_tool_error};
@@ -45,7 +46,7 @@ impl Outward {
     #[inline]
     pub(crate) fn watch(
         &self,
-        method: &'static str,
+        method: Method,
         params: &Object,
         revision: Revision,
     ) -> Option<Watch> {
@@ -66,16 +67,10 @@ impl Outward {
         }
     }
 
-    fn begin(
-        &self,
-        method: &'static str,
-        params: &Object,
-        revision: Revision,
-        is_traced: bool,
-    ) -> Watch {
+    fn begin(&self, method: Method, params: &Object, revision: Revision, is_traced: bool) -> Watch {
         let name = || params.get("name")?.to::<String>().ok();
-        let is_tool = method == "tools/call";
-        let target = if is_tool || method == "prompts/get" { name() } else { None };
+        let is_tool = method == Method::ToolsCall;
+        let target = if is_tool || method == Method::PromptsGet { name() } else { None };
         let span = match is_traced {
             true => self.span(method, target.as_deref(), is_tool, revision),
             false => Span::none(),
@@ -94,7 +89,7 @@ impl Outward {
 
     fn span(
         &self,
-        method: &'static str,
+        method: Method,
         target: Option<&str>,
         is_tool: bool,
         revision: Revision,
@@ -103,10 +98,10 @@ impl Outward {
         info_span!(
             target: "trunkline::client",
             "mcp.client",
-            otel.name = name.as_deref().unwrap_or(method),
+            otel.name = name.as_deref().unwrap_or(method.name()),
             otel.kind = "client",
             otel.status_code = Empty,
-            mcp.method.name = method,
+            mcp.method.name = method.name(),
             mcp.protocol.version = revision.as_str(),
             gen_ai.operation.name = is_tool.then_some("execute_tool"),
             gen_ai.tool.name = target.filter(|_| is_tool),

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Revision;
 
 use super::{ErrorType, Meter, OTHER, Operation, Role, Transport};
@@ -159,7 +160,7 @@ impl fmt::Display for Written<'_> {
         write!(f, "mcp_method_name=\"{method}\",mcp_protocol_version=\"{revision}\"")?;
         match (self.target, method) {
             ("", _) => {}
-            (prompt, "prompts/get") => {
+            (prompt, _) if method == Method::PromptsGet.name() => {
                 write!(f, ",gen_ai_prompt_name=\"{}\"", escaped(prompt))?;
             }
             (tool, _) => {

@@ -57,7 +57,7 @@ impl Inward {
         let metered = self.meter.as_ref().map(|meter| Metered {
             meter: Arc::clone(meter),
             role: Role::Server,
-            method: call.method.name,
+            method: call.method.method,
             target: about.tool.or(about.prompt),
             revision: call.revision,
             transport,

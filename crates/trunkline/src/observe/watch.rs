@@ -11,6 +11,7 @@ use trunkline_transport::handler::Answer;
 use trunkline_wire::glance::Glance;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::CallToolResult;
 use trunkline_wire::revision::Revision;
 
@@ -29,7 +30,7 @@ pub(crate) struct Watch {
 pub(super) struct Metered {
     pub(super) meter: Arc<dyn Meter>,
     pub(super) role: Role,
-    pub(super) method: &'static str,
+    pub(super) method: Method,
     pub(super) target: Option<String>,
     pub(super) revision: Revision,
     pub(super) transport: Option<Transport>,
@@ -98,7 +99,7 @@ impl Watch {
         if let Some(it) = self.metered.take() {
             it.meter.operation(&Operation {
                 role: it.role,
-                method: it.method,
+                method: it.method.name(),
                 target: it.target.as_deref(),
                 revision: it.revision,
                 transport: it.transport,

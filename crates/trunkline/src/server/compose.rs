@@ -11,6 +11,7 @@ use trunkline_transport::handler::Answer;
 use trunkline_transport::voice::Voice;
 use trunkline_wire::era::stateful;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{SKILLS_EXTENSION, ServerCapabilities, TASKS_EXTENSION};
 use trunkline_wire::revision::Revision;
 use trunkline_wire::text::is_tool_name;
@@ -438,7 +439,7 @@ impl Inner {
         inside: Inside,
     ) -> Answer {
         let server = Arc::clone(self);
-        let (revision, is_tool) = (call.revision, call.method.name == "tools/call");
+        let (revision, is_tool) = (call.revision, call.method.method == Method::ToolsCall);
         let answer = layers.answer(call, voice, inside);
         Answer::later(async move {
             match answer.await {

@@ -2,6 +2,7 @@
 
 use tracing::Span;
 use trunkline_proto::Call;
+use trunkline_wire::method::Method;
 
 use super::{Inner, ServerBuilder, TemplateEntry};
 use crate::TraceContext;
@@ -58,16 +59,16 @@ fn about(server: &Inner, call: &Call) -> About {
     let text = |member: &str| call.params.get(member).and_then(|it| it.to::<String>().ok());
     let other = || OTHER.to_owned();
     let mut about = About::default();
-    match call.method.name {
-        "tools/call" => {
+    match call.method.method {
+        Method::ToolsCall => {
             let tool = text("name").and_then(|it| server.tools.find(&it));
             about.tool = Some(tool.map_or_else(other, |it| it.tool.name.clone()));
         }
-        "prompts/get" => {
+        Method::PromptsGet => {
             let prompt = text("name").and_then(|it| server.prompts.find(&it));
             about.prompt = Some(prompt.map_or_else(other, |it| it.prompt.name.clone()));
         }
-        "resources/read" => about.uri = text("uri").and_then(|it| registered(server, &it)),
+        Method::ResourcesRead => about.uri = text("uri").and_then(|it| registered(server, &it)),
         _ => {}
     }
     about

@@ -10,6 +10,7 @@ use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     CallToolParams, CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
@@ -112,20 +113,26 @@ impl Inner {
     }
 
     fn dispatch(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
-        match call.method.name {
-            "tools/call" => self.call_tool(call, voice),
-            "prompts/get" => self.get_prompt(call, voice),
-            "resources/read" => self.read_resource(call, voice),
-            "tools/list" => Answer::Now(self.list_tools(&call)),
-            "prompts/list" => Answer::Now(self.list_prompts(&call)),
-            "resources/list" => Answer::Now(self.list_resources(&call)),
-            "resources/templates/list" => Answer::Now(self.list_templates(&call)),
-            "completion/complete" => self.complete(&call).unwrap_or_else(|it| Answer::Now(Err(it))),
-            "skills/list" => Answer::Now(self.list_skills(&call)),
-            "skills/get" => Answer::Now(self.get_skill(&call)),
-            "resources/directory/read" => Answer::Now(self.read_directory(&call)),
-            name if name.starts_with("tasks/") => self.on_task_method(call),
-            name => Answer::Now(Err(ErrorObject::method_not_found(name))),
+        match call.method.method {
+            Method::ToolsCall => self.call_tool(call, voice),
+            Method::PromptsGet => self.get_prompt(call, voice),
+            Method::ResourcesRead => self.read_resource(call, voice),
+            Method::ToolsList => Answer::Now(self.list_tools(&call)),
+            Method::PromptsList => Answer::Now(self.list_prompts(&call)),
+            Method::ResourcesList => Answer::Now(self.list_resources(&call)),
+            Method::ResourcesTemplatesList => Answer::Now(self.list_templates(&call)),
+            Method::CompletionComplete => {
+                self.complete(&call).unwrap_or_else(|it| Answer::Now(Err(it)))
+            }
+            Method::SkillsList => Answer::Now(self.list_skills(&call)),
+            Method::SkillsGet => Answer::Now(self.get_skill(&call)),
+            Method::ResourcesDirectoryRead => Answer::Now(self.read_directory(&call)),
+            Method::TasksGet
+            | Method::TasksResult
+            | Method::TasksList
+            | Method::TasksCancel
+            | Method::TasksUpdate => self.on_task_method(call),
+            other => Answer::Now(Err(ErrorObject::method_not_found(other.name()))),
         }
     }
 

@@ -5,6 +5,7 @@ use trunkline_wire::code;
 use trunkline_wire::dialect;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{CompleteParams, Reference, SubscriptionFilter};
 
 use super::Inner;
@@ -16,18 +17,20 @@ impl Inner {
     /// not see takes none: there is nothing to ask for.
     pub(super) fn scopes(&self, method: &str, params: &Params, attached: &Attached) -> Vec<String> {
         let call = || call_by(attached, params.get("_meta"));
-        match method {
-            "tools/call" => self.tool_scopes(text(params.get("name")).as_deref(), call),
-            "prompts/get" => self.prompt_scopes(text(params.get("name")).as_deref(), call),
-            "resources/read" | "resources/subscribe" => {
+        match Method::of(method) {
+            Some(Method::ToolsCall) => self.tool_scopes(text(params.get("name")).as_deref(), call),
+            Some(Method::PromptsGet) => {
+                self.prompt_scopes(text(params.get("name")).as_deref(), call)
+            }
+            Some(Method::ResourcesRead | Method::ResourcesSubscribe) => {
                 self.uri_scopes(text(params.get("uri")).as_slice(), call)
             }
-            "subscriptions/listen" => {
+            Some(Method::SubscriptionsListen) => {
                 let filter = params.get("notifications").map(|it| it.to::<SubscriptionFilter>());
                 let uris = filter.and_then(Result::ok).map(|it| it.resource_subscriptions);
                 self.uri_scopes(&uris.unwrap_or_default(), call)
             }
-            "completion/complete" => {
+            Some(Method::CompletionComplete) => {
                 let Params::Object(params) = params else { return Vec::new() };
                 match params.to::<CompleteParams>().map(|it| it.reference) {
                     Ok(Reference::Prompt { name, .. }) => self.prompt_scopes(Some(&name), call),

@@ -9,6 +9,7 @@ use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{EmptyResult, ListTasksResult};
 use trunkline_wire::revision::Revision;
 
@@ -21,9 +22,9 @@ use crate::trail::Trail;
 /// Answers `tasks/…`.
 pub(in crate::gate) async fn manage(walk: &mut Walk, trail: &mut Trail) -> Result<Came, Wrong> {
     let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
-    let told = match walk.call.method.name {
-        "tasks/list" => list(walk)?,
-        "tasks/get" => {
+    let told = match walk.call.method.method {
+        Method::TasksList => list(walk)?,
+        Method::TasksGet => {
             let (entry, _) = find(walk, trail)?;
             entry.look().await;
             match is_core {
@@ -31,19 +32,19 @@ pub(in crate::gate) async fn manage(walk: &mut Walk, trail: &mut Trail) -> Resul
                 false => stateless::encode_task_detail(&entry.detail(), &extras()),
             }
         }
-        "tasks/result" => {
+        Method::TasksResult => {
             let (entry, _) = find(walk, trail)?;
             result(walk, &entry).await?
         }
-        "tasks/cancel" => {
+        Method::TasksCancel => {
             let (entry, task) = find(walk, trail)?;
             cancel(&entry, &task, is_core).await?
         }
-        "tasks/update" => {
+        Method::TasksUpdate => {
             let (entry, _) = find(walk, trail)?;
             update(walk, &entry)?
         }
-        name => return Err(ErrorObject::method_not_found(name).into()),
+        other => return Err(ErrorObject::method_not_found(other.name()).into()),
     };
     Ok(Came::Told(told))
 }
@@ -134,7 +135,7 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, W
         // The extension asks politely and takes "already over" for an answer.
         return if is_core { Err(over().into()) } else { Ok(empty()) };
     };
-    let is_told = match instance.call(Request::new("tasks/cancel", named(task))).await {
+    let is_told = match instance.call(Request::new(Method::TasksCancel, named(task))).await {
         Ok(_) => true,
         // It may just have come to its end: then it is not cancelled.
         Err(CallError::Peer(error)) if error.code == code::INVALID_PARAMS => {

@@ -27,7 +27,7 @@ fn json(text: &str) -> Json {
 /// Asks, and lets the question be on its way.
 fn ask(entry: &Arc<Entry>) -> tokio::task::JoinHandle<Outcome> {
     let asker = Asker::Entry(Arc::downgrade(entry));
-    tokio::spawn(asker.asked("roots/list", Object::default()))
+    tokio::spawn(asker.asked(trunkline_wire::method::Method::RootsList, Object::default()))
 }
 
 async fn until(entry: &Entry, status: TaskStatus) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_auth::credentials::People;
@@ -15,6 +15,7 @@ use trunkline_proto::client::http::{Head, Reading, Sent, Verdict, answers, too_l
 use trunkline_wire::frame::sse::{Decoder, Received};
 use trunkline_wire::header::LAST_EVENT_ID;
 use trunkline_wire::jsonrpc::Incoming;
+use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use super::exchange::{Asking, Exchange};
@@ -106,7 +107,7 @@ impl Post {
             let _ = self.people.send((key, does));
         };
         let asking = Asking {
-            method: Method::POST,
+            method: http::Method::POST,
             address: &route.address,
             body: request.body.clone(),
             headers: &request.headers,
@@ -117,7 +118,7 @@ impl Post {
             Ok(exchange) => exchange,
             Err(why) => return End::Failed(why),
         };
-        if request.method == "initialize" {
+        if request.method == Method::Initialize {
             self.report(key, EventKind::Session(session(&exchange))).await;
         }
         let sent = Sent {
@@ -167,7 +168,7 @@ impl Post {
             challenge: field("www-authenticate"),
         };
         match verdict(&head, &text, sent) {
-            Verdict::Answer(incoming) if status >= 400 && request.method == "initialize" => {
+            Verdict::Answer(incoming) if status >= 400 && request.method == Method::Initialize => {
                 End::Refused { incoming, status, request: Box::new(request) }
             }
             Verdict::Answer(incoming) if status == 404 && sent.in_session => {
@@ -284,7 +285,7 @@ impl Post {
         headers: &[(HeaderName, HeaderValue)],
     ) -> Result<Exchange, Refused> {
         let address = if route.way == Way::Post { &route.address } else { route.home() };
-        let (method, body) = (Method::GET, Bytes::new());
+        let (method, body) = (http::Method::GET, Bytes::new());
         // Nobody waits for a stream, so nobody is asked to log in for it.
         let asking = Asking { method, address, body, headers, people: None };
         let exchange = match timeout(self.patience, self.pool.exchange(route, asking)).await {
@@ -373,7 +374,7 @@ impl Post {
     /// Tells the server that the session is over.
     pub(super) async fn end_session(self: Arc<Self>, route: Arc<Route>, key: u64) {
         let asking = Asking {
-            method: Method::DELETE,
+            method: http::Method::DELETE,
             address: &route.address,
             body: Bytes::new(),
             headers: &[],

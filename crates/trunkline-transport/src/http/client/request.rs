@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use trunkline_wire::header::{METHOD, NAME, ParamRegistry, encode_value, name_member};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{Id, Message, MethodName, Object, Params};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
@@ -31,7 +32,7 @@ pub(super) struct PostRequest {
 
 impl PostRequest {
     pub(super) fn is_opening(&self) -> bool {
-        matches!(&*self.method, "initialize" | "server/discover")
+        matches!(self.method.known(), Some(Method::Initialize | Method::ServerDiscover))
     }
 
     /// A request of the transport's own that asks whether the session is there.
@@ -39,7 +40,7 @@ impl PostRequest {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         Self {
             id: Some(id),
-            method: "ping".into(),
+            method: Method::Ping.into(),
             body: body.into(),
             headers: Vec::new(),
             not_before: None,
@@ -56,9 +57,9 @@ pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) 
     let (id, method, params) = match message {
         Message::Request { id, method, params } => (number(id), method.clone(), Some(params)),
         Message::Notification { method, params } => (None, method.clone(), Some(params)),
-        Message::Response { .. } => (None, MethodName::Borrowed(""), None),
+        Message::Response { .. } => (None, MethodName::from(""), None),
     };
-    let is_probe = method == "server/discover" && route.revision.is_none();
+    let is_probe = method == Method::ServerDiscover && route.revision.is_none();
     let mut headers = Vec::new();
     if let Some(params) = params
         && (is_probe || route.era() == Some(Era::Stateless))
@@ -83,7 +84,7 @@ pub(super) fn write(message: &Message, route: &Route, registry: &ParamRegistry) 
 /// The request that a message gives up on, if it does.
 pub(super) fn cancels(message: &Message) -> Option<i64> {
     match message {
-        Message::Notification { method, params } if method == "notifications/cancelled" => {
+        Message::Notification { method, params } if *method == Method::Cancelled => {
             number(&Id::from_json(params.get("requestId")?.get())?)
         }
         _ => None,
@@ -96,17 +97,16 @@ fn repeat(
     registry: &ParamRegistry,
     headers: &mut Vec<(HeaderName, HeaderValue)>,
 ) {
-    let value = match method {
-        MethodName::Borrowed(name) => Ok(HeaderValue::from_static(name)),
-        MethodName::Owned(name) => HeaderValue::from_str(&encode_value(name)),
+    let value = match method.known() {
+        Some(method) => Ok(HeaderValue::from_static(method.name())),
+        None => HeaderValue::from_str(&encode_value(method)),
     };
     headers.extend(value.ok().map(|value| (METHOD_HEADER, value)));
-    let Some(name) = name_member(method).and_then(|member| text(params.get(member)?)) else {
-        return;
-    };
+    let member = method.known().and_then(name_member);
+    let Some(name) = member.and_then(|it| text(params.get(it)?)) else { return };
     let value = HeaderValue::from_str(&encode_value(&name));
     headers.extend(value.ok().map(|value| (NAME_HEADER, value)));
-    if *method == "tools/call" && !registry.is_empty() {
+    if *method == Method::ToolsCall && !registry.is_empty() {
         for (name, value) in registry.headers(&name, params.get("arguments")) {
             // Both are what the annotations and the encoding allow, so neither is refused.
             if let (Ok(name), Ok(value)) =

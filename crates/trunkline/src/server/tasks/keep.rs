@@ -20,7 +20,7 @@ use trunkline_transport::voice::Voice;
 use trunkline_wire::era;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
-use trunkline_wire::method;
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{ClientCapabilities, Implementation};
 use trunkline_wire::revision::Revision;
 
@@ -122,7 +122,7 @@ impl Plan {
         let peer = Peer { client, info, ..Peer::default() };
         Some(Call {
             key: CallKey(u64::MAX),
-            method: method::TABLE.iter().find(|it| it.name == "tools/call")?,
+            method: Method::ToolsCall.oldest_row(),
             params: Object::default(),
             meta: self.meta.clone(),
             revision,

@@ -11,6 +11,7 @@ use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::era::{self, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
+use trunkline_wire::method::Method;
 use trunkline_wire::model::{EmptyResult, InputRequest, ListParams, ListTasksResult, TaskParams};
 use trunkline_wire::revision::Revision;
 
@@ -22,8 +23,10 @@ use crate::server::context::lock;
 impl Inner {
     pub(in crate::server) fn on_task_method(self: &Arc<Self>, call: Call) -> Answer {
         let server = Arc::clone(self);
-        match (&self.tasks.keeper, call.method.name) {
-            (None, name) if name != "tasks/result" => Answer::Now(self.on_known_task(&call)),
+        match (&self.tasks.keeper, call.method.method) {
+            (None, method) if method != Method::TasksResult => {
+                Answer::Now(self.on_known_task(&call))
+            }
             _ => Answer::later(async move { server.on_any_task(&call).await }),
         }
     }
@@ -31,27 +34,27 @@ impl Inner {
     /// The methods of tasks that are all here.
     fn on_known_task(&self, call: &Call) -> Outcome {
         let core = call.revision.profile().tasks == era::Tasks::Core;
-        match call.method.name {
-            "tasks/list" => self.list_tasks(call),
-            "tasks/get" => self.get_task(&task_of(call)?, &owner(call), core),
-            "tasks/cancel" => self.cancel_task(&task_of(call)?, &owner(call), core),
-            "tasks/update" => self.update_task(&task_of(call)?, call),
-            name => Err(ErrorObject::method_not_found(name)),
+        match call.method.method {
+            Method::TasksList => self.list_tasks(call),
+            Method::TasksGet => self.get_task(&task_of(call)?, &owner(call), core),
+            Method::TasksCancel => self.cancel_task(&task_of(call)?, &owner(call), core),
+            Method::TasksUpdate => self.update_task(&task_of(call)?, call),
+            other => Err(ErrorObject::method_not_found(other.name())),
         }
     }
 
     /// The same for tasks that may be elsewhere, or must be kept.
     async fn on_any_task(self: &Arc<Self>, call: &Call) -> Outcome {
-        if call.method.name == "tasks/list" {
+        if call.method.method == Method::TasksList {
             self.find_tasks(true).await;
             return self.on_known_task(call);
         }
         let id = task_of(call)?;
         self.look_up(&id).await;
-        if call.method.name == "tasks/result" {
+        if call.method.method == Method::TasksResult {
             return self.task_result(&id, call).await;
         }
-        let changes = matches!(call.method.name, "tasks/cancel" | "tasks/update");
+        let changes = matches!(call.method.method, Method::TasksCancel | Method::TasksUpdate);
         if changes && self.is_elsewhere(&id) {
             let why = "The task runs in another process, which must be asked itself.";
             return Err(ErrorObject::internal("elsewhere", why));
