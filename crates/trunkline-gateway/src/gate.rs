@@ -4,6 +4,7 @@
 mod at;
 mod completed;
 mod held;
+mod login;
 mod plugged;
 mod skills;
 mod visible;
@@ -257,7 +258,10 @@ impl Walk {
         let index = self.index(shown, |it| it.tool(shown).is_some()).await;
         let found = index.tool(shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let Some(target) = found else {
-            return Err(self.no_tool(trail, &index, shown));
+            return match self.log_in_to_unknown(shown).await? {
+                Some(came) => Ok(came),
+                None => Err(self.no_tool(trail, &index, shown)),
+            };
         };
         let server = self.server(&target)?;
         let plan = server.plan();
@@ -318,6 +322,11 @@ impl Walk {
         let shown: String = self.named("name")?;
         let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         let target = index.prompt(&shown).filter(|it| self.is_allowed(trail, it)).cloned();
+        if target.is_none()
+            && let Some(came) = self.log_in_to_unknown(&shown).await?
+        {
+            return Ok(came);
+        }
         let target = target.ok_or_else(|| {
             trail.name.get_or_insert_with(|| clip(&shown).into());
             if let Some(held) = self.held(trail, Part::Prompt, &shown) {

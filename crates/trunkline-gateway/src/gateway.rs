@@ -1,6 +1,7 @@
 //! Everything together: the plan that is in force, the servers it names, and what is remembered
 //! between two calls.
 
+mod account;
 mod instructions;
 mod lists;
 mod pinning;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
+use trunkline_auth::client::vault::Vault;
 use trunkline_auth::credentials::Credentials;
 use trunkline_auth::seal::Sealer;
 use trunkline_proto::Timing;
@@ -28,6 +30,7 @@ use trunkline_wire::model::{
     ServerCapabilities, ServerTasks, TASKS_EXTENSION,
 };
 
+use crate::accounts::Accounts;
 use crate::cache::Cache;
 use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
@@ -77,6 +80,8 @@ pub struct Settings {
     pub pins: Option<std::path::PathBuf>,
     /// Logins that were stored.
     pub logins: Option<Logins>,
+    /// Where the logins of principals are kept (`auth.perUser`).
+    pub accounts: Arc<dyn Vault>,
     /// What clients may cost.
     pub limits: Limits,
     /// Where spans and numbers are sent, if anywhere.
@@ -111,6 +116,8 @@ pub(crate) struct Shared {
     approvals: Mutex<Approvals>,
     seen: Mutex<Seen>,
     cache: Cache,
+    /// The logins of principals at servers.
+    pub(crate) accounts: Accounts,
     pub(crate) pins: Option<PinFile>,
     told_held: pinning::ToldHeld,
     pub(crate) metrics: Metrics,
@@ -178,6 +185,7 @@ impl Gateway {
             approvals: Mutex::new(Approvals::new(crate::park::PATIENCE)),
             seen: Mutex::default(),
             cache,
+            accounts: Accounts::new(Arc::clone(&settings.accounts)),
             pins,
             told_held: pinning::ToldHeld::default(),
             metrics: Metrics::default(),
@@ -192,6 +200,14 @@ impl Gateway {
             this: Weak::clone(this),
         });
         let gateway = Self(shared);
+        if plan.servers.values().any(|it| it.per_user().is_some()) {
+            gateway
+                .0
+                .accounts
+                .load()
+                .await
+                .map_err(|error| Failure::new("bad_accounts", Stage::Policy, error.to_string()))?;
+        }
         if let Some(fault) = fault.flatten() {
             tracing::error!(%fault, "pins cannot be used");
             gateway.0.logs.add(Logged::gateway("", &fault.to_string()));

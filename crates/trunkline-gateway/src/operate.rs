@@ -212,6 +212,9 @@ impl Operate for Operation {
             told["resources"] = json!(count(Kind::Resources));
             let held = shared.pins_of(&plan).map(|it| it.held(&server.name)).unwrap_or_default();
             told["heldBack"] = json!(held);
+            if plan.per_user().is_some() {
+                told["logins"] = json!(shared.accounts.logged_in(&server.name).len());
+            }
             told["looks"] = json!({ "lastHour": server.news().looks(now()), "most": LOOKS });
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told

@@ -23,6 +23,7 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{LogLevel, LogMessage, SubscriptionFilter};
 use trunkline_wire::revision::Era;
 
+use crate::accounts::Account;
 use crate::catalog::plan::ServerPlan;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Stage};
@@ -62,6 +63,9 @@ pub(crate) trait Watcher: Send + Sync + 'static {
 
     /// A login that was stored for a URL.
     fn login(&self, url: &str) -> Option<Found>;
+
+    /// The login of a principal at a server; of the first that has one, if it is nobody's in particular.
+    fn account(&self, plan: &ServerPlan, owner: Option<&str>) -> Option<Arc<Account>>;
 }
 
 /// How instances of one server come to be.
@@ -81,6 +85,8 @@ type Pids = Arc<Mutex<HashMap<u64, u32>>>;
 pub(crate) struct Instance {
     pub(crate) id: u64,
     pub(crate) server: Arc<str>,
+    /// With whose login it was opened, where each principal has its own.
+    pub(crate) owner: Option<Arc<str>>,
     pub(crate) opened: Arc<Opened>,
     /// Which of its lists were compared with the pins.
     pub(crate) compared: ComparedLists,
@@ -134,11 +140,12 @@ impl Upstream {
         Arc::clone(&self.plan.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn opening(&self, id: u64, profile: Profile) -> Opening {
+    fn opening(&self, id: u64, profile: Profile, owner: Option<Arc<str>>) -> Opening {
         let plan = self.plan();
         Opening {
             id,
             profile,
+            owner,
             server: Arc::from(plan.name.as_str()),
             limits: limits(&plan),
             plan,
@@ -157,8 +164,9 @@ impl Backend for Upstream {
         &self,
         id: u64,
         profile: Profile,
+        owner: Option<Arc<str>>,
     ) -> Pin<Box<dyn Future<Output = Result<Instance, Failure>> + Send>> {
-        let opening = self.opening(id, profile);
+        let opening = self.opening(id, profile, owner);
         Box::pin(async move {
             let within = opening.plan.timeouts.start;
             match timeout(within, opening.open()).await {

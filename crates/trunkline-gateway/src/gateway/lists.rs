@@ -11,6 +11,7 @@ use super::{Shared, World};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
 use crate::face::{Sight, View, change_of};
+use crate::failure::LOGIN_REQUIRED;
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
 use crate::news::{Next, Told};
@@ -82,6 +83,11 @@ impl Shared {
             Ok(None) => None,
             Err(failure) => {
                 server.give_up();
+                if failure.reason == LOGIN_REQUIRED {
+                    // Lists say so to whoever asks for them.
+                    tracing::debug!(server = &*server.name, "nobody is logged in");
+                    return None;
+                }
                 tracing::warn!(server = &*server.name, %failure, "lists could not be fetched");
                 self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
                 None

@@ -269,8 +269,8 @@ impl Sim {
     fn look(&mut self) {
         for action in std::mem::take(&mut self.state.actions) {
             self.did.push(match action {
-                Action::Start { id, profile: Profile(0) } => format!("start i{id}"),
-                Action::Start { id, profile } => format!("start i{id} profile={}", profile.0),
+                Action::Start { id, profile: Profile(0), .. } => format!("start i{id}"),
+                Action::Start { id, profile, .. } => format!("start i{id} profile={}", profile.0),
                 Action::Abort { id } => format!("abort i{id}"),
                 Action::Probe { id, .. } => format!("probe i{id}"),
                 Action::MakeWay { ticket } => format!("{} makes way", self.parked[&ticket]),

@@ -1,0 +1,34 @@
+//! A principal logged in to a server, or out of it → everybody who has to know.
+
+use std::sync::Arc;
+
+use super::Shared;
+use crate::accounts::Changed;
+
+impl Shared {
+    /// Notes it, and has the next call of that principal go by what it has now.
+    pub(crate) fn account_changed(&self, changed: &Changed) {
+        let (name, server) = (&*changed.owner.name, &*changed.owner.server);
+        let event = if changed.is_logged_in { "login" } else { "logout" };
+        tracing::info!(server, principal = name, event, "an account changed");
+        let world = self.world();
+        if let Some(audit) = &world.audit {
+            let name = crate::policy::plain(name, LONGEST);
+            audit.note_event(event, serde_json::json!({ "principal": name, "server": server }));
+        }
+        let Some(server) = world.servers.get(server) else { return };
+        server.pool.stop_owned(&changed.owner.id);
+        if changed.is_logged_in && server.lists().is_none() {
+            server.try_again();
+            let (this, server) = (self.weak(), Arc::clone(server));
+            tokio::spawn(async move {
+                if let Some(this) = this.upgrade() {
+                    this.refresh(&server, true).await;
+                }
+            });
+        }
+    }
+}
+
+/// How much of a name is noted, in bytes.
+const LONGEST: usize = 256;
