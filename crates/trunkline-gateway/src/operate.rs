@@ -319,6 +319,20 @@ impl Operate for Operation {
         Ok(json!({ "server": &*server.name, "approved": approved }))
     }
 
+    async fn log_out(&self, server: &str, whom: Option<&str>) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
+        let shared = &self.gateway.0;
+        let plan = server.plan();
+        let gone = shared.accounts.log_out(&plan, whom).await;
+        let gone = gone.map_err(|error| {
+            let status = http::StatusCode::INTERNAL_SERVER_ERROR;
+            Complaint::new(status, format!("The login is kept no more, but: {error}"))
+        })?;
+        gone.iter().for_each(|it| shared.account_changed(it));
+        let names: Vec<_> = gone.iter().map(|it| &*it.owner.name).collect();
+        Ok(json!({ "server": &*server.name, "loggedOut": names }))
+    }
+
     async fn stop(&self, server: &str) -> Result<Value, Complaint> {
         let server = self.server(server)?;
         let status = server.pool.status();

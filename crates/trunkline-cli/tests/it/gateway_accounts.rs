@@ -11,9 +11,10 @@ use trunkline::server::protect::{JwtIssuer, Protect};
 use trunkline::{Principal, Revision, Server, tool};
 use trunkline_authority::{Authority, Serving, Settings};
 use trunkline_testkit::http::{Guest, Line, request};
+use trunkline_testkit::peer::PATIENCE;
 
 use self::browser::Browser;
-use crate::gateway_kit::{Gateway, Place};
+use crate::gateway_kit::{Gateway, Place, signal};
 
 const ANN: &str = "a-long-enough-secret-of-ann";
 const BOB: &str = "a-long-enough-secret-of-bob";
@@ -102,6 +103,17 @@ impl Client {
         }
     }
 
+    /// The stream of its session.
+    async fn listen(&self) -> Line {
+        let mut headers = self.guest.session_headers();
+        headers.push(("Accept".to_owned(), "text/event-stream".to_owned()));
+        headers.push(("Authorization".to_owned(), format!("Bearer {}", self.token)));
+        let mut line = Line::to(self.guest.address).await;
+        line.send(request(self.guest.address, "GET /mcp", &headers, "")).await;
+        assert!(line.head().await.is_events());
+        line
+    }
+
     async fn whoami(&mut self, more: Value) -> Value {
         let mut params = json!({ "name": "work.whoami", "arguments": {} });
         for (name, value) in more.as_object().into_iter().flatten() {
@@ -127,6 +139,13 @@ impl Client {
         let answer = self.whoami(json!({})).await;
         assert_eq!(answer["result"]["content"][0]["text"], who, "{answer}");
     }
+}
+
+/// Has a gateway end, and waits until it has.
+async fn end(mut gateway: Gateway) {
+    signal("TERM", &[gateway.pid()]).await;
+    let ended = tokio::time::timeout(PATIENCE, gateway.process.wait()).await;
+    ended.expect("it ends").expect("it is ours");
 }
 
 #[tokio::test]
@@ -218,6 +237,85 @@ async fn a_link_is_for_one_principal_one_browser_and_one_time() {
     assert_eq!(page.status, 403, "once: {page:?}");
     ann.is("ann-at-work").await;
     assert_eq!(Browser::new().get(&gateway.url("/accounts/login/made-up")).await.status, 410);
+}
+
+#[tokio::test]
+async fn a_login_outlives_the_gateway_and_ends_when_somebody_says_so() {
+    let (place, upstream) = (Place::new("disconnect"), Upstream::start().await);
+    let mut gateway = tokens();
+    gateway["audit"] = json!("audit.jsonl");
+    place.catalog(&upstream.catalog(gateway));
+    let gateway = Gateway::start(&place).await;
+    let mut ann = Client::open(gateway.address, Revision::V2025_11_25, ANN).await;
+    let asked = ann.whoami(json!({})).await;
+    let elicitation = &asked["error"]["data"]["elicitations"][0];
+    let mut stream = ann.listen().await;
+    let link = elicitation["url"].as_str().unwrap();
+    Browser::new().connect(link, &format!("token={ANN}"), &["ann-at-work"]).await;
+    let told = loop {
+        let (_, told) = stream.message().await.expect("the stream is open");
+        if told["method"] == "notifications/elicitation/complete" {
+            break told;
+        }
+    };
+    assert_eq!(told["params"]["elicitationId"], elicitation["elicitationId"], "{told}");
+    ann.is("ann-at-work").await;
+    let address = gateway.address.to_string();
+    end(gateway).await;
+
+    let gateway = Gateway::start_at(&place, &address).await;
+    let mut ann = Client::open(gateway.address, Revision::V2025_06_18, ANN).await;
+    ann.is("ann-at-work").await;
+    let run = |args: &'static [&'static str]| place.run(args);
+    let ps = run(&["ps"]).await;
+    assert!(ps.contains("1 logged in"), "{ps}");
+    let told = run(&["disconnect", "work", "bob"]).await;
+    assert_eq!(told, "Nobody of that name was logged in to `work`.\n");
+    let told = run(&["disconnect", "work", "ann"]).await;
+    assert_eq!(told, "Logged out of `work`: `ann`.\n");
+    assert!(upstream.authority.stats().revocations > 0, "the tokens were given back");
+    let link = ann.link().await;
+    Browser::new().connect(&link, &format!("token={ANN}"), &["bob-at-work"]).await;
+    ann.is("bob-at-work").await;
+    assert_eq!(upstream.authority.stats().registrations, 1, "the registration stays");
+    end(gateway).await;
+    let audit = place.read("audit.jsonl");
+    let events = audit.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+    let events = events.filter(|it| it["server"] == "work" && it["principal"] == "ann");
+    let events: Vec<_> = events.filter_map(|it| Some(it["event"].as_str()?.to_owned())).collect();
+    assert_eq!(events[..2], ["login", "logout"], "{audit}");
+    assert!(!audit.contains("eyJ") && !audit.contains(ANN), "{audit}");
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_leads_to_the_page_again() {
+    let (place, upstream) = (Place::new("refused"), Upstream::start().await);
+    place.catalog(&upstream.catalog(tokens()));
+    let gateway = Gateway::start(&place).await;
+    let mut ann = Client::open(gateway.address, Revision::V2026_07_28, ANN).await;
+    let link = ann.link().await;
+    Browser::new().connect(&link, &format!("token={ANN}"), &["ann-at-work"]).await;
+    ann.is("ann-at-work").await;
+    end(gateway).await;
+    // Nothing of what is kept is worth anything any more.
+    for (path, _) in place.files("state/accounts") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        if let Some((name, token)) = text.split_once('\n').filter(|it| it.0.contains(" token ")) {
+            let mut token: Value = serde_json::from_str(token).unwrap();
+            (token["access"], token["refresh"]) = ("worn-out".into(), Value::Null);
+            std::fs::write(&path, format!("{name}\n{token}")).unwrap();
+        }
+    }
+    let gateway = Gateway::start(&place).await;
+    let mut ann = Client::open(gateway.address, Revision::V2026_07_28, ANN).await;
+    let mut bob = Client::open(gateway.address, Revision::V2026_07_28, BOB).await;
+    let link = bob.link().await;
+    Browser::new().connect(&link, &format!("token={BOB}"), &["bob-at-work"]).await;
+    let link = ann.link().await;
+    bob.is("bob-at-work").await;
+    Browser::new().connect(&link, &format!("token={ANN}"), &["ann-at-work"]).await;
+    ann.is("ann-at-work").await;
+    bob.is("bob-at-work").await;
 }
 
 #[tokio::test]

@@ -94,6 +94,21 @@ impl Place {
         }
     }
 
+    /// What a file of it says.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).expect("the file is there")
+    }
+
+    /// Runs the binary for the gateway of this place, and says what it prints.
+    pub(crate) async fn run(&self, args: &[&str]) -> String {
+        let mut command = Command::new(TRUNKLINE);
+        command.args(args).arg("--state").arg(self.0.join("state"));
+        let done = command.output().await.expect("the binary was built");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        said
+    }
+
     /// `trunkline serve` with what every start of it needs.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(TRUNKLINE);

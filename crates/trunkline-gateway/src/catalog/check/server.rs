@@ -235,7 +235,16 @@ fn headers(section: &Section<'_>) -> Vec<(String, String)> {
 
 fn outward(section: &Section<'_>) -> Outward {
     let Some(auth) = section.section("auth") else { return Outward::Headers };
-    match auth.need("type").and_then(|_| auth.choice("type")) {
+    let per_user = auth.flag("perUser").unwrap_or(false);
+    let kind = auth.need("type").and_then(|_| auth.choice("type"));
+    if let Some(at) = auth.get("perUser").filter(|_| per_user && kind == Some("clientCredentials"))
+    {
+        at.hidden(
+            "A machine is the same for each user.",
+            "Remove `perUser`, or write `type: login`.",
+        );
+    }
+    match kind {
         Some("clientCredentials") => Outward::ClientCredentials {
             client_id: auth.want("clientId").and_then(|it| it.word()).unwrap_or_default(),
             client_secret: auth.want("clientSecret").and_then(|it| it.secret()).unwrap_or_default(),
@@ -243,7 +252,7 @@ fn outward(section: &Section<'_>) -> Outward {
             scopes: auth.texts("scopes"),
         },
         kind => {
-            if auth.flag("perUser").unwrap_or(false) {
+            if per_user {
                 return Outward::PerUser(login_client(&auth));
             }
             for key in ["clientId", "clientSecret", "issuer", "scopes"] {
