@@ -123,13 +123,13 @@ impl Accounts {
         }
     }
 
-    /// Reads who is logged in.
+    /// Reads who is logged in. Whoever is known already stays as they are.
     pub(crate) async fn load(&self) -> Result<(), VaultError> {
         for name in self.vault.names().await? {
             let Some((id, server)) = vault::is_person(&name) else { continue };
             let Some(person) = self.vault.get(&name).await? else { continue };
             let person = Person { name: person, login: None };
-            self.people().entry(server).or_default().insert(Arc::from(id), person);
+            self.people().entry(server).or_default().entry(Arc::from(id)).or_insert(person);
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use trunkline_auth::Principal;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
-use trunkline_proto::http::door::Door;
+use trunkline_proto::http::door::{Door, check_coding};
 use trunkline_proto::server::Memo;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
@@ -367,7 +367,8 @@ impl Front {
             let doors = self.read();
             (doors.gate.clone(), door(&doors.plan))
         };
-        if let Err(refusal) = door.check(request.uri(), request.headers()) {
+        let checked = door.check(request.uri(), request.headers());
+        if let Err(refusal) = checked.and_then(|()| check_coding(request.headers())) {
             return refuse(refusal);
         }
         let shared = &self.gateway.0;

@@ -200,14 +200,6 @@ impl Gateway {
             this: Weak::clone(this),
         });
         let gateway = Self(shared);
-        if plan.servers.values().any(|it| it.per_user().is_some()) {
-            gateway
-                .0
-                .accounts
-                .load()
-                .await
-                .map_err(|error| Failure::new("bad_accounts", Stage::Policy, error.to_string()))?;
-        }
         if let Some(fault) = fault.flatten() {
             tracing::error!(%fault, "pins cannot be used");
             gateway.0.logs.add(Logged::gateway("", &fault.to_string()));
@@ -229,6 +221,7 @@ impl Gateway {
         let redactor = Arc::new(Redactor::of(&plan));
         let changes = diff(&before.plan, &plan);
         // What can fail comes first: either all of a plan is put in force or nothing.
+        shared.load_accounts(&plan).await?;
         let plugins = match before.plan.gateway.plugins == plan.gateway.plugins {
             true => Arc::clone(&before.plugins),
             false => {

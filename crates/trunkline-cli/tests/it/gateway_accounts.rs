@@ -219,6 +219,14 @@ async fn a_link_is_for_one_principal_one_browser_and_one_time() {
     assert_eq!(page.status, 410, "it was used");
     assert_eq!(Browser::new().get(&link).await.status, 410);
 
+    // A login that was begun and left does not hold up the next one.
+    let mut browser = Browser::new();
+    let page = browser.post(&bob.link().await, &format!("token={BOB}")).await;
+    let left = browser.approve(&page.leads_to(), "bob-at-work").await;
+    let page = browser.connect(&bob.link().await, &format!("token={BOB}"), &["bob-at-work"]).await;
+    assert!(page.body.contains("is connected"), "{page:?}");
+    assert_eq!(browser.get(&left).await.status, 403, "it was given up");
+
     // A token that is nobody's may be a slip of the hand.
     let link = ann.link().await;
     let page = Browser::new().post(&link, "token=nobody-has-this-token").await;

@@ -119,6 +119,11 @@ impl<F> Desk<F> {
         }
     }
 
+    /// Gives up what the same principal has begun at the same server and not finished.
+    pub(super) fn begin_anew(&mut self, owner: &Owner) {
+        self.visits.retain(|_, it| it.owner != *owner);
+    }
+
     /// The browser is away, and comes back with `state`. Its cookie is `browser`.
     pub(super) fn away(
         &mut self,
@@ -237,6 +242,11 @@ mod tests {
         let (who, _, step, flow) = desk.back("s1", Some("cookie"), now).unwrap();
         assert_eq!((&*who.name, step, flow), ("ann", Step::Connecting, 7));
         assert_eq!(lost(desk.back("s1", Some("cookie"), now)), Lost::Unknown, "twice");
+        desk.away("s3".into(), visit(), 8, now).unwrap();
+        desk.begin_anew(&owner("ann", "mail"));
+        assert!(desk.knows("cookie"), "of another server");
+        desk.begin_anew(&owner("ann", "git"));
+        assert!(!desk.knows("cookie"), "given up");
         desk.away("s3".into(), visit(), 8, now).unwrap();
         assert_eq!(lost(desk.back("s3", Some("cookie"), now + 11 * MINUTE)), Lost::Unknown);
     }

@@ -107,6 +107,7 @@ impl Accounts {
         let browser = browser.map_or_else(random_name, str::to_owned);
         if let Some(issuer) = owner.issuer.clone() {
             let Some(owner) = self.desk().open(link, now) else { return used_up() };
+            self.desk().begin_anew(&owner);
             let flow = self.proof(&issuer, plan, gate);
             return self.go_on(owner, browser, Step::Proving, flow, None).await.0;
         }
@@ -175,6 +176,8 @@ impl Accounts {
         let (Some(oauth), Some(uri)) = (oauth, self.redirect_uri()) else {
             return (failed("The server is no longer in the catalog."), None);
         };
+        // A login that was left half way holds the lock of this one.
+        self.desk().begin_anew(&owner);
         let flow = Flow::begin(oauth, uri);
         self.go_on(owner, browser, Step::Connecting, flow, None).await
     }

@@ -4,8 +4,19 @@ use std::sync::Arc;
 
 use super::Shared;
 use crate::accounts::Changed;
+use crate::catalog::plan::Plan;
+use crate::failure::{Failure, Stage};
 
 impl Shared {
+    /// Reads who is logged in, where a plan has logins of principals.
+    pub(super) async fn load_accounts(&self, plan: &Plan) -> Result<(), Failure> {
+        if !plan.servers.values().any(|it| it.per_user().is_some()) {
+            return Ok(());
+        }
+        let loaded = self.accounts.load().await;
+        loaded.map_err(|error| Failure::new("bad_accounts", Stage::Policy, error.to_string()))
+    }
+
     /// Notes it, and has the next call of that principal go by what it has now.
     pub(crate) fn account_changed(&self, changed: &Changed) {
         let (name, server) = (&*changed.owner.name, &*changed.owner.server);
