@@ -76,6 +76,8 @@ enum Command {
     Reload(cmd::reload::Args),
     /// Has a gateway start a server again that it gave up on.
     Retry(cmd::retry::Args),
+    /// Gives the logins of a gateway's principals back and forgets them.
+    Disconnect(cmd::disconnect::Args),
     /// Lets tools through whose definitions have changed.
     Approve(cmd::approve::Args),
     /// Checks what a gateway has noted of calls.
@@ -111,6 +113,7 @@ impl Command {
             Self::Stats(args) => args.gateway.json,
             Self::Reload(args) => args.gateway.json,
             Self::Retry(args) => args.gateway.json,
+            Self::Disconnect(args) => args.gateway.json,
             Self::Approve(args) => args.gateway.json,
             Self::Audit(args) => args.is_json(),
             Self::Check(args) => args.json,
@@ -173,6 +176,7 @@ async fn run(command: Option<Command>, screen: &Screen) -> anyhow::Result<ExitCo
         Some(Command::Stats(args)) => cmd::stats::run(args, screen).await,
         Some(Command::Reload(args)) => cmd::reload::run(args, screen).await,
         Some(Command::Retry(args)) => cmd::retry::run(args, screen).await,
+        Some(Command::Disconnect(args)) => cmd::disconnect::run(args, screen).await,
         Some(Command::Approve(args)) => cmd::approve::run(args, screen).await,
         Some(Command::Audit(args)) => cmd::audit::run(args, screen).await,
         Some(Command::Check(args)) => cmd::check::run(args, screen).await,

@@ -71,6 +71,16 @@ pub trait Operate: Send + Sync + 'static {
         which: &[Approval],
     ) -> impl Future<Output = Result<Value, Complaint>> + Send;
 
+    /// Gives the login of a principal at a server back and forgets it, or those of all (`auth.perUser`).
+    fn log_out(
+        &self,
+        server: &str,
+        _principal: Option<&str>,
+    ) -> impl Future<Output = Result<Value, Complaint>> + Send {
+        let complaint = Complaint::no_server(server);
+        async { Err(complaint) }
+    }
+
     /// Stops the instances of a server once they are done. The next call starts it again.
     fn stop(&self, server: &str) -> impl Future<Output = Result<Value, Complaint>> + Send;
 }

@@ -20,6 +20,8 @@ pub(crate) struct Caller {
     pub(crate) bearer: Bearer,
     /// What sealed strings are bound to.
     pub(crate) id: Arc<str>,
+    /// The issuer that vouches for them, if one does.
+    pub(crate) issuer: Option<Arc<str>>,
     /// What the caller's conversation is called; over 2026-07-28 it is one request long.
     pub(crate) conversation: u64,
     /// Whether the conversation is a session, which is longer than one request.
@@ -34,6 +36,7 @@ impl Caller {
             name: principal.map(name),
             bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
+            issuer: issuer(principal),
             conversation: voice.number(),
             has_session: call.revision.era() == Era::Stateful,
             peer: Arc::clone(&call.peer),
@@ -47,6 +50,7 @@ impl Caller {
             name: principal.map(name),
             bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
+            issuer: issuer(principal),
             conversation: voice.number(),
             has_session: false,
             peer: Arc::default(),
@@ -68,6 +72,7 @@ impl Caller {
             name: principal.map(name),
             bearer: principal.map(Bearer::of).unwrap_or_default(),
             id: id(principal),
+            issuer: issuer(principal),
             conversation: 0,
             has_session: false,
             peer: Arc::default(),
@@ -79,7 +84,7 @@ impl Caller {
     pub(crate) fn named(name: &str) -> Self {
         let (bearer, id) = (Bearer::named(name), Arc::from(name));
         let (name, peer) = (Some(name.to_owned()), Arc::default());
-        Self { name, bearer, id, conversation: 1, has_session: true, peer }
+        Self { name, bearer, id, issuer: None, conversation: 1, has_session: true, peer }
     }
 
     /// What the client said that it can be asked.
@@ -120,6 +125,10 @@ impl Caller {
 /// What a principal's sealed strings are bound to; those without a name are one.
 fn id(principal: Option<&Principal>) -> Arc<str> {
     principal.map_or_else(Arc::default, |it| Arc::from(it.id()))
+}
+
+fn issuer(principal: Option<&Principal>) -> Option<Arc<str>> {
+    principal?.issuer.as_deref().map(Arc::from)
 }
 
 /// Who was let in with a request.

@@ -172,6 +172,9 @@ fn last_words(stderr: &[String]) -> Option<&String> {
     stderr[near..].iter().rev().find(says_why).or_else(|| stderr.iter().rev().find(is_said))
 }
 
+/// The reason of a call whose principal has to log in to the server first.
+pub const LOGIN_REQUIRED: &str = "login_required";
+
 /// How far from its end what a process was ended by is looked for.
 const NEAR: usize = 20;
 

@@ -16,7 +16,7 @@ use trunkline_auth::Principal;
 use trunkline_auth::address::{Guard, Reach};
 use trunkline_auth::resource::{Gate, JwtIssuer, Protect};
 use trunkline_proto::http::Refusal;
-use trunkline_proto::http::door::Door;
+use trunkline_proto::http::door::{Door, check_coding};
 use trunkline_proto::server::EnvelopeCache;
 use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::budget::{Budget, Held};
@@ -24,6 +24,7 @@ use trunkline_transport::http::{
     Answers, Budgets, Endpoint, HttpBody, RequestBody, Settings, plain, refuse,
 };
 
+use crate::accounts;
 use crate::caller::Caller;
 use crate::catalog::may_listen;
 use crate::catalog::plan::{GatewayPlan, Inward};
@@ -93,6 +94,7 @@ impl Front {
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let origin = format!("{scheme}://{}", reached_at(address, &plan.hosts));
         let gate = gate(&plan.auth, &origin)?;
+        gateway.0.accounts.reached_at(plan.auth.resource.as_deref().unwrap_or(&origin));
         let budgets = Budgets::new(&gateway.0.settings.limits, true);
         let all = build(gateway, &plan, gate.as_ref(), &budgets, &Choice::ALL);
         let doors = Doors { plan, gate, all, chosen: HashMap::new(), is_closing: false };
@@ -112,6 +114,8 @@ impl Front {
     /// Follows a plan that was changed: who is let in is decided anew.
     pub fn follow(&self) -> Result<(), Failure> {
         let plan = self.gateway.0.world().plan.gateway.clone();
+        let public = plan.auth.resource.as_deref().unwrap_or(&self.origin);
+        self.gateway.0.accounts.reached_at(public);
         let mut doors = self.write();
         let is_same = (&doors.plan.auth, &doors.plan.hosts, &doors.plan.origins)
             == (&plan.auth, &plan.hosts, &plan.origins);
@@ -155,7 +159,11 @@ impl Front {
 
     /// Where a request goes first.
     fn first<B>(&self, request: &Request<B>) -> First {
-        let place = Place::of(request.uri().path());
+        let path = request.uri().path();
+        if path.starts_with(accounts::PATHS) && self.has_accounts() {
+            return First::Accounts;
+        }
+        let place = Place::of(path);
         let doors = self.read();
         let all = Arc::clone(&doors.all);
         let is_of_all = place.is_of_all(request.headers()) && !doors.plan.selector_required;
@@ -270,6 +278,8 @@ fn has_port(host: &str) -> bool {
 
 /// Who looks at a request first.
 enum First {
+    /// The pages of accounts.
+    Accounts,
     /// The endpoint of all, which answers it.
     All(Arc<Endpoint<Face>>),
     /// The endpoint of all, which only lets it in, to what is served at a path.
@@ -328,6 +338,7 @@ impl Answers for Front {
                 Ok(First::Gate(all, path)) => {
                     Box::pin(self.answer_chosen(&all, &path, request, memo)).await
                 }
+                Ok(First::Accounts) => Box::pin(self.answer_browser(request)).await,
                 Err(response) => response,
             };
             self.note_refusal(&response);
@@ -346,6 +357,31 @@ impl Answers for Front {
 }
 
 impl Front {
+    /// Whether some server has a login for each principal.
+    fn has_accounts(&self) -> bool {
+        let world = self.gateway.0.world();
+        world.plan.servers.values().any(|it| it.per_user().is_some())
+    }
+
+    /// Answers a person's browser, which shows no token: the pages find out who it is.
+    async fn answer_browser(&self, request: Request<RequestBody>) -> Response<HttpBody> {
+        let (gate, door) = {
+            let doors = self.read();
+            (doors.gate.clone(), door(&doors.plan))
+        };
+        let checked = door.check(request.uri(), request.headers());
+        if let Err(refusal) = checked.and_then(|()| check_coding(request.headers())) {
+            return refuse(refusal);
+        }
+        let shared = &self.gateway.0;
+        let plan = Arc::clone(&shared.world().plan);
+        let (response, changed) = shared.accounts.answer(request, &plan, gate.as_deref()).await;
+        if let Some(changed) = changed {
+            shared.account_changed(&changed);
+        }
+        response
+    }
+
     /// Has one endpoint let a request in, and another answer it.
     async fn answer_chosen(
         &self,

@@ -7,6 +7,7 @@ mod automatic;
 mod completed;
 mod decide;
 mod held;
+mod login;
 mod plugged;
 mod resolve;
 mod skills;

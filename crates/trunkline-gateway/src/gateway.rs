@@ -66,6 +66,7 @@ impl Gateway {
         let redactor = Arc::new(Redactor::of(&plan));
         let changes = diff(&before.plan, &plan);
         // What can fail comes first: either all of a plan is put in force or nothing.
+        shared.load_accounts(&plan).await?;
         let plugins = match before.plan.gateway.plugins == plan.gateway.plugins {
             true => Arc::clone(&before.plugins),
             false => {

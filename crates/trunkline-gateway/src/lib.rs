@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod able;
+mod accounts;
 pub mod admin;
 mod allowed;
 pub mod attach;

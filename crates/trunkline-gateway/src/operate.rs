@@ -212,6 +212,9 @@ impl Operate for Operation {
             told["resources"] = json!(count(Kind::Resources));
             let held = shared.pins_of(&plan).map(|it| it.held(&server.name)).unwrap_or_default();
             told["heldBack"] = json!(held);
+            if plan.per_user().is_some() {
+                told["logins"] = json!(shared.accounts.logged_in(&server.name).len());
+            }
             told["looks"] = json!({ "lastHour": server.news().looks(now()), "most": LOOKS });
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told
@@ -314,6 +317,20 @@ impl Operate for Operation {
             shared.lists_changed(&server.plan(), &Kind::ALL);
         }
         Ok(json!({ "server": &*server.name, "approved": approved }))
+    }
+
+    async fn log_out(&self, server: &str, whom: Option<&str>) -> Result<Value, Complaint> {
+        let server = self.server(server)?;
+        let shared = &self.gateway.0;
+        let plan = server.plan();
+        let gone = shared.accounts.log_out(&plan, whom).await;
+        let gone = gone.map_err(|error| {
+            let status = http::StatusCode::INTERNAL_SERVER_ERROR;
+            Complaint::new(status, format!("The login is kept no more, but: {error}"))
+        })?;
+        gone.iter().for_each(|it| shared.account_changed(it));
+        let names: Vec<_> = gone.iter().map(|it| &*it.owner.name).collect();
+        Ok(json!({ "server": &*server.name, "loggedOut": names }))
     }
 
     async fn stop(&self, server: &str) -> Result<Value, Complaint> {

@@ -33,7 +33,15 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Spawns and shakes hands. `id` is unique in the process for ever. Dropping the future must
     /// stop what it has begun.
-    fn start(&self, id: u64, profile: Profile) -> Work<Result<Self::Instance, Failure>>;
+    /// `owner` is whose it will be; it never changes where [`ServerPlan::per_user`] is set.
+    ///
+    /// [`ServerPlan::per_user`]: crate::catalog::plan::ServerPlan
+    fn start(
+        &self,
+        id: u64,
+        profile: Profile,
+        owner: Option<Arc<str>>,
+    ) -> Work<Result<Self::Instance, Failure>>;
 
     /// Closes stdin, waits, terminates, kills; ready when it is gone. Also asked of instances that
     /// have ended by themselves: then there is nothing to wait for.

@@ -17,6 +17,9 @@ pub(crate) enum Sealed {
     #[serde(rename = "r")]
     /// With the instance that wrote it: another process may not be able to read it.
     Relayed(Option<String>, u64),
+    /// The caller was asked to log in.
+    #[serde(rename = "l")]
+    Login,
 }
 
 /// A task at a server.

@@ -12,6 +12,7 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::revision::Era;
 
 use crate::able::{self, Able};
+use crate::accounts;
 use crate::caller::Caller;
 use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
 use crate::compared::Epoch;
@@ -171,6 +172,10 @@ impl Server {
         match (status.last_error, self.doing()) {
             (Some(why), _) => format!("It did not start: {why}"),
             (None, Some(doing)) => format!("It is {doing}; try again soon."),
+            (None, None) if self.plan().per_user().is_some() => format!(
+                "Nobody has logged in there yet. Call one of its tools by name, as in `{}.NAME`, to get a link.",
+                self.name
+            ),
             (None, None) if status.state == "starting" => {
                 "It is starting; try again soon.".to_owned()
             }
@@ -261,6 +266,7 @@ impl Server {
 
     fn is_isolated(&self, plan: &ServerPlan, era: Option<Era>) -> bool {
         match plan.sharing {
+            _ if plan.per_user().is_some() => true,
             _ if plan.strategy == Strategy::Singleton => false,
             Sharing::Shared => false,
             Sharing::Isolated => true,
@@ -279,6 +285,9 @@ impl Server {
     /// whom. Sessions that have roots are told apart at a server that keeps them.
     fn owner(&self, who: Who<'_>, able: Profile) -> Arc<str> {
         match who {
+            // Whose login it is says all.
+            Who::Caller(caller) if self.plan().per_user().is_some() => Arc::clone(&caller.id),
+            Who::Nobody if self.plan().per_user().is_some() => Arc::from(accounts::LISTER),
             Who::Caller(caller)
                 if caller.has_session
                     && able::has_roots(able)
@@ -410,7 +419,8 @@ impl Server {
     fn lists_as(&self) -> (Profile, Option<&'static str>) {
         let profile = question::offered(able::ALL, self.plan().questions);
         let is_apart = self.keeps_apart(Era::Stateless);
-        (able::connected(profile, false), is_apart.then_some(""))
+        let nobody = if self.plan().per_user().is_some() { accounts::LISTER } else { "" };
+        (able::connected(profile, false), is_apart.then_some(nobody))
     }
 
     /// An instance that was started for the lists alone is not needed any more.

@@ -1,6 +1,7 @@
 //! What all calls share: the plan in force, the servers it names, what they offer, and what is remembered between
 //! two calls.
 
+mod account;
 mod instructions;
 mod lists;
 mod pinning;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
+use trunkline_auth::client::vault::Vault;
 use trunkline_auth::seal::Sealer;
 use trunkline_proto::server::Config;
 use trunkline_store::Store;
@@ -22,6 +24,7 @@ use trunkline_transport::limits::Limits;
 use trunkline_transport::listeners::Listeners;
 use trunkline_wire::json::Json;
 
+use crate::accounts::Accounts;
 use crate::cache::Cache;
 use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
@@ -66,6 +69,8 @@ pub struct Settings {
     pub pins: Option<std::path::PathBuf>,
     /// Logins that were stored.
     pub logins: Option<Logins>,
+    /// Where the logins of principals are kept (`auth.perUser`).
+    pub accounts: Arc<dyn Vault>,
     /// What clients may cost.
     pub limits: Limits,
     /// Where spans and numbers are sent, if anywhere.
@@ -96,6 +101,8 @@ pub(crate) struct Shared {
     approvals: Mutex<Approvals>,
     seen: Mutex<Seen>,
     pub(crate) cache: Cache,
+    /// The logins of principals at servers.
+    pub(crate) accounts: Accounts,
     pub(crate) pins: Option<PinFile>,
     told_held: pinning::ToldHeld,
     pub(crate) metrics: Metrics,
@@ -203,6 +210,7 @@ impl Shared {
             approvals: Mutex::new(Approvals::new(crate::question::PATIENCE)),
             seen: Mutex::default(),
             cache,
+            accounts: Accounts::new(Arc::clone(&settings.accounts)),
             pins,
             told_held: pinning::ToldHeld::default(),
             metrics: Metrics::default(),

@@ -368,7 +368,7 @@ mod tests {
     fn anonymous(conversation: u64, has_session: bool) -> Arc<Caller> {
         let (name, id, peer) = (None, Arc::default(), Arc::default());
         let bearer = Default::default();
-        Arc::new(Caller { name, bearer, id, conversation, has_session, peer })
+        Arc::new(Caller { name, bearer, id, issuer: None, conversation, has_session, peer })
     }
 
     fn line(caller: &Arc<Caller>) -> Arc<Line> {
@@ -453,6 +453,14 @@ mod tests {
         }
 
         fn login(&self, _: &str) -> Option<crate::watcher::Found> {
+            None
+        }
+
+        fn account(
+            &self,
+            _: &crate::catalog::plan::ServerPlan,
+            _: Option<&str>,
+        ) -> Option<Arc<crate::accounts::Account>> {
             None
         }
     }

@@ -52,6 +52,8 @@ type Pids = Arc<Mutex<HashMap<u64, u32>>>;
 pub(crate) struct Instance {
     pub(crate) id: u64,
     pub(crate) server: Arc<str>,
+    /// With whose login it was opened, where each principal has its own.
+    pub(crate) owner: Option<Arc<str>>,
     pub(crate) opened: Arc<Opened>,
     /// Which of its lists were compared with the pins.
     pub(crate) compared: ComparedLists,
@@ -105,11 +107,12 @@ impl Upstream {
         Arc::clone(&self.plan.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn opening(&self, id: u64, profile: Profile) -> Opening {
+    fn opening(&self, id: u64, profile: Profile, owner: Option<Arc<str>>) -> Opening {
         let plan = self.plan();
         Opening {
             id,
             profile,
+            owner,
             server: Arc::from(plan.name.as_str()),
             limits: limits(&plan),
             plan,
@@ -128,8 +131,9 @@ impl Backend for Upstream {
         &self,
         id: u64,
         profile: Profile,
+        owner: Option<Arc<str>>,
     ) -> Pin<Box<dyn Future<Output = Result<Instance, Failure>> + Send>> {
-        let opening = self.opening(id, profile);
+        let opening = self.opening(id, profile, owner);
         Box::pin(async move {
             let within = opening.plan.timeouts.start;
             match timeout(within, opening.open()).await {

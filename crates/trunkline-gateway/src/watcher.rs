@@ -11,6 +11,9 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
 use trunkline_wire::revision::Era;
 
+use crate::accounts::Account;
+use crate::catalog::plan::ServerPlan;
+
 /// Finds a login that was stored for a URL.
 pub type Logins = Arc<dyn Fn(&str) -> Found + Send + Sync>;
 
@@ -42,4 +45,7 @@ pub(crate) trait Watcher: Send + Sync + 'static {
 
     /// A login that was stored for a URL.
     fn login(&self, url: &str) -> Option<Found>;
+
+    /// The login of a principal at a server; of the first that has one, if it is nobody's in particular.
+    fn account(&self, plan: &ServerPlan, owner: Option<&str>) -> Option<Arc<Account>>;
 }

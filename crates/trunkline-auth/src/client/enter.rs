@@ -91,7 +91,7 @@ impl OAuth {
                     .await;
             }
         }
-        if kept.client.kind == Kind::Registered {
+        if kept.client.kind == Kind::Registered && !self.keeps_registration {
             store.forget_client(&kept.issuer).await?;
         }
         store.forget(Some(&pointer)).await

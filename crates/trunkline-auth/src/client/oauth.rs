@@ -38,6 +38,8 @@ pub struct OAuth {
     /// `None`: when the server asks for it.
     pub(super) dpop: Option<bool>,
     pub(super) grant: Grant,
+    /// Whether a registration stays when a login of it ends.
+    pub(super) keeps_registration: bool,
     progress: Option<Arc<dyn Fn(Step) + Send + Sync>>,
     /// Shared with what goes on after its caller is gone.
     pub(super) state: Arc<Mutex<State>>,
@@ -88,6 +90,7 @@ impl OAuth {
             offline_access: true,
             dpop: None,
             grant: Grant::default(),
+            keeps_registration: false,
             progress: None,
             state: Arc::default(),
         }
@@ -215,6 +218,14 @@ impl OAuth {
         self
     }
 
+    /// Keeps the registration (RFC 7591) when the login ends: for a client by which several people are logged
+    /// in. Without this, [`logout`](Self::logout) forgets it with the tokens.
+    #[must_use]
+    pub fn keep_registration(mut self) -> Self {
+        self.keeps_registration = true;
+        self
+    }
+
     /// Is told each step of a login.
     #[must_use]
     pub fn progress(mut self, watch: impl Fn(Step) + Send + Sync + 'static) -> Self {
@@ -284,6 +295,7 @@ impl OAuth {
             offline_access: self.offline_access,
             dpop: self.dpop,
             grant: self.grant.clone(),
+            keeps_registration: self.keeps_registration,
             progress: self.progress.clone(),
             state: Arc::clone(&self.state),
         }

@@ -119,6 +119,9 @@ fn note(server: &Value) -> String {
         let name = server["name"].as_str().unwrap_or("SERVER");
         notes.push(format!("{held_back} held back{} (`trunkline approve {name}`)", why(server)));
     }
+    if let Some(count) = server["logins"].as_u64() {
+        notes.push(format!("{count} logged in"));
+    }
     let looks = &server["looks"];
     if let (Some(times), Some(most)) = (looks["lastHour"].as_u64(), looks["most"].as_u64())
         && times >= most
@@ -195,6 +198,8 @@ mod tests {
         let note = "1 held back: changed (`trunkline approve git`); next try in 1.5 s; \
                     It exited with code 1.";
         assert_eq!(row(&server), ["git", "backoff", "2", "3", "2", "3", note]);
+        let own = json!({ "name": "b", "logins": 2 });
+        assert_eq!(row(&own).last().map(String::as_str), Some("2 logged in"));
         assert_eq!(row(&json!({ "name": "a" })), ["a", "?", "0", "0", "0", "0", ""]);
     }
 }

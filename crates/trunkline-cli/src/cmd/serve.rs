@@ -17,6 +17,7 @@ use trunkline_gateway::catalog::{self, Watch};
 use trunkline_gateway::{Gateway, Operation, OtelSettings, Selector, Settings, admin};
 use trunkline_store::Folder;
 use trunkline_transport::Limits;
+use trunkline_transport::auth::FileVault;
 use trunkline_transport::http::Lasting;
 
 use crate::catalog as catalog_file;
@@ -163,6 +164,7 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         ),
         pins: Some(state.join("pins.json")),
         logins: logins(),
+        accounts: Arc::new(FileVault::new(state.join("accounts"))),
         limits: Limits::default().in_flight(IN_FLIGHT),
         otel: otel()?,
         lasting: Some(Arc::new(Lasting::new(state::key(&state)?))),

@@ -40,6 +40,14 @@ impl Place {
         path.display().to_string()
     }
 
+    /// The files of one of its folders, with their modes.
+    pub(crate) fn files(&self, folder: &str) -> Vec<(PathBuf, u32)> {
+        use std::os::unix::fs::PermissionsExt;
+        let entries = std::fs::read_dir(self.0.join(folder)).expect("the folder is there");
+        let mode = |it: &PathBuf| std::fs::metadata(it).map_or(0, |it| it.permissions().mode());
+        entries.flatten().map(|it| it.path()).map(|it| (it.clone(), mode(&it))).collect()
+    }
+
     /// The words that start a fake server.
     pub(crate) fn fake(&self, name: &str, more: &[&str]) -> Vec<String> {
         let path = |path: &Path| path.display().to_string();
@@ -86,6 +94,21 @@ impl Place {
         }
     }
 
+    /// What a file of it says.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).expect("the file is there")
+    }
+
+    /// Runs the binary for the gateway of this place, and says what it prints.
+    pub(crate) async fn run(&self, args: &[&str]) -> String {
+        let mut command = Command::new(TRUNKLINE);
+        command.args(args).arg("--state").arg(self.0.join("state"));
+        let done = command.output().await.expect("the binary was built");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+        said
+    }
+
     /// `trunkline serve` with what every start of it needs.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(TRUNKLINE);
@@ -114,8 +137,13 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) async fn start(place: &Place) -> Self {
+        Self::start_at(place, "127.0.0.1:0").await
+    }
+
+    /// One at an address of one's own choice.
+    pub(crate) async fn start_at(place: &Place, listen: &str) -> Self {
         let mut command = place.command();
-        command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
+        command.args(["--listen", listen]).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the binary was built");
         let mut lines = BufReader::new(process.stderr.take().expect("it is piped")).lines();
         let mut said = Vec::new();
@@ -132,6 +160,11 @@ impl Gateway {
         // Whoever does not read what it says later would block it.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self { address, process }
+    }
+
+    /// The URL of one of its paths.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -13,6 +13,7 @@ mod dialect;
 mod doctor;
 mod failures;
 mod faults;
+mod gateway_accounts;
 mod gateway_isolation;
 mod gateway_kit;
 mod gateway_leaks;

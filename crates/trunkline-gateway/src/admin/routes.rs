@@ -64,6 +64,10 @@ impl<O: Operate> Admin<O> {
             Wanted::Held(name) => operate.held(name)?,
             Wanted::Approve(name) => operate.approve(name, &approved(&read(body).await?)?).await?,
             Wanted::Stop(name) => operate.stop(name).await?,
+            Wanted::LogOut(name) => {
+                let whom = logged_out(&read(body).await?)?;
+                operate.log_out(name, whom.as_deref()).await?
+            }
         };
         Ok(answer::json(StatusCode::OK, &done))
     }
@@ -124,6 +128,7 @@ enum Wanted<'a> {
     Held(&'a str),
     Approve(&'a str),
     Stop(&'a str),
+    LogOut(&'a str),
 }
 
 impl<'a> Wanted<'a> {
@@ -144,6 +149,7 @@ impl<'a> Wanted<'a> {
             ("servers", Some(name), Some("held")) => Self::Held(name),
             ("servers", Some(name), Some("approve")) => Self::Approve(name),
             ("servers", Some(name), Some("stop")) => Self::Stop(name),
+            ("servers", Some(name), Some("logout")) => Self::LogOut(name),
             _ => return None,
         };
         parts.next().is_none().then_some(wanted)
@@ -151,7 +157,9 @@ impl<'a> Wanted<'a> {
 
     fn method(&self) -> &'static Method {
         match self {
-            Self::Reload | Self::Retry(_) | Self::Approve(_) | Self::Stop(_) => &Method::POST,
+            Self::Reload | Self::Retry(_) | Self::Approve(_) | Self::Stop(_) | Self::LogOut(_) => {
+                &Method::POST
+            }
             _ => &Method::GET,
         }
     }
@@ -247,6 +255,26 @@ fn approved(body: &[u8]) -> Result<Vec<Approval>, Complaint> {
                 "Send `{\"approve\":[{\"kind\":\"tool\",\"name\":\"NAME\",\"digest\":\"sha256:…\"}]}`, \
                  with what `GET /v1/servers/NAME/held` says.",
             ))
+        }
+    }
+}
+
+/// Who is logged out: one principal, or `None` for all.
+fn logged_out(body: &[u8]) -> Result<Option<String>, Complaint> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Body {
+        principal: Option<String>,
+        #[serde(default)]
+        all: bool,
+    }
+    match serde_json::from_slice(body) {
+        Ok(Body { principal: Some(name), all: false }) => Ok(Some(name)),
+        Ok(Body { principal: None, all: true }) => Ok(None),
+        _ => {
+            let message = "It is not clear who is logged out.";
+            let advice = "Send `{\"principal\":\"NAME\"}`, or `{\"all\":true}`.";
+            Err(Complaint::new(StatusCode::BAD_REQUEST, message).advice(advice))
         }
     }
 }

@@ -117,7 +117,7 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
     }
     let is_shared = gateway.auth.tokens.len() > 1 || !gateway.auth.issuers.is_empty();
     let Servers { plans: mut servers, out, left_out, .. } =
-        servers(&at, is_shared && gateway.rules.is_empty());
+        servers(&at, is_shared && gateway.rules.is_empty(), gateway::may_log_in(&gateway).err());
     for plan in servers.values_mut().filter(|_| !inherited.is_empty()) {
         Arc::make_mut(plan).inherits(&inherited);
     }
@@ -125,8 +125,9 @@ fn root(reader: &Reader<'_>, document: &Document) -> (Plan, usize) {
 }
 
 /// The servers of all places where they can stand. `is_shared`: many may call them, and no rule says who.
-fn servers(root: &At<'_>, is_shared: bool) -> Servers {
-    let mut all = Servers { is_shared, ..Servers::default() };
+/// `no_logins`: why nobody could log in over a page of the gateway.
+fn servers(root: &At<'_>, is_shared: bool, no_logins: Option<gateway::Wrong>) -> Servers {
+    let mut all = Servers { is_shared, no_logins, ..Servers::default() };
     let places = keys::ROOT.iter().find(|it| it.name == "mcpServers").expect("it is in the table");
     let names = || [places.name].into_iter().chain(places.aliases.iter().copied());
     for (_, at) in root.members().into_iter().filter(|(name, _)| names().any(|it| it == *name)) {
@@ -161,6 +162,7 @@ struct Servers {
     /// The names in lower case; each as it is and as messages call it, and where it is.
     names: BTreeMap<String, (String, String, usize)>,
     is_shared: bool,
+    no_logins: Option<gateway::Wrong>,
     /// Those whose entries have faults, with the first of them.
     out: BTreeMap<String, String>,
     /// How many faults those have.
@@ -191,13 +193,18 @@ impl Servers {
             self.check_name(name, at);
         }
         let name = name.map(|(it, _)| it).unwrap_or_default();
-        if let Some(auth) = section.get("auth").filter(|_| self.is_shared) {
+        let plan = server::server(&section, &name);
+        let auth = section.get("auth");
+        if plan.per_user().is_some() {
+            if let (Some((message, advice)), Some(auth)) = (self.no_logins, auth) {
+                auth.hidden(message, advice);
+            }
+        } else if let Some(auth) = auth.filter(|_| self.is_shared) {
             auth.warn(
                 "All callers act with these credentials at this server, whoever they are.",
                 "Say by `gateway.rules` who may call it.",
             );
         }
-        let plan = server::server(&section, &name);
         if is_disabled {
             // It does not run, so what is wrong with it does no harm yet.
             let faults = at.reader.faults.borrow_mut().split_off(before);

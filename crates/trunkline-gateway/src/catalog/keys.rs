@@ -204,7 +204,16 @@ static OUTWARD: &[Key] = &[
         Choice(&["login", "clientCredentials"]),
         "By a login of `trunkline login`, or as a machine.",
     ),
-    key("clientId", Text, "Who the machine is."),
+    key(
+        "perUser",
+        Flag,
+        "With `type: login`: each principal of `gateway.auth` logs in with its own account, over a page of the gateway. Default false: all share the login of `trunkline login`.",
+    ),
+    key(
+        "clientId",
+        Text,
+        "Who the machine is; with `perUser`, a client that was registered for the gateway.",
+    ),
     key("clientSecret", Secret, "Its secret."),
     key(
         "issuer",
@@ -309,6 +318,12 @@ static INWARD: &[Key] = &[
     key("issuers", Texts, "Issuers of tokens that are believed."),
     key("resource", Text, "The URL of this gateway as its clients know it; tokens must be for it."),
     key("scopes", Texts, "Scopes that every token must have."),
+    key(
+        "clientId",
+        Text,
+        "The client by which the gateway asks people at the issuer who they are, for servers with `perUser`. Without it the gateway registers itself.",
+    ),
+    key("clientSecret", Secret, "The secret of that client, if it has one."),
     key("claims", Object(CLAIMS), "What claims of the issuers' tokens say of their bearers."),
     key(
         "groups",

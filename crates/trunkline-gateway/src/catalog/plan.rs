@@ -5,6 +5,7 @@
 
 mod debug;
 mod inward;
+mod login_client;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use trunkline_auth::digest::sha256;
 use trunkline_wire::revision::Revisions;
 
 pub use inward::{ClaimsPlan, GroupPlan, Inward, TokenPlan};
+pub use login_client::LoginClient;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,6 +130,10 @@ impl ServerPlan {
                 match auth {
                     Outward::Headers => put("headers"),
                     Outward::Login => put("login"),
+                    Outward::PerUser(client) => {
+                        put("perUser");
+                        put_list(&mut put, client.texts());
+                    }
                     Outward::ClientCredentials { client_id, client_secret, issuer, scopes } => {
                         put("clientCredentials");
                         put(client_id);
@@ -146,6 +152,7 @@ impl ServerPlan {
     /// Whether instances may belong to one principal each.
     pub(crate) fn may_be_isolated(&self) -> bool {
         match self.sharing {
+            _ if self.per_user().is_some() => true,
             _ if self.strategy == Strategy::Singleton => false,
             Sharing::Auto => matches!(self.reach, Reach::Stdio { .. }),
             sharing => sharing == Sharing::Isolated,
@@ -245,6 +252,8 @@ pub enum Outward {
     Headers,
     /// By a login that `trunkline login` has stored.
     Login,
+    /// By a login of each principal's own.
+    PerUser(LoginClient),
     /// As a machine.
     ClientCredentials {
         /// Who.

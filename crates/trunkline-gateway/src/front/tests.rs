@@ -23,6 +23,7 @@ fn settings() -> crate::Settings {
     crate::Settings {
         store: Arc::new(trunkline_store::Memory::default()),
         pins: None,
+        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
         logins: None,
         limits: trunkline_transport::Limits::default(),
         otel: None,
@@ -40,6 +41,7 @@ async fn ask(front: &Front, host: &str, path: &str, token: &str) -> Result<Strin
     };
     let request = request.body(String::new()).unwrap();
     let (all, base) = match front.first(&request) {
+        First::Accounts => return Ok("accounts".to_owned()),
         First::All(_) => return Ok("all".to_owned()),
         First::Gate(all, base) => (all, base),
     };

@@ -15,7 +15,7 @@ use super::decide::Permit;
 use super::{Came, Walk, Wrong};
 use crate::able::Able;
 use crate::catalog::plan::{Questions, Reach, ServerPlan, Strategy};
-use crate::failure::{Done, Failure, Stage};
+use crate::failure::{Done, Failure, LOGIN_REQUIRED, Stage};
 use crate::forward::{self, Event, Forward};
 use crate::line::{Guard, Line};
 use crate::park::Missing;
@@ -37,6 +37,9 @@ impl Walk {
     ) -> Result<Came, Wrong> {
         let server = permit.server();
         let plan = server.plan();
+        if let Some(came) = Box::pin(self.log_in_first(&plan)).await? {
+            return Ok(came);
+        }
         // Where a state was written, as long as that runs.
         let mut stay = None;
         if let Some(state) = self.call.params.take("requestState") {
@@ -60,7 +63,7 @@ impl Walk {
                     stay = Some(instance);
                     self.call.params.set("requestState", Json::string(&state));
                 }
-                Sealed::Relayed(None, _) => {}
+                Sealed::Relayed(None, _) | Sealed::Login => {}
             }
         }
         let (mut server, mut plan) = (Arc::clone(server), plan);
@@ -81,6 +84,9 @@ impl Walk {
                     plan = server.plan();
                     continue;
                 }
+                Err(failure) if failure.reason == LOGIN_REQUIRED => {
+                    return self.ask_to_log_in(&plan);
+                }
                 Err(failure) => return Err(after(failure.into(), may_be_done)),
                 Ok(forward) => forward,
             };
@@ -88,6 +94,9 @@ impl Walk {
                 Ok(came) => return Ok(came),
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
+                }
+                Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(&plan) => {
+                    return self.ask_to_log_in(&plan);
                 }
                 Err((wrong, _)) => return Err(after(wrong, may_be_done)),
             }
@@ -117,6 +126,12 @@ impl Walk {
             let subscriptions = &self.shared.subscriptions;
             let settled = subscriptions.settled_at(&*self.shared, owner.as_ref(), lease.instance());
             Box::pin(settled).await;
+        }
+        if plan.per_user().is_some() && lease.instance().owner != Some(Arc::clone(&self.caller.id))
+        {
+            // The pool does not lend it so; should it ever, nobody acts with another's account.
+            let message = format!("`{}` has no instance of your own.", plan.name);
+            return Err(Failure::new("not_yours", Stage::Acquire, message).of(&plan.name));
         }
         trail.leased(lease.id());
         self.is_not_held(trail, plan)?;

@@ -81,7 +81,10 @@ impl Walk {
         let index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
         let found = index.tool(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
         let Some((target, asks)) = found else {
-            return Err(self.no_tool(trail, &index, &shown));
+            return match self.log_in_to_unknown(&shown).await? {
+                Some(question) => Ok(Resolved::Told(question)),
+                None => Err(self.no_tool(trail, &index, &shown)),
+            };
         };
         let Item::Tool(tool) = &target.item else {
             return Err(ErrorObject::invalid_params("That is no tool.").into());
@@ -120,6 +123,11 @@ impl Walk {
         let shown: String = self.named("name")?;
         let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
+        if found.is_none()
+            && let Some(question) = self.log_in_to_unknown(&shown).await?
+        {
+            return Ok(Resolved::Told(question));
+        }
         let (target, asks) = found.ok_or_else(|| {
             trail.name.get_or_insert_with(|| clip(&shown).into());
             if let Some(held) = self.held(trail, Part::Prompt, &shown) {

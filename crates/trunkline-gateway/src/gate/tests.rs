@@ -52,6 +52,7 @@ fn settings(pins: Option<PathBuf>) -> Settings {
     Settings {
         store: Arc::new(trunkline_store::Memory::default()),
         pins,
+        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
         logins: None,
         limits: trunkline_transport::Limits::default(),
         otel: None,

@@ -63,14 +63,19 @@ impl Redactor {
                 Reach::Http { url, headers, auth, .. } => {
                     values.extend(hidden::in_url(url));
                     values.extend(headers.iter().map(|(_, it)| it.as_str()));
-                    if let Outward::ClientCredentials { client_secret, .. } = auth {
-                        values.push(client_secret);
+                    match auth {
+                        Outward::ClientCredentials { client_secret, .. } => {
+                            values.push(client_secret);
+                        }
+                        Outward::PerUser(client) => values.extend(client.secret.as_deref()),
+                        Outward::Headers | Outward::Login => {}
                     }
                 }
             }
         }
         let gateway = &plan.gateway;
         values.extend(gateway.auth.tokens.iter().map(|it| it.token.as_str()));
+        values.extend(gateway.auth.client.secret.as_deref());
         values.extend(gateway.admin.token.as_deref());
         let plugins = gateway.plugins.iter().flat_map(|it| &it.env);
         values.extend(plugins.map(|(_, it)| it.as_str()));

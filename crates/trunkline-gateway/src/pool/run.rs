@@ -167,6 +167,11 @@ impl<B: Backend> Pool<B> {
         self.inner.with(|state, now| state.stop_all(now));
     }
 
+    /// Stops the instances of one principal, once their calls are done: its login is another one now.
+    pub fn stop_owned(&self, owner: &str) {
+        self.inner.with(|state, now| state.stop_owned(owner, now));
+    }
+
     /// Stops an instance that misbehaved, whatever is in flight in it.
     pub fn kill(&self, id: u64) {
         self.inner.with(|state, now| state.kill(id, now));
@@ -356,7 +361,7 @@ impl<B: Backend> Inner<B> {
 
     fn act(self: &Arc<Self>, action: Acting<B>) {
         match action {
-            Action::Start { id, profile } => self.start(id, profile),
+            Action::Start { id, profile, owner } => self.start(id, profile, owner),
             Action::Abort { id } => self.end_task(id),
             Action::Watch { id, handle } => self.watch(id, handle),
             Action::Stop { id, handle } => self.stop(id, handle),
@@ -380,10 +385,10 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    fn start(self: &Arc<Self>, id: u64, profile: Profile) {
+    fn start(self: &Arc<Self>, id: u64, profile: Profile, owner: Option<Arc<str>>) {
         let inner = self.clone();
         let task = self.runtime.spawn(async move {
-            let started = caught(|| inner.backend.start(id, profile)).await;
+            let started = caught(|| inner.backend.start(id, profile, owner)).await;
             let result = match started {
                 Ok(result) => result.map(Arc::new),
                 Err(panic) => Err(Failure::new(

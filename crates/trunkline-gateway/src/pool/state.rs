@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::catalog::plan::{Activation, ServerPlan, Strategy};
-use crate::failure::Failure;
+use crate::failure::{Failure, LOGIN_REQUIRED};
 use crate::pool::{Cause, Event, Profile, Want, Why};
 
 use fair::{Parked, Shares};
@@ -370,7 +370,9 @@ impl<H: Clone, W> State<H, W> {
             Phase::Ready { handle: handle.clone(), since: now, last: now, probe, probing: false };
         let key = slot.bound.clone();
         // Whoever it was ordered for may have gone away, and nobody has used it.
-        slot.owner.take_if(|it| !place::waits_as(&self.waiters, it));
+        if slot.owner.as_ref().is_some_and(|it| !place::waits_as(&self.waiters, it)) {
+            slot.leave_to_others();
+        }
         slot.is_common = false;
         self.trouble.is_over();
         self.tell(Event::Started { id, cause, took });
@@ -394,7 +396,10 @@ impl<H: Clone, W> State<H, W> {
         self.tell(Event::StartFailed { id, cause, took, failure: failure.clone() });
         let alone = !self.slots.values().any(Slot::is_ready);
         let before = (self.trouble.attempt, self.trouble.suspended);
-        self.trouble.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
+        // That one principal has to log in says nothing about the server, nor about the others.
+        if failure.reason != LOGIN_REQUIRED {
+            self.trouble.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
+        }
         let attempt = self.trouble.attempt;
         if before != (attempt, self.trouble.suspended) {
             match self.trouble.until {

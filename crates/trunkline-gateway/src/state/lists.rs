@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::{Shared, Sight, View, World};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
+use crate::failure::LOGIN_REQUIRED;
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
 use crate::news::{Next, Told};
@@ -81,6 +82,11 @@ impl Shared {
             Ok(None) => None,
             Err(failure) => {
                 server.give_up();
+                if failure.reason == LOGIN_REQUIRED {
+                    // Lists say so to whoever asks for them.
+                    tracing::debug!(server = &*server.name, "nobody is logged in");
+                    return None;
+                }
                 tracing::warn!(server = &*server.name, %failure, "lists could not be fetched");
                 self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
                 None

@@ -1,5 +1,7 @@
 //! What happens at servers beside their answers → whoever it concerns.
 
+use std::sync::Arc;
+
 use trunkline_proto::Heard;
 use trunkline_transport::handler::Answer;
 use trunkline_wire::json::Json;
@@ -9,6 +11,8 @@ use trunkline_wire::model::LogMessage;
 use trunkline_wire::revision::Era;
 
 use super::Shared;
+use crate::accounts::Account;
+use crate::catalog::plan::ServerPlan;
 use crate::logs::Logged;
 use crate::server::now;
 use crate::tasks;
@@ -74,5 +78,12 @@ impl Watcher for Shared {
 
     fn login(&self, url: &str) -> Option<Found> {
         Some(self.settings.logins.as_ref()?(url))
+    }
+
+    fn account(&self, plan: &ServerPlan, owner: Option<&str>) -> Option<Arc<Account>> {
+        match owner {
+            Some(owner) => self.accounts.credentials(plan, owner),
+            None => self.accounts.lister(plan),
+        }
     }
 }

@@ -23,9 +23,10 @@ use trunkline_wire::revision::{Era, Revisions};
 
 use super::{Instance, LAST_WORDS, Pids, Process, redacted};
 use crate::able;
+use crate::accounts::{Account, LISTER};
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::compared::ComparedLists;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
 use crate::news::announced_by;
 use crate::policy::redact::Redactor;
 use crate::pool::Profile;
@@ -37,6 +38,7 @@ use crate::watcher::Watcher;
 pub(super) struct Opening {
     pub(super) id: u64,
     pub(super) profile: Profile,
+    pub(super) owner: Option<Arc<str>>,
     pub(super) server: Arc<str>,
     pub(super) plan: Arc<ServerPlan>,
     pub(super) limits: Limits,
@@ -200,7 +202,16 @@ impl Opening {
             })?;
             target = target.root_certificate(pem);
         }
-        if let Some(credentials) = self.credentials(url, auth).await {
+        let mut credentials = self.credentials(url, auth).await;
+        let mut account = None;
+        if credentials.is_none() && matches!(auth, Outward::PerUser(_)) {
+            account = self.account();
+            credentials = account.clone().map(|it| it as Arc<dyn Credentials>);
+        }
+        if credentials.is_none() && matches!(auth, Outward::PerUser(_)) {
+            return Err((self.login_required(), None));
+        }
+        if let Some(credentials) = credentials {
             target = target.credentials(credentials);
         }
         let shown = target.shown();
@@ -209,6 +220,9 @@ impl Opening {
             Connection::open_http(config, Arc::clone(&switch), target, self.limits.clone());
         match opened.await {
             Ok(connection) => Ok(self.instance(connection, switch, None)),
+            Err(OpenError::Credentials(_)) if account.is_some_and(|it| it.is_refused()) => {
+                Err((self.login_required(), None))
+            }
             Err(error) => {
                 let message = format!("`{shown}` did not shake hands. {error}");
                 Err((self.failure("handshake_failed", Stage::Handshake, message), Some(error)))
@@ -219,7 +233,9 @@ impl Opening {
     async fn credentials(&self, url: &str, auth: &Outward) -> Option<Arc<dyn Credentials>> {
         match auth {
             Outward::Headers => None,
-            Outward::Login => {
+            // What it offers is asked for by the operator's login, if there is one.
+            Outward::PerUser(_) if self.owner.as_deref() != Some(LISTER) => None,
+            Outward::Login | Outward::PerUser(_) => {
                 let found = self.watcher.upgrade()?.login(url)?;
                 found.await
             }
@@ -237,6 +253,18 @@ impl Opening {
         }
     }
 
+    /// The login of the principal that it is opened for.
+    fn account(&self) -> Option<Arc<Account>> {
+        let owner = self.owner.as_deref()?;
+        let owner = Some(owner).filter(|it| *it != LISTER);
+        self.watcher.upgrade()?.account(&self.plan, owner)
+    }
+
+    fn login_required(&self) -> Failure {
+        let message = format!("Nobody is logged in to `{}` yet.", self.server);
+        Failure::new(LOGIN_REQUIRED, Stage::Handshake, message).of(&self.server)
+    }
+
     fn instance(
         &self,
         connection: Connection,
@@ -249,6 +277,7 @@ impl Opening {
         Instance {
             id: self.id,
             server: Arc::clone(&self.server),
+            owner: self.owner.clone(),
             opened: Arc::clone(connection.opened()),
             compared: ComparedLists::default(),
             began: Instant::now(),

@@ -151,7 +151,7 @@ async fn credentials(
         Outward::ClientCredentials { client_id, client_secret, .. } => {
             Ok(builder.client_credentials(client_id, client_secret))
         }
-        Outward::Login => {
+        Outward::Login | Outward::PerUser(_) => {
             let fail = |why: String| (why, format!("`trunkline login {}`", as_word(url)));
             let logins = Logins::open().map_err(|it| fail(it.cause))?;
             let Some(profile) = logins.find(url).await.map_err(|it| fail(it.cause))? else {
@@ -166,6 +166,7 @@ async fn credentials(
 fn let_in(auth: &Outward, headers: &[(String, String)]) -> &'static str {
     match auth {
         Outward::Login => "by a login",
+        Outward::PerUser(_) => "by a login of each user's own; this one is the operator's",
         Outward::ClientCredentials { .. } => "as a machine",
         Outward::Headers if headers.is_empty() => "it asks for nothing",
         Outward::Headers => "with the headers of the catalog",

@@ -91,6 +91,33 @@ pub(super) fn may_listen(
     Ok(())
 }
 
+/// What is wrong, and what to do.
+pub(super) type Wrong = (&'static str, &'static str);
+
+/// Whether people can log in over a page of this gateway: it must know its callers by name, and at which URL a
+/// browser reaches it.
+///
+/// # Errors
+///
+/// What is missing.
+pub(super) fn may_log_in(plan: &GatewayPlan) -> Result<(), Wrong> {
+    let auth = &plan.auth;
+    if auth.tokens.is_empty() && auth.issuers.is_empty() {
+        return Err((
+            "`perUser` gives each principal a login of its own, and the gateway knows none: it has no `auth`.",
+            "Add `gateway.auth` with `tokens` or `issuers`, or remove `perUser`.",
+        ));
+    }
+    let is_behind = plan.tls.is_none() && plan.plaintext;
+    if auth.resource.is_none() && is_behind {
+        return Err((
+            "`perUser` sends people to a page of the gateway, and nothing says at which URL a browser reaches it.",
+            "Add `gateway.auth.resource: https://HOST/mcp`, the URL that clients have of this gateway.",
+        ));
+    }
+    Ok(())
+}
+
 fn listen(section: &Section<'_>, plan: &GatewayPlan, names: &[String]) -> Option<String> {
     let at = section.get("listen")?;
     let listen = at.word()?;
@@ -154,6 +181,18 @@ fn inward(section: &Section<'_>) -> (Inward, Vec<String>) {
         check_identity(&at, &issuer, "an issuer");
         auth.issuers.push(issuer);
     }
+    auth.client.id = section.get("clientId").and_then(|it| it.word());
+    auth.client.secret = section.get("clientSecret").and_then(|it| it.secret());
+    if let Some(at) = section.get("clientSecret").filter(|_| auth.client.id.is_none()) {
+        at.hidden("There is a `clientSecret`, and no `clientId`.", "Add `clientId`.");
+    }
+    if let Some(at) = section.get("clientId").filter(|_| auth.issuers.len() != 1) {
+        at.hidden(
+            "A client is that of one issuer.",
+            "Name one of the `issuers`, or remove `clientId`.",
+        );
+    }
+    auth.client.issuer = auth.issuers.first().cloned().filter(|_| auth.client.id.is_some());
     if let Some(it) = section.section("claims") {
         let claim = |name| it.get(name).and_then(|at| at.word());
         auth.claims =

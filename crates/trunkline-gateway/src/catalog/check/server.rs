@@ -9,8 +9,8 @@ use super::section::{At, Section};
 use crate::catalog::fault::nearest;
 use crate::catalog::file::Data;
 use crate::catalog::plan::{
-    ALL_INSTANCES, Activation, Affinity, Outward, Pinning, Probe, Questions, Reach, Retry,
-    ServerPlan, Sharing, Strategy, Timeouts,
+    ALL_INSTANCES, Activation, Affinity, LoginClient, Outward, Pinning, Probe, Questions, Reach,
+    Retry, ServerPlan, Sharing, Strategy, Timeouts,
 };
 
 /// Reads one server. What is wrong has been told; what comes back is only good if nothing was.
@@ -21,6 +21,7 @@ pub(super) fn server(section: &Section<'_>, name: &str) -> ServerPlan {
     };
     plan.tags = tags(section, "tags");
     instances(section, &mut plan);
+    per_user(section, &plan);
     times(section, &mut plan);
     if let Some(revisions) = revisions(section) {
         plan.revisions = revisions;
@@ -234,7 +235,16 @@ fn headers(section: &Section<'_>) -> Vec<(String, String)> {
 
 fn outward(section: &Section<'_>) -> Outward {
     let Some(auth) = section.section("auth") else { return Outward::Headers };
-    match auth.need("type").and_then(|_| auth.choice("type")) {
+    let per_user = auth.flag("perUser").unwrap_or(false);
+    let kind = auth.need("type").and_then(|_| auth.choice("type"));
+    if let Some(at) = auth.get("perUser").filter(|_| per_user && kind == Some("clientCredentials"))
+    {
+        at.hidden(
+            "A machine is the same for each user.",
+            "Remove `perUser`, or write `type: login`.",
+        );
+    }
+    match kind {
         Some("clientCredentials") => Outward::ClientCredentials {
             client_id: auth.want("clientId").and_then(|it| it.word()).unwrap_or_default(),
             client_secret: auth.want("clientSecret").and_then(|it| it.secret()).unwrap_or_default(),
@@ -242,16 +252,66 @@ fn outward(section: &Section<'_>) -> Outward {
             scopes: auth.texts("scopes"),
         },
         kind => {
+            if per_user {
+                return Outward::PerUser(login_client(&auth));
+            }
             for key in ["clientId", "clientSecret", "issuer", "scopes"] {
                 if let Some(at) = auth.get(key).filter(|_| kind.is_some()) {
                     at.hidden(
                         format!("`{key}` is for `clientCredentials`."),
-                        "Remove it, or write `type: clientCredentials`.",
+                        "Remove it, or write `type: clientCredentials` or `perUser: true`.",
                     );
                 }
             }
             Outward::Login
         }
+    }
+}
+
+/// The client of logins, for which `issuer` says whom a secret is shown to.
+fn login_client(auth: &Section<'_>) -> LoginClient {
+    let word = |key| auth.get(key).and_then(|it| it.word());
+    let client = LoginClient {
+        id: word("clientId"),
+        secret: auth.get("clientSecret").and_then(|it| it.secret()),
+        issuer: word("issuer"),
+        scopes: auth.texts("scopes"),
+    };
+    if let Some(at) = auth.get("clientSecret") {
+        if client.id.is_none() {
+            at.hidden("There is a `clientSecret`, and no `clientId`.", "Add `clientId`.");
+        } else if client.issuer.is_none() {
+            at.hidden(
+                "There is a `clientSecret`, and no `issuer` that it may be shown to.",
+                "Add `issuer: https://…`, the authorization server that gave it out.",
+            );
+        }
+    }
+    client
+}
+
+/// What a login for each user excludes: instances that belong to nobody, or to a session of anybody.
+fn per_user(section: &Section<'_>, plan: &ServerPlan) {
+    if plan.per_user().is_none() {
+        return;
+    }
+    let is_apart = matches!(plan.strategy, Strategy::Stateless | Strategy::Persistent);
+    if let Some(at) = section.get("strategy").filter(|_| !is_apart) {
+        at.fault(
+            "With `perUser` each principal has instances of its own.",
+            "Choose `stateless` or `persistent`.",
+        );
+    }
+    if let Some(at) = section.get("sharing").filter(|_| plan.sharing == Sharing::Shared) {
+        at.fault("With `perUser` principals share no instance.", "Remove `sharing`.");
+    }
+    if let Some(at) = section.get("minReady").filter(|_| plan.min_ready > 0) {
+        at.fault("With `perUser` no instance is ready for anybody.", "Remove `minReady`.");
+    }
+    if let Some(at) =
+        section.get("activation").filter(|it| it.word().as_deref() == Some("always-on"))
+    {
+        at.fault("With `perUser` no instance runs without a caller.", "Remove `activation`.");
     }
 }
 

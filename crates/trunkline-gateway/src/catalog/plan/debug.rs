@@ -33,6 +33,7 @@ impl fmt::Debug for Outward {
         match self {
             Self::Headers => f.write_str("Headers"),
             Self::Login => f.write_str("Login"),
+            Self::PerUser(client) => f.debug_tuple("PerUser").field(client).finish(),
             Self::ClientCredentials { client_id, client_secret: _, issuer, scopes } => f
                 .debug_struct("ClientCredentials")
                 .field("client_id", client_id)
@@ -50,6 +51,7 @@ impl fmt::Debug for Inward {
             .field("issuers", &self.issuers)
             .field("resource", &self.resource)
             .field("scopes", &self.scopes)
+            .field("client", &self.client)
             .finish()
     }
 }
@@ -128,6 +130,7 @@ mod tests {
         let mut gateway = GatewayPlan::default();
         let token = "hunter2".to_owned();
         gateway.auth.tokens = vec![TokenPlan { name: "alice".to_owned(), token, tags: vec![] }];
+        gateway.auth.client.secret = Some("hunter2".to_owned());
         gateway.admin.token = Some("hunter2".to_owned());
         gateway.plugins = vec![PluginPlan {
             name: "p".to_owned(),

@@ -1,5 +1,7 @@
 //! Who is let in, and what is known of them.
 
+use super::LoginClient;
+
 /// Who is let in.
 #[derive(Clone, Default, PartialEq)]
 pub struct Inward {
@@ -15,6 +17,8 @@ pub struct Inward {
     pub claims: ClaimsPlan,
     /// What members of groups see.
     pub groups: Vec<GroupPlan>,
+    /// The client by which the gateway asks people at the issuer who they are, for `perUser`.
+    pub client: LoginClient,
 }
 
 /// Which claims of a JWT say what of its bearer.

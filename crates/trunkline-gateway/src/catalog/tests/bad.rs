@@ -202,7 +202,11 @@ fn what_is_wrong_with_a_server_is_told_with_place_and_advice() {
         ("{ url: 'https://c.example', auth: {} }", "auth: `type` is missing. | Add `type: …`."),
         (
             "{ url: 'https://c.example', auth: { type: login, clientId: a } }",
-            "auth.clientId: `clientId` is for `clientCredentials`. | Remove it, or write `type: clientCredentials`.",
+            "auth.clientId: `clientId` is for `clientCredentials`. | Remove it, or write `type: clientCredentials` or `perUser: true`.",
+        ),
+        (
+            "{ url: 'https://c.example', auth: { type: login, perUser: true } }",
+            "auth: `perUser` gives each principal a login of its own, and the gateway knows none: it has no `auth`. | Add `gateway.auth` with `tokens` or `issuers`, or remove `perUser`.",
         ),
         (
             "{ url: 'https://c.example', auth: { type: login }, headers: { authorization: a } }",

@@ -99,6 +99,7 @@ fn every_key_of_the_gateway_has_its_effect() {
                 tags: Some("mcp_tags".to_owned()),
             },
             groups: vec![GroupPlan { name: "eng".to_owned(), tags: texts(&["work"]) }],
+            client: LoginClient::default(),
         },
         tls: Some((file("c.pem"), file("k.pem"))),
         admin: AdminPlan {
@@ -191,6 +192,41 @@ fn every_key_of_a_url_has_its_effect() {
         *headers = pairs(&[("X-Key", "k")]);
     }
     assert!(*plan.servers["b"] == expected, "{:?}", plan.servers["b"]);
+}
+
+#[test]
+fn each_principal_may_have_a_login_of_its_own() {
+    let of = |gateway: &str, server: &str| {
+        let tokens = "tokens: [{ name: ann, token: a-long-enough-secret-token }]";
+        loaded(&format!(
+            "gateway: {{ auth: {{ {tokens}, resource: 'https://gw.example/mcp' }}, {gateway} }}\n\
+             mcpServers: {{ a: {{ url: 'https://a.example/mcp', {server} }} }}"
+        ))
+    };
+    let plain = of("", "auth: { type: login, perUser: true }").unwrap();
+    assert_eq!(plain.warnings, [], "callers act with their own credentials");
+    let plan = &plain.plan.servers["a"];
+    assert_eq!(plan.per_user(), Some(&LoginClient::default()));
+    assert!(plan.may_be_isolated());
+    assert_eq!((plan.max_each, plan.max_instances), (4, 32), "each has instances of its own");
+    let client = "auth: { type: login, perUser: true, clientId: me, clientSecret: x, issuer: 'https://id.example', scopes: s }";
+    let named = of("", client).unwrap().plan;
+    let client = named.servers["a"].per_user().unwrap();
+    assert_eq!((client.id.as_deref(), client.secret.as_deref()), (Some("me"), Some("x")));
+    assert_ne!(named.servers["a"].fingerprint(), plan.fingerprint());
+    for (more, expected) in [
+        ("strategy: stateful", "instances of its own"),
+        ("strategy: singleton", "instances of its own"),
+        ("sharing: shared", "share no instance"),
+        ("minReady: 1", "ready for anybody"),
+        ("activation: always-on", "without a caller"),
+    ] {
+        let faults = of("", &format!("auth: {{ type: login, perUser: true }}, {more}"));
+        let faults = faults.map(|_| ()).unwrap_err().to_string();
+        assert!(faults.contains(expected), "{more}: {faults}");
+    }
+    let faults = of("", "auth: { type: login, perUser: true, clientId: me, clientSecret: x }");
+    assert!(faults.map(|_| ()).unwrap_err().to_string().contains("may be shown to"));
 }
 
 /// The names and addresses of what a file of another program makes run; it is read without a word.

@@ -151,6 +151,7 @@ async fn call(
     let settings = Settings {
         store: Arc::new(Memory::default()),
         pins: None,
+        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
         logins: None,
         limits: Limits::default(),
         otel: settings(otel),

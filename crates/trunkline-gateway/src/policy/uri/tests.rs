@@ -18,6 +18,7 @@ async fn gateway(rules: &str) -> Gateway {
     let settings = Settings {
         store: Arc::new(trunkline_store::Memory::default()),
         pins: None,
+        accounts: Arc::new(trunkline_transport::auth::MemoryVault::new()),
         logins: None,
         limits: trunkline_transport::Limits::default(),
         otel: None,

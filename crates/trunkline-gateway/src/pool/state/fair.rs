@@ -8,6 +8,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::pool::Want;
 
@@ -236,6 +237,16 @@ impl<H: Clone, W> State<H, W> {
         }
         let own = self.owned_by(&want.owner);
         own == 0 || self.owned_by(&slot.owner) >= own + 2
+    }
+
+    /// Somebody wants all instances of one principal gone, once they have finished their calls.
+    pub(crate) fn stop_owned(&mut self, owner: &str, now: Duration) {
+        let is_theirs = |slot: &Slot<H>| slot.owner.as_deref() == Some(owner);
+        let ids = self.slots.iter().filter(|(_, slot)| is_theirs(slot)).map(|(id, _)| *id);
+        for id in ids.collect::<Vec<_>>() {
+            self.retire(id, Why::Killed, self.plan.drain, now);
+        }
+        self.settle(now);
     }
 
     /// How many instances one owner has or is about to have.

@@ -169,7 +169,10 @@ impl<H: Clone, W> State<H, W> {
     /// An instance turned out to serve whoever wants this, though it was opened for something else.
     pub(crate) fn turned_out(&mut self, id: u64, want: &Want) {
         if let Some(slot) = self.slots.get_mut(&id) {
-            (slot.profile, slot.owner) = (want.profile, want.owner.clone());
+            slot.profile = want.profile;
+            if !slot.is_fixed {
+                slot.owner = want.owner.clone();
+            }
         }
     }
 
@@ -204,7 +207,9 @@ impl<H: Clone, W> State<H, W> {
             // Whoever has found a place elsewhere keeps none for themselves.
             let (waiters, mut is_freed) = (&self.waiters, false);
             for slot in self.slots.values_mut().filter(|it| it.is_reserved()) {
-                is_freed |= slot.owner.take_if(|it| !waits_as(waiters, it)).is_some();
+                if slot.owner.as_ref().is_some_and(|it| !waits_as(waiters, it)) {
+                    is_freed |= slot.leave_to_others();
+                }
             }
             if is_freed && !self.waiters.is_empty() {
                 // Each time there is one less that is kept for somebody.
@@ -223,7 +228,9 @@ impl<H: Clone, W> State<H, W> {
         let is_waited_for = |owner: &Arc<str>| waits_as(waiters, owner);
         for slot in self.slots.values_mut().filter(|it| it.is_starting()) {
             slot.expected().into_iter().for_each(|it| *it = 0);
-            slot.owner.take_if(|it| !is_waited_for(it));
+            if !slot.is_fixed {
+                slot.owner.take_if(|it| !is_waited_for(it));
+            }
             slot.is_common = false;
         }
         let planned = planned.into_iter();
@@ -328,7 +335,9 @@ impl<H: Clone, W> State<H, W> {
         now: Duration,
     ) -> Option<u64> {
         // A key has an instance of its own anyway.
-        let owner = want.owner.clone().filter(|_| want.owns() && key.is_none());
+        let is_apart = self.plan.per_user().is_some();
+        let owner = want.owner.clone();
+        let owner = owner.filter(|_| is_apart || want.owns() && key.is_none());
         let (by, cause) = (Arc::clone(&want.by), want.cause);
         self.start(Planned { profile, key, owner, by, cause, expected: 1 }, now)
     }
@@ -343,7 +352,8 @@ impl<H: Clone, W> State<H, W> {
         let deadline = now.saturating_add(self.plan.timeouts.start).saturating_add(START_GRACE);
         let mut slot = Slot::new(profile, cause, self.trouble.round, now);
         slot.phase = Phase::Starting { deadline, expected };
-        (slot.owner, slot.by) = (owner, by);
+        (slot.owner, slot.by) = (owner.clone(), by);
+        slot.is_fixed = self.plan.per_user().is_some();
         if let Some(key) = key {
             self.bindings.insert(key.clone(), id);
             slot.bound = Some(key);
@@ -351,7 +361,7 @@ impl<H: Clone, W> State<H, W> {
         self.slots.insert(id, slot);
         *self.starts.entry(cause).or_default() += 1;
         self.tell(Event::Starting { id, cause });
-        self.actions.push(Action::Start { id, profile });
+        self.actions.push(Action::Start { id, profile, owner });
         self.arm(deadline);
         Some(id)
     }
@@ -371,7 +381,9 @@ impl<H: Clone, W> State<H, W> {
             }
         }
         let owner = want.owner.as_ref().filter(|_| want.owns());
+        let is_apart = self.plan.per_user().is_some();
         let is_ours = |own: &Option<Arc<str>>| match (own, &want.owner) {
+            (own, owner) if is_apart => own == owner,
             (Some(own), Some(owner)) => own == owner,
             _ => true,
         };

@@ -23,6 +23,10 @@ pub(crate) struct Slot<H> {
     /// whoever waits for it.
     // Invariant: once somebody has used it as their own, this does not change.
     pub(crate) owner: Option<Arc<str>>,
+    /// Whether it was opened with the owner's own login, and so is nobody else's ever.
+    pub(crate) is_fixed: bool,
+    /// Of a fixed one: nobody waits for it any more, so it may make way.
+    pub(crate) is_left: bool,
     /// Who used it last, or it was ordered for.
     pub(crate) by: Arc<str>,
     /// Whether somebody has used it as anybody's.
@@ -80,6 +84,8 @@ impl<H> Slot<H> {
             at_work: 0,
             bound: None,
             owner: None,
+            is_fixed: false,
+            is_left: false,
             by: Arc::default(),
             is_common: false,
             cause,
@@ -94,6 +100,7 @@ impl<H> Slot<H> {
     /// Whether it may be lent to this: nobody else's work is in it, or whose it is makes no difference.
     pub(crate) fn serves(&self, want: &Want) -> bool {
         match (&self.owner, &want.owner) {
+            (own, owner) if self.is_fixed => own == owner,
             (_, None) => true,
             (Some(own), Some(owner)) => own == owner && !self.is_common,
             (None, Some(_)) => !self.is_common || !want.owns(),
@@ -107,7 +114,7 @@ impl<H> Slot<H> {
         }
         match &want.owner {
             // A look at the lists leaves nothing behind.
-            _ if !want.owns() => {}
+            _ if self.is_fixed || !want.owns() => {}
             Some(owner) if self.owner.is_none() => self.owner = Some(Arc::clone(owner)),
             Some(_) => {}
             None => self.is_common = true,
@@ -116,7 +123,15 @@ impl<H> Slot<H> {
 
     /// Whether it is kept for a principal that waits for it, and has not used it yet.
     pub(crate) fn is_reserved(&self) -> bool {
-        self.is_ready() && self.uses == 0 && self.owner.is_some()
+        self.is_ready() && self.uses == 0 && self.owner.is_some() && !self.is_left
+    }
+
+    /// Nobody has used it, and whoever it was kept for does not wait any more. Says whether it was kept.
+    pub(crate) fn leave_to_others(&mut self) -> bool {
+        match self.is_fixed {
+            true => !std::mem::replace(&mut self.is_left, true),
+            false => self.owner.take().is_some(),
+        }
     }
 
     /// Whether it was opened for callers who can do at least as much as this; if `owner` says whose will do,
@@ -200,6 +215,8 @@ pub(crate) enum Action<H, W> {
     Start {
         id: u64,
         profile: Profile,
+        /// Whose it will be.
+        owner: Option<Arc<str>>,
     },
     /// A start is not wanted any more, or takes too long.
     Abort {

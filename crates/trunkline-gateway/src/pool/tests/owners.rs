@@ -135,3 +135,45 @@ fn what_anybody_has_used_becomes_nobodys_own() {
         ",
     );
 }
+
+#[test]
+fn what_was_opened_with_one_login_is_nobody_elses_though_nobody_used_it() {
+    for (settings, second) in [("per_user", "start i2"), ("", "b: i1")] {
+        check(
+            settings,
+            &format!(
+                "
+                call a owner=alice -> start i1
+                leave a            ->
+                started i1         ->
+                call b owner=bob   -> {second}
+                "
+            ),
+        );
+    }
+    // While it starts, it is not left to another either; should there be no room, it makes way.
+    check(
+        "per_user max_instances=1",
+        "
+        call a owner=alice -> start i1
+        call b owner=bob   ->
+        leave a            ->
+        started i1         -> stop i1 owner
+        stopped i1         -> start i2
+        started i2         -> b: i2
+        ",
+    );
+}
+
+#[test]
+fn one_who_has_to_log_in_does_not_keep_others_from_a_server() {
+    check(
+        "per_user tries=1",
+        "
+        call a owner=alice      -> start i1
+        failed i1 login_required -> a: login_required
+        call b owner=bob        -> start i2
+        started i2              -> b: i2
+        ",
+    );
+}

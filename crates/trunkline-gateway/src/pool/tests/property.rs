@@ -233,7 +233,7 @@ impl World {
         let seed = self.seed;
         for action in std::mem::take(&mut self.state.actions) {
             match action {
-                Action::Start { id, profile } => {
+                Action::Start { id, profile, .. } => {
                     let singleton = self.state.plan.strategy == Strategy::Singleton;
                     let max = if singleton { 1 } else { self.state.plan.max_instances };
                     let there = self.starting.len() + self.up.len() + self.stopping.len();

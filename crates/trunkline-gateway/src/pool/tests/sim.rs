@@ -8,8 +8,8 @@ use std::time::Duration;
 use trunkline_wire::revision::Revisions;
 
 use crate::catalog::plan::{
-    Activation, Affinity, Pinning, Probe, Questions, Reach, Retry, ServerPlan, Sharing, Strategy,
-    Timeouts,
+    Activation, Affinity, LoginClient, Outward, Pinning, Probe, Questions, Reach, Retry,
+    ServerPlan, Sharing, Strategy, Timeouts,
 };
 use crate::failure::{Failure, Stage};
 use crate::pool::state::{Action, Asked, State};
@@ -87,6 +87,14 @@ pub(super) fn plan(settings: &str) -> Arc<ServerPlan> {
             "persistent" => plan.strategy = Strategy::Persistent,
             "singleton" => plan.strategy = Strategy::Singleton,
             "isolated" => plan.sharing = Sharing::Isolated,
+            "per_user" => {
+                plan.reach = Reach::Http {
+                    url: "https://time.example/mcp".to_owned(),
+                    headers: vec![],
+                    roots: vec![],
+                    auth: Outward::PerUser(LoginClient::default()),
+                };
+            }
             "always" => plan.activation = Activation::AlwaysOn,
             "max_concurrent" => plan.max_concurrent = number(),
             "max_instances" => plan.max_instances = number(),
@@ -269,8 +277,8 @@ impl Sim {
     fn look(&mut self) {
         for action in std::mem::take(&mut self.state.actions) {
             self.did.push(match action {
-                Action::Start { id, profile: Profile(0) } => format!("start i{id}"),
-                Action::Start { id, profile } => format!("start i{id} profile={}", profile.0),
+                Action::Start { id, profile: Profile(0), .. } => format!("start i{id}"),
+                Action::Start { id, profile, .. } => format!("start i{id} profile={}", profile.0),
                 Action::Abort { id } => format!("abort i{id}"),
                 Action::Probe { id, .. } => format!("probe i{id}"),
                 Action::MakeWay { ticket } => format!("{} makes way", self.parked[&ticket]),
@@ -301,6 +309,7 @@ pub(super) fn numbers() -> &'static AtomicU64 {
 pub(super) fn failed(reason: Option<&str>) -> Failure {
     let reason = match reason {
         Some("not_found") => "not_found",
+        Some("login_required") => crate::failure::LOGIN_REQUIRED,
         _ => "spawn_failed",
     };
     let mut failure = Failure::new(reason, Stage::Spawn, "It did not start.");

@@ -1,0 +1,102 @@
+//! A login that goes on between the requests of a browser: an [`OAuth`] that runs by itself, and the two ends
+//! at which it says where to go and hears what came back.
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinHandle;
+use trunkline_auth::client::browser::{Browser, Visit};
+use trunkline_auth::client::{AuthError, OAuth};
+use trunkline_auth::fetch::Pending;
+
+/// A login under way. It ends with this.
+pub(super) struct Flow {
+    pub(super) oauth: Arc<OAuth>,
+    queries: mpsc::Sender<String>,
+    news: mpsc::Receiver<News>,
+    task: JoinHandle<()>,
+}
+
+/// What a login wants.
+pub(super) enum News {
+    /// The browser goes there.
+    Go(String),
+    /// It is over.
+    Over(Result<(), AuthError>),
+}
+
+impl Flow {
+    /// Begins a login that comes back to `redirect_uri`.
+    pub(super) fn begin(oauth: OAuth, redirect_uri: String) -> Self {
+        let (queries, heard) = mpsc::channel(1);
+        let (tell, news) = mpsc::channel(1);
+        let heard = Arc::new(Mutex::new(heard));
+        let browser = Away { redirect_uri, tell: tell.clone(), heard };
+        let oauth = Arc::new(oauth.browser(Arc::new(browser)));
+        let login = Arc::clone(&oauth);
+        let task = tokio::spawn(async move {
+            let outcome = login.login().await.map(drop);
+            let _ = tell.send(News::Over(outcome)).await;
+        });
+        Self { oauth, queries, news, task }
+    }
+
+    /// What it wants next.
+    pub(super) async fn next(&mut self) -> News {
+        let ended = || AuthError::Unreachable("The login ended before it was complete.".to_owned());
+        self.news.recv().await.unwrap_or_else(|| News::Over(Err(ended())))
+    }
+
+    /// The browser came back with this query.
+    pub(super) async fn came_back(&mut self, query: String) -> News {
+        // Nobody hears it if the login has ended meanwhile, which `next` says.
+        let _ = self.queries.send(query).await;
+        self.next().await
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A browser that other requests belong to.
+struct Away {
+    redirect_uri: String,
+    tell: mpsc::Sender<News>,
+    heard: Arc<Mutex<mpsc::Receiver<String>>>,
+}
+
+impl Browser for Away {
+    fn prepare<'a>(&'a self, uris: &'a [String]) -> Pending<'a, Result<Box<dyn Visit>, String>> {
+        Box::pin(async move {
+            if !uris.is_empty() && !uris.contains(&self.redirect_uri) {
+                return Err("The client was registered for another address.".to_owned());
+            }
+            let (tell, heard) = (self.tell.clone(), Arc::clone(&self.heard));
+            let uri = self.redirect_uri.clone();
+            Ok(Box::new(Trip { uri, tell, heard }) as Box<dyn Visit>)
+        })
+    }
+}
+
+struct Trip {
+    uri: String,
+    tell: mpsc::Sender<News>,
+    heard: Arc<Mutex<mpsc::Receiver<String>>>,
+}
+
+impl Visit for Trip {
+    fn redirect_uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
+        Box::pin(async move {
+            let gone = || "The browser did not come back.".to_owned();
+            self.tell.send(News::Go(url)).await.map_err(|_| gone())?;
+            self.heard.lock().await.recv().await.ok_or_else(gone)
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! A call at a server to which its principal has to log in first (`auth.perUser`): the caller is told where, in
+//! the way that its revision has.
+
+use trunkline_wire::code::URL_ELICITATION_REQUIRED;
+use trunkline_wire::json::Json;
+use trunkline_wire::jsonrpc::{ErrorObject, Object};
+use trunkline_wire::model::{
+    ElicitAction, ElicitParams, ElicitResult, ElicitUrl, InputRequest, InputRequired,
+};
+use trunkline_wire::revision::Era;
+
+use super::{Came, Walk, Wrong};
+use crate::accounts::Owner;
+use crate::catalog::plan::ServerPlan;
+use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
+use crate::seal::Sealed;
+
+impl Walk {
+    /// Has the caller log in, unless it has. `Some` ends the call with the question; it goes on when it is made
+    /// again.
+    pub(super) async fn log_in_first(&mut self, plan: &ServerPlan) -> Result<Option<Came>, Wrong> {
+        if plan.per_user().is_none() {
+            return Ok(None);
+        }
+        let answer = self.login_answer(plan);
+        if !self.has_to_log_in(plan) {
+            return Ok(None);
+        }
+        match answer {
+            None => {}
+            Some(ElicitAction::Accept) => {
+                if self.shared.accounts.wait(&plan.name, &self.caller.id).await {
+                    return Ok(None);
+                }
+            }
+            Some(_) => {
+                let message = format!("The login to `{}` was declined.", plan.name);
+                return Err(Failure::new("login_declined", Stage::Policy, message)
+                    .of(&plan.name)
+                    .advice("Make the call again to be asked once more.")
+                    .into());
+            }
+        }
+        self.ask_to_log_in(plan).map(Some)
+    }
+
+    /// The same where nothing is known yet of the server that a name begins with.
+    pub(super) async fn log_in_to_unknown(&mut self, shown: &str) -> Result<Option<Came>, Wrong> {
+        let Some(server) = self.unknown_server(shown) else { return Ok(None) };
+        let plan = server.plan();
+        if self.shared.accounts.is_logged_in(&plan.name, &self.caller.id) {
+            return Ok(None);
+        }
+        self.log_in_first(&plan).await
+    }
+
+    /// Tells the caller where to log in.
+    pub(super) fn ask_to_log_in(&self, plan: &ServerPlan) -> Result<Came, Wrong> {
+        let server = &plan.name;
+        let Some(name) = self.caller.name.clone() else {
+            let message = format!(
+                "`{server}` has a login for each principal, and this connection is nobody's."
+            );
+            return Err(Failure::new(LOGIN_REQUIRED, Stage::Policy, message)
+                .of(server)
+                .advice("Connect over HTTP with a token of `gateway.auth`.")
+                .into());
+        };
+        let (id, issuer) = (self.caller.id.clone(), self.caller.issuer.clone());
+        let owner = Owner { id, name, issuer, server: server.clone() };
+        let (url, elicitation) = self.shared.accounts.link(&owner)?;
+        let message =
+            format!("`{server}` wants a login of your own. Open the page and log in there.");
+        let mut asked = ElicitUrl::new(message.clone(), url.clone());
+        match (self.call.revision.era(), self.call.peer.client.elicitation) {
+            (Era::Stateless, Some(it)) if it.url => {
+                let request = InputRequest::Elicit(ElicitParams::Url(asked));
+                let mut input = InputRequired::new(vec![(KEY.to_owned(), request)]);
+                let bound = self.bound_to_login(server);
+                input.state = Some(self.shared.seals.state(&Sealed::Login, &bound));
+                Ok(Came::Ask(input))
+            }
+            (Era::Stateful, Some(it)) if it.url => {
+                asked.elicitation_id = Some(elicitation.clone());
+                self.shared.accounts.will_complete(elicitation, owner, &self.voice);
+                let mut data = Object::default();
+                data.set("elicitations", Json::of(&[ElicitParams::Url(asked)]));
+                let error = ErrorObject::new(URL_ELICITATION_REQUIRED, message);
+                Err(error.with_data(data.to_json()).into())
+            }
+            _ => {
+                let advice = format!("Open {url} in a browser, log in, and make the call again.");
+                let message = format!("`{server}` wants a login of your own.");
+                Err(Failure::new(LOGIN_REQUIRED, Stage::Policy, message)
+                    .of(server)
+                    .advice(advice)
+                    .into())
+            }
+        }
+    }
+
+    /// Whether the server wants the caller to log in, or again.
+    pub(super) fn has_to_log_in(&self, plan: &ServerPlan) -> bool {
+        plan.per_user().is_some() && !self.shared.accounts.is_logged_in(&plan.name, &self.caller.id)
+    }
+
+    /// What the person said who was asked to log in, if this call is the one that comes back.
+    fn login_answer(&mut self, plan: &ServerPlan) -> Option<ElicitAction> {
+        let state = self.call.params.get("requestState")?.to::<String>().ok()?;
+        let bound = self.bound_to_login(&plan.name);
+        let Some(Sealed::Login) = self.shared.seals.open_state(&state, &bound) else { return None };
+        self.call.params.take("requestState");
+        let answers = self.call.params.take("inputResponses")?;
+        let answer = Object::parse(answers.get()).ok()?.get(KEY)?.to::<ElicitResult>().ok()?;
+        Some(answer.action)
+    }
+
+    /// It says nothing about what is called: that is not known before the server has said what it offers.
+    fn bound_to_login(&self, server: &str) -> String {
+        format!("{}\0login\0{server}", self.caller.id)
+    }
+}
+
+/// What the question is called.
+const KEY: &str = "login";

@@ -1,0 +1,45 @@
+//! A principal logged in to a server, or out of it → everybody who has to know.
+
+use std::sync::{Arc, Weak};
+
+use super::Shared;
+use crate::accounts::Changed;
+use crate::catalog::plan::Plan;
+use crate::failure::{Failure, Stage};
+
+impl Shared {
+    /// Reads who is logged in, where a plan has logins of principals.
+    pub(crate) async fn load_accounts(&self, plan: &Plan) -> Result<(), Failure> {
+        if !plan.servers.values().any(|it| it.per_user().is_some()) {
+            return Ok(());
+        }
+        let loaded = self.accounts.load().await;
+        loaded.map_err(|error| Failure::new("bad_accounts", Stage::Policy, error.to_string()))
+    }
+
+    /// Notes it, and has the next call of that principal go by what it has now.
+    pub(crate) fn account_changed(&self, changed: &Changed) {
+        let (name, server) = (&*changed.owner.name, &*changed.owner.server);
+        let event = if changed.is_logged_in { "login" } else { "logout" };
+        tracing::info!(server, principal = name, event, "an account changed");
+        let world = self.world();
+        if let Some(audit) = &world.audit {
+            let name = crate::policy::plain(name, LONGEST);
+            audit.note_event(event, serde_json::json!({ "principal": name, "server": server }));
+        }
+        let Some(server) = world.servers.get(server) else { return };
+        server.pool.stop_owned(&changed.owner.id);
+        if changed.is_logged_in && server.lists().is_none() {
+            server.try_again();
+            let (this, server) = (Weak::clone(&self.this), Arc::clone(server));
+            tokio::spawn(async move {
+                if let Some(this) = this.upgrade() {
+                    this.refresh(&server, true).await;
+                }
+            });
+        }
+    }
+}
+
+/// How much of a name is noted, in bytes.
+const LONGEST: usize = 256;
