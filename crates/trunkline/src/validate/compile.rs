@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Number, Value};
 use trunkline_wire::json::Json;
 
+use super::budget::{MOST_PATTERNS, Pattern};
 use super::choice::Choices;
 use super::number::Bound;
-use super::words::{Types, cut};
-use super::work::{MOST_PATTERNS, Pattern};
+use super::render::{Types, cut};
 use super::{Format, Id, Members, Node, Rule, Schema};
 
 pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {
