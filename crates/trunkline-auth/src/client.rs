@@ -17,16 +17,16 @@
 //! ```
 
 mod authorize;
+mod authorize_request;
 pub mod browser;
 mod decide;
+mod detached;
 mod discovery;
-mod enter;
 mod error;
 mod grant;
 mod login;
 mod machine;
 mod oauth;
-mod outlive;
 mod refresh;
 mod register;
 mod reuse;

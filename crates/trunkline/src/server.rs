@@ -25,6 +25,7 @@ mod context;
 mod cursors;
 mod function;
 mod guard;
+mod handler_options;
 #[cfg(feature = "http")]
 mod http;
 mod job;
@@ -45,7 +46,6 @@ mod scopes;
 mod skills;
 mod suggest;
 mod tasks;
-mod terms;
 mod tool;
 
 use std::fmt;

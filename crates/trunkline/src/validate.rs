@@ -5,18 +5,18 @@
 //! reads lines, and speaks to programmers; our tests hold it against this one. It knows all
 //! keywords that constrain a value. `$ref` stays within the schema: nothing is ever fetched.
 
+mod budget;
 mod check;
 mod choice;
 mod compile;
 mod explain;
 mod format;
-mod near;
-mod note;
 mod number;
+mod render;
+mod report;
 mod slip;
 mod strict;
-mod words;
-mod work;
+mod suggest;
 
 pub(crate) use compile::is_natural_bound;
 
@@ -26,11 +26,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use trunkline_wire::json::Json;
 
+use budget::Pattern;
 use check::Checker;
 use choice::Choices;
 use format::Format;
-use words::Types;
-use work::Pattern;
+use render::Types;
 
 /// A schema, ready to check values.
 #[derive(Clone, Debug)]
@@ -128,8 +128,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     let again = number::with_whole_numbers(value).and_then(|it| serde_json::from_value(it).ok());
     again.ok_or_else(|| {
         let why = match guards {
-            true => words::in_guarded_words(&error.to_string()),
-            false => words::in_plain_words(&error.to_string()),
+            true => render::in_guarded_words(&error.to_string()),
+            false => render::in_plain_words(&error.to_string()),
         };
         format!("The arguments do not fit: {why}.")
     })

@@ -250,7 +250,7 @@ impl OAuth {
 
     /// Logs in after the server refused a request with these values of `WWW-Authenticate`.
     pub async fn login_after(&self, challenges: &[String]) -> Result<Login, AuthError> {
-        let held = self.enter(challenges).await?;
+        let held = self.authorize_request(challenges).await?;
         Ok(held.kept.shown())
     }
 
@@ -264,7 +264,7 @@ impl OAuth {
     /// not. To be awaited before a program ends: a refresh token may be good for one use. It waits
     /// for what is under way when it is polled, so it can be made beforehand.
     pub fn settled(&self) -> Pending<'static, ()> {
-        super::outlive::settled(Arc::clone(&self.state))
+        super::detached::settled(Arc::clone(&self.state))
     }
 
     /// The login that is kept for this server.

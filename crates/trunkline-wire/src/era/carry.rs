@@ -42,16 +42,16 @@ pub fn result(
     match (from.era(), to.era()) {
         (Era::Stateful, Era::Stateless) => {
             let body = Object::parse(said.get())?;
-            Ok(stateless::stamp(body, method == Method::ResourcesRead, &Extras::default()))
+            Ok(stateless::add_envelope(body, method == Method::ResourcesRead, &Extras::default()))
         }
         (Era::Stateful, Era::Stateful) if from < to => Ok(said),
         _ => match method {
             // The last of the old era has all that the new one can say in a result.
-            Method::ToolsCall if to.profile().icons && is_plain(&said) => bare(&said),
+            Method::ToolsCall if to.profile().icons && is_plain(&said) => strip_envelope(&said),
             Method::PromptsGet | Method::ResourcesRead | Method::CompletionComplete
                 if to.profile().icons =>
             {
-                bare(&said)
+                strip_envelope(&said)
             }
             Method::ToolsCall => {
                 let mut result: CallToolResult = said.to()?;
@@ -61,7 +61,7 @@ pub fn result(
             Method::PromptsGet => Ok(down(said.to::<GetPromptResult>()?, to)),
             Method::ResourcesRead => Ok(down(said.to::<ReadResourceResult>()?, to)),
             Method::CompletionComplete => Ok(down(said.to::<CompleteResult>()?, to)),
-            _ => bare(&said),
+            _ => strip_envelope(&said),
         },
     }
 }
@@ -88,7 +88,7 @@ fn down<T: ResultBody>(mut result: T, to: Revision) -> Json {
 }
 
 /// A result without what the stateless era adds to it.
-fn bare(said: &Json) -> Result<Json, serde_json::Error> {
+fn strip_envelope(said: &Json) -> Result<Json, serde_json::Error> {
     let odd = || serde_json::Error::custom("it is no object in which every name stands once");
     let mut members = Members::of(said.get()).ok_or_else(odd)?;
     for name in ["resultType", "ttlMs", "cacheScope"] {

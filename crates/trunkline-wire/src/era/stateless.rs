@@ -74,10 +74,10 @@ pub fn encode_result<T: ResultBody>(mut value: T, extras: &Extras<'_>) -> Json {
 /// ```
 /// # use trunkline_wire::{era::stateless::*, json::Json, jsonrpc::{Id, Object}, model::*};
 /// let body = Object::parse(r#"{"resultType":"task","prompts":[]}"#).unwrap();
-/// let json = stamp(body, false, &Extras::default());
+/// let json = add_envelope(body, false, &Extras::default());
 /// assert_eq!(json.get(), r#"{"resultType":"complete","prompts":[]}"#);
 /// ```
-pub fn stamp(mut body: Object, is_cacheable: bool, extras: &Extras<'_>) -> Json {
+pub fn add_envelope(mut body: Object, is_cacheable: bool, extras: &Extras<'_>) -> Json {
     body.take("resultType");
     if is_cacheable {
         body.take("ttlMs");

@@ -116,10 +116,10 @@ fn raw_results_are_stamped_once() {
     let extras = Extras { cache: Some(CacheHint::private(5)), server_info: None };
     let body = Object::parse(r#"{"tools":[],"resultType":"x","ttlMs":1,"_meta":{"a":1}}"#).unwrap();
     assert_eq!(
-        stateless::stamp(body, true, &extras).get(),
+        stateless::add_envelope(body, true, &extras).get(),
         r#"{"resultType":"complete","ttlMs":5,"cacheScope":"private","_meta":{"a":1},"tools":[]}"#
     );
-    let empty = stateless::stamp(Object::default(), false, &extras);
+    let empty = stateless::add_envelope(Object::default(), false, &extras);
     assert_eq!(empty.get(), r#"{"resultType":"complete"}"#);
 }
 

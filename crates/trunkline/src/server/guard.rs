@@ -63,7 +63,7 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// The time that a function may work. It stands still while somebody else is asked.
-pub(super) struct Patience {
+pub(super) struct Deadline {
     limit: Duration,
     left: Duration,
     /// Since when it runs.
@@ -71,7 +71,7 @@ pub(super) struct Patience {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Patience {
+impl Deadline {
     pub(super) fn new(limit: Duration) -> Self {
         Self { limit, left: limit, since: None, timer: Box::pin(sleep(limit)) }
     }

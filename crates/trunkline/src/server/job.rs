@@ -14,7 +14,7 @@ use trunkline_wire::revision::Revision;
 
 use super::context::Context;
 use super::function::{Input, Rejected, Signature};
-use super::guard::{Fault, Patience};
+use super::guard::{Deadline, Fault};
 use super::{Inner, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use crate::caller::principal;
 
@@ -101,8 +101,8 @@ impl Job {
                 _ => Err(rejection.into_error()),
             }))
         });
-        let patience = self.target.signature().timeout.map(Patience::new);
-        Running { work, job: self.clone(), context: context.clone(), revision, patience }
+        let deadline = self.target.signature().timeout.map(Deadline::new);
+        Running { work, job: self.clone(), context: context.clone(), revision, deadline }
     }
 
     /// What a sealed state of this call is bound to: it opens for the same caller and call only.
@@ -143,7 +143,7 @@ pub(super) struct Running {
     job: Job,
     context: Context,
     revision: Revision,
-    patience: Option<Patience>,
+    deadline: Option<Deadline>,
 }
 
 enum Kind {
@@ -176,8 +176,8 @@ impl Running {
         let fault = match self.job.guarded(|| step(&mut self.work, &self.job, cx)) {
             Ok(Poll::Ready(result)) => return Poll::Ready(Ok(result)),
             Ok(Poll::Pending) => {
-                let Some(patience) = &mut self.patience else { return Poll::Pending };
-                ready!(patience.poll(self.context.is_asking(), cx))
+                let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+                ready!(deadline.poll(self.context.is_asking(), cx))
             }
             Err(fault) => fault,
         };

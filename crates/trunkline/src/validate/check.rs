@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 
 use serde_json::{Map, Value};
 
+use super::budget::{COST_OF_FAULT, COST_OF_NAME, COST_OF_NODE, COST_OF_RULE, Work};
 use super::choice::weight;
 use super::explain::{Fault, Hint, Kind};
-use super::note::MOST_FAULTS;
 use super::number::{canonical, is_multiple, same};
-use super::words::counted;
-use super::work::{COST_OF_FAULT, COST_OF_NAME, COST_OF_NODE, COST_OF_RULE, Work};
+use super::render::counted;
+use super::report::MOST_FAULTS;
 use super::{Id, Members, Rule, Schema};
 
 /// One check of one value.

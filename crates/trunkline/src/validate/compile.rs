@@ -6,10 +6,10 @@ use serde_json::{Map, Number, Value};
 use trunkline_wire::json::Json;
 use trunkline_wire::text::percent_decode;
 
+use super::budget::{MOST_PATTERNS, Pattern};
 use super::choice::Choices;
 use super::number::Bound;
-use super::words::{Types, cut};
-use super::work::{MOST_PATTERNS, Pattern};
+use super::render::{Types, cut};
 use super::{Format, Id, Members, Node, Rule, Schema};
 
 pub(super) fn compile(schema: &Json, formats: bool) -> Result<Schema, String> {

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::Members;
 use super::check::Checker;
-use super::near::meant;
-use super::words::{Types, described, listed, literal, shortened};
+use super::render::{Types, described, listed, literal, shortened};
+use super::suggest::meant;
 
 /// What is wrong in one place.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 
-use super::near::meant;
+use super::suggest::meant;
 use super::{Members, Rule, Schema, Violation};
 
 impl Schema {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use regex_lite::{Regex, RegexBuilder};
 
-use super::words::cut;
+use super::render::cut;
 
 /// What is left of what one check may cost.
 pub(super) struct Work {

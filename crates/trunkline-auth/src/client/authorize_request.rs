@@ -52,7 +52,10 @@ impl Credentials for OAuth {
 
 impl OAuth {
     /// A login that somebody asked for.
-    pub(super) async fn enter(&self, challenges: &[String]) -> Result<Arc<Held>, AuthError> {
+    pub(super) async fn authorize_request(
+        &self,
+        challenges: &[String],
+    ) -> Result<Arc<Held>, AuthError> {
         let demand = Demand::read(challenges);
         let _waits = self.waits();
         self.outliving(|it| async move {

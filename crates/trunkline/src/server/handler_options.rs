@@ -13,7 +13,7 @@ use trunkline_wire::revision::Era;
 use super::job::{Job, Target};
 use super::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
-macro_rules! terms {
+macro_rules! handler_options {
     ($($Entry:ident)*) => {$(
         impl $Entry {
             /// Says that it will ask this. A client that cannot be asked it is told so before the
@@ -92,7 +92,7 @@ macro_rules! terms {
     )*};
 }
 
-terms! { ToolEntry PromptEntry ResourceEntry TemplateEntry }
+handler_options! { ToolEntry PromptEntry ResourceEntry TemplateEntry }
 
 impl Job {
     /// The answer to a caller who lacks scopes, and to a client that cannot be asked what the

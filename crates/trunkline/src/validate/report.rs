@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::budget::COST_OF_FAULT;
 use super::check::{Checker, Step};
 use super::explain::{Fault, Hint, Kind, Veil};
-use super::words::counted;
-use super::work::COST_OF_FAULT;
+use super::render::counted;
 use super::{MOST_VIOLATIONS, Violation};
 
 impl<'a> Checker<'a> {
