@@ -10,7 +10,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore};
 use tower::buffer::BufferLayer;
 use tower::limit::{ConcurrencyLimitLayer, RateLimitLayer};
 use tower::load_shed::LoadShedLayer;
@@ -25,7 +25,7 @@ use trunkline::{
 };
 
 use crate::client_peer::Diary;
-use crate::server::{ERAS, open, soon, text};
+use crate::server::{ERAS, never, open, soon, text};
 
 /// Notes every call and its answer.
 #[derive(Clone)]
@@ -177,33 +177,16 @@ async fn a_layer_sees_each_round_of_a_call_that_asks_once() {
     }
 }
 
-/// Tells when it is dropped.
-struct Bell(Option<oneshot::Sender<()>>);
-
-impl Drop for Bell {
-    fn drop(&mut self) {
-        let _ = self.0.take().map(|it| it.send(()));
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_too_long_is_dropped_and_the_model_reads_why() {
     for revision in ERAS {
-        let (ring, rung) = oneshot::channel();
-        let bell = std::sync::Mutex::new(Some(Bell(Some(ring))));
-        let slow = move || {
-            let bell = bell.lock().unwrap().take();
-            async move {
-                let _bell = bell;
-                pending::<()>().await;
-            }
-        };
+        let (slow, _, rung) = never("slow");
         let limit = || TimeoutLayer::new(Duration::from_secs(5));
         let slow_prompt = prompt("slow", async || {
             pending::<()>().await;
             String::new()
         });
-        let server = server().tool(tool("slow", slow)).prompt(slow_prompt).layer(limit()).build();
+        let server = server().tool(slow).prompt(slow_prompt).layer(limit()).build();
         let mut peer = open(&server, revision).await;
         let result = peer.expect("tools/call", json!({ "name": "slow" })).await;
         assert_eq!(result["isError"], true);
@@ -218,20 +201,9 @@ async fn a_call_that_takes_too_long_is_dropped_and_the_model_reads_why() {
 #[tokio::test]
 async fn dropping_a_call_drops_its_handler_under_layers() {
     for revision in ERAS {
-        let (ring, rung) = oneshot::channel();
-        let bell = std::sync::Mutex::new(Some(Bell(Some(ring))));
-        let begun = Arc::new(Notify::new());
-        let begins = Arc::clone(&begun);
-        let never = move || {
-            let (bell, begins) = (bell.lock().unwrap().take(), Arc::clone(&begins));
-            async move {
-                let _bell = bell;
-                begins.notify_one();
-                pending::<()>().await;
-            }
-        };
+        let (never, begun, rung) = never("never");
         let layers = ServiceBuilder::new().buffer(4).concurrency_limit(2);
-        let server = server().tool(tool("never", never).layer(layers)).layer(LoadShedLayer::new());
+        let server = server().tool(never.layer(layers)).layer(LoadShedLayer::new());
         let server = server.build();
         let mut peer = open(&server, revision).await;
         let id = peer.request("tools/call", json!({ "name": "never" })).await;

@@ -1,10 +1,6 @@
 //! A remote server as a local one: what goes there, what comes back, what it asks.
 
-use std::future::pending;
-use std::sync::Arc;
-
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
 use trunkline::client::ClientBuilder;
 use trunkline::model::{CreateMessageParams, SamplingMessage, TaskSupport};
 use trunkline::schemars::JsonSchema;
@@ -17,7 +13,7 @@ use trunkline::{
 use trunkline_testkit::peer::Peer;
 
 use crate::client_peer::Diary;
-use crate::server::{ERAS, open, soon, text};
+use crate::server::{ERAS, never, open, soon, text};
 
 #[derive(Deserialize, JsonSchema, Form)]
 struct Who {
@@ -141,36 +137,10 @@ async fn progress_and_trace_context_are_passed_on() {
     .await;
 }
 
-/// Tells when it is dropped.
-pub(crate) struct Bell(pub(crate) Option<oneshot::Sender<()>>);
-
-impl Drop for Bell {
-    fn drop(&mut self) {
-        let _ = self.0.take().map(|it| it.send(()));
-    }
-}
-
-/// A tool that never ends, what tells that it began, and what tells that it was dropped.
-fn never() -> (trunkline::server::ToolEntry, Arc<Notify>, oneshot::Receiver<()>) {
-    let (ring, rung) = oneshot::channel();
-    let bell = std::sync::Mutex::new(Some(Bell(Some(ring))));
-    let begun = Arc::new(Notify::new());
-    let begins = Arc::clone(&begun);
-    let never = move || {
-        let (bell, begins) = (bell.lock().unwrap().take(), Arc::clone(&begins));
-        async move {
-            let _bell = bell;
-            begins.notify_one();
-            pending::<()>().await;
-        }
-    };
-    (tool("never", never), begun, rung)
-}
-
 #[tokio::test]
 async fn a_call_that_is_given_up_here_is_given_up_there() {
     for far in ERAS {
-        let (tool, begun, rung) = never();
+        let (tool, begun, rung) = never("never");
         let server = Server::builder("remote", "1").tool(tool).build();
         let local = proxy(client(far).connect_memory(&server).await.unwrap()).await.unwrap();
         let mut peer = open(&local, far).await;
@@ -205,7 +175,7 @@ async fn a_remote_server_that_is_gone_is_told_as_such() {
 #[tokio::test]
 async fn a_remote_server_that_dies_in_the_middle_of_a_call_may_have_done_it() {
     let ((reader, writer), (far_reader, far_writer)) = trunkline::transport::memory::pair();
-    let (tool, begun, _rung) = never();
+    let (tool, begun, _rung) = never("never");
     let server = Server::builder("remote", "1").tool(tool).build();
     let serving = tokio::spawn(async move { server.serve(far_reader, far_writer).await });
     let remote = client(Revision::V2025_11_25).connect_io(reader, writer).await.unwrap();

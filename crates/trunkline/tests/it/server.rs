@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use trunkline::client::Framing;
-use trunkline::server::{ServerBuilder, TaskBounds};
+use trunkline::server::{ServerBuilder, TaskBounds, ToolEntry};
 use trunkline::transport::memory;
 use trunkline::{Change, Context, Limits, Revision, Server, prompt, resource, template, tool};
 use trunkline_testkit::peer::{PATIENCE, Peer};
@@ -73,18 +73,27 @@ impl Drop for Bell {
     }
 }
 
-/// A server with one tool that never ends, and how to hear that it was dropped after all.
-fn endless(limits: Limits) -> (Server, oneshot::Receiver<()>) {
+/// A tool that never ends, what tells that it began, and what tells that it was dropped.
+pub(crate) fn never(name: &str) -> (ToolEntry, Arc<Notify>, oneshot::Receiver<()>) {
     let (ring, rung) = oneshot::channel();
-    let bell = Arc::new(std::sync::Mutex::new(Some(Bell(Some(ring)))));
+    let bell = std::sync::Mutex::new(Some(Bell(Some(ring))));
+    let begun = Arc::new(Notify::new());
+    let begins = Arc::clone(&begun);
     let never = move || {
-        let bell = bell.lock().unwrap().take();
+        let (bell, begins) = (bell.lock().unwrap().take(), Arc::clone(&begins));
         async move {
             let _bell = bell;
+            begins.notify_one();
             pending::<()>().await;
         }
     };
-    let server = builder().limits(limits).tool(tool("never", never)).tool(tool("now", now)).build();
+    (tool(name, never), begun, rung)
+}
+
+/// A server with one tool that never ends, and how to hear that it was dropped after all.
+fn endless(limits: Limits) -> (Server, oneshot::Receiver<()>) {
+    let (never, _, rung) = never("never");
+    let server = builder().limits(limits).tool(never).tool(tool("now", now)).build();
     (server, rung)
 }
 
