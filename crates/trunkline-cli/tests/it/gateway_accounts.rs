@@ -164,11 +164,17 @@ async fn each_principal_uses_its_own_account() {
     let login = &asked["result"]["inputRequests"]["login"]["params"];
     assert_eq!(login["mode"], "url", "{asked}");
     let link = login["url"].as_str().unwrap();
-    let done = Browser::new().connect(link, &format!("token={ANN}"), &["ann-at-work"]).await;
-    assert!(done.status == 200 && done.body.contains("is connected"), "{done:?}");
-    let answers = json!({ "login": { "action": "accept" } });
+    let answers = |action| json!({ "login": { "action": action } });
     let state = &asked["result"]["requestState"];
-    let answer = ann.whoami(json!({ "requestState": state, "inputResponses": answers })).await;
+    let no = json!({ "requestState": state, "inputResponses": answers("decline") });
+    let answer = ann.whoami(no).await;
+    assert_eq!(answer["error"]["data"]["reason"], "login_declined", "{answer}");
+    // It may come back before the person is done: then it waits.
+    let yes = json!({ "requestState": state, "inputResponses": answers("accept") });
+    let (mut browser, form) = (Browser::new(), format!("token={ANN}"));
+    let (answer, done) =
+        tokio::join!(ann.whoami(yes), browser.connect(link, &form, &["ann-at-work"]));
+    assert!(done.status == 200 && done.body.contains("is connected"), "{done:?}");
     assert_eq!(answer["result"]["content"][0]["text"], "ann-at-work", "{answer}");
     let listed = ann.post("tools/list", json!({})).await.1;
     assert_eq!(listed["result"]["tools"][0]["name"], "work.whoami", "{listed}");

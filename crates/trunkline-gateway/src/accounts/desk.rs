@@ -42,8 +42,7 @@ pub(super) struct Visit<F> {
     /// What the cookie says.
     pub(super) browser: String,
     pub(super) step: Step,
-    /// `None` while a request goes on with it.
-    pub(super) flow: Option<F>,
+    pub(super) flow: F,
     expires: SystemTime,
 }
 
@@ -67,8 +66,6 @@ pub(super) enum Lost {
     Unknown,
     /// Another browser began it.
     OtherBrowser,
-    /// It goes on with it already.
-    Busy,
 }
 
 impl<F> Desk<F> {
@@ -137,7 +134,7 @@ impl<F> Desk<F> {
         if own >= VISITS_OF_ONE || self.visits.len() >= VISITS {
             return Err(Full);
         }
-        let (expires, flow) = (now + LIFE, Some(flow));
+        let expires = now + LIFE;
         self.visits.insert(state, Visit { owner, browser, step, flow, expires });
         Ok(())
     }
@@ -150,13 +147,12 @@ impl<F> Desk<F> {
         now: SystemTime,
     ) -> Result<(Owner, String, Step, F), Lost> {
         self.visits.retain(|_, it| it.expires > now);
-        let visit = self.visits.get_mut(state).ok_or(Lost::Unknown)?;
+        let visit = self.visits.get(state).ok_or(Lost::Unknown)?;
         if browser != Some(&*visit.browser) {
             return Err(Lost::OtherBrowser);
         }
-        let flow = visit.flow.take().ok_or(Lost::Busy)?;
         let visit = self.visits.remove(state).ok_or(Lost::Unknown)?;
-        Ok((visit.owner, visit.browser, visit.step, flow))
+        Ok((visit.owner, visit.browser, visit.step, visit.flow))
     }
 
     /// Whether a login goes on in the browser with this cookie.

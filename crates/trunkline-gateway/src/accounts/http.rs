@@ -300,7 +300,6 @@ fn lost_page(lost: &Lost) -> Shown {
         Lost::OtherBrowser => {
             "This login was begun in another browser. Go on there, or make the call again to get a new link."
         }
-        Lost::Busy => "This login goes on in another window.",
     };
     wrong(StatusCode::FORBIDDEN, "Not connected", why)
 }

@@ -26,20 +26,16 @@ impl Walk {
         if !self.has_to_log_in(plan) {
             return Ok(None);
         }
-        match answer {
-            None => {}
-            Some(ElicitAction::Accept) => {
-                if self.shared.accounts.wait(&plan.name, &self.caller.id).await {
-                    return Ok(None);
-                }
+        if answer == Some(ElicitAction::Accept) {
+            if self.shared.accounts.wait(&plan.name, &self.caller.id).await {
+                return Ok(None);
             }
-            Some(_) => {
-                let message = format!("The login to `{}` was declined.", plan.name);
-                return Err(Failure::new("login_declined", Stage::Policy, message)
-                    .of(&plan.name)
-                    .advice("Make the call again to be asked once more.")
-                    .into());
-            }
+        } else if answer.is_some() {
+            let message = format!("The login to `{}` was declined.", plan.name);
+            return Err(Failure::new("login_declined", Stage::Policy, message)
+                .of(&plan.name)
+                .advice("Make the call again to be asked once more.")
+                .into());
         }
         self.ask_to_log_in(plan).map(Some)
     }

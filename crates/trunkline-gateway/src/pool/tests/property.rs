@@ -43,6 +43,8 @@ struct World {
     owners: BTreeMap<u64, String>,
     /// Every principal that an instance was ever lent to; none where anybody may have it.
     users: BTreeMap<u64, BTreeSet<Option<Arc<str>>>>,
+    /// With whose login an instance was opened, where each principal has its own.
+    logins: BTreeMap<u64, Option<Arc<str>>>,
     names: u64,
     clients: usize,
     told_gone: bool,
@@ -75,6 +77,7 @@ impl World {
             told: BTreeSet::new(),
             owners: BTreeMap::new(),
             users: BTreeMap::new(),
+            logins: BTreeMap::new(),
             names: 0,
             clients: 0,
             told_gone: false,
@@ -233,7 +236,10 @@ impl World {
         let seed = self.seed;
         for action in std::mem::take(&mut self.state.actions) {
             match action {
-                Action::Start { id, profile, .. } => {
+                Action::Start { id, profile, owner } => {
+                    if self.state.plan.per_user().is_some() {
+                        self.logins.insert(id, owner);
+                    }
                     let singleton = self.state.plan.strategy == Strategy::Singleton;
                     let max = if singleton { 1 } else { self.state.plan.max_instances };
                     let there = self.starting.len() + self.up.len() + self.stopping.len();
@@ -284,6 +290,9 @@ impl World {
         let profile = self.up.get(&id).unwrap_or_else(|| panic!("{seed}: i{id} is not up"));
         let in_flight = self.leases.iter().filter(|it| it.id == id).count();
         assert!(in_flight < plan.max_concurrent, "{seed}: {in_flight} were in flight in i{id}");
+        if let (Some(want), Some(owner)) = (want, self.logins.get(&id)) {
+            assert_eq!(want.owner, *owner, "{seed}: i{id} was opened with another's login");
+        }
         if let Some(want) = want {
             let key = want.key.as_deref().unwrap_or_default();
             match plan.strategy {
@@ -396,6 +405,19 @@ impl World {
 
 fn random_plan(dice: &mut Dice) -> Arc<ServerPlan> {
     let mut one_of = |words: &[&str]| words[dice.below(words.len() as u64) as usize].to_owned();
+    if one_of(&["", "", "", "per_user"]) == "per_user" {
+        // What the catalog lets it have.
+        let words = [
+            one_of(&["per_user stateless", "per_user persistent"]),
+            one_of(&["max_concurrent=1", "max_concurrent=2"]),
+            one_of(&["max_instances=1", "max_instances=2", "max_instances=4"]),
+            one_of(&["idle=0s", "idle=5s", "idle=60s"]),
+            one_of(&["base=0s", "base=1s"]),
+            one_of(&["drain=0s", "drain=10s"]),
+            one_of(&["", "max_each=1", "max_each=2"]),
+        ];
+        return plan(&words.join(" "));
+    }
     plan(
         &[
             one_of(&["stateless", "stateless", "stateful", "stateful", "persistent", "singleton"]),
