@@ -5,29 +5,12 @@ mod source;
 use source::{Item, items};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Crates whose modules may still import each other in a circle. A crate without one leaves the list.
-pub const EXCUSED: &[&str] =
-    &["trunkline-authority", "trunkline-cli", "trunkline-gateway", "trunkline-wire"];
-
-/// Compares a crate's circles with the list of excused crates and returns one sentence per breach.
+/// Finds the circles of a crate and returns one sentence per circle.
 ///
 /// `roots` are the root files of its library and its programs, `read` gives the text of a file.
 /// Names that a root re-exports and code under `#[cfg(test)]` make no arrow.
-pub fn check(
-    name: &str,
-    roots: &[String],
-    excused: &[&str],
-    read: &dyn Fn(&str) -> Option<String>,
-) -> Vec<String> {
-    let circles: Vec<String> =
-        roots.iter().flat_map(|root| circles(&Graph::of(root, read), root)).collect();
-    match (excused.contains(&name), circles.is_empty()) {
-        (true, true) => {
-            vec![format!("`{name}` has no import cycle any more; take it off the list of cycles.")]
-        }
-        (true, false) => Vec::new(),
-        (false, _) => circles,
-    }
+pub fn check(roots: &[String], read: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    roots.iter().flat_map(|root| circles(&Graph::of(root, read), root)).collect()
 }
 
 /// Which top-level module imports which, with one place for each arrow.
