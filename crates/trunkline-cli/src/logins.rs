@@ -6,16 +6,16 @@
 //! login …      what the rules of authorization keep                in the folder or the keyring
 //! ```
 
-mod damaged;
-mod patient;
+mod unreadable;
+mod lock_timeout;
 mod person;
 mod profile;
-mod way;
+mod method;
 
-pub(crate) use damaged::Damaged;
+pub(crate) use unreadable::Damaged;
 pub(crate) use person::Person;
 pub(crate) use profile::{Profile, certificate};
-pub(crate) use way::{Probe, Way};
+pub(crate) use method::{Probe, Way};
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -23,7 +23,7 @@ use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused,
 use trunkline_auth::fetch::Pending;
 use trunkline_proto::Change;
 use trunkline_transport::auth::HttpFetch;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 
 use crate::catalog::plan::{LoginClient, Reach, ServerPlan};
 use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
@@ -41,7 +41,7 @@ pub(crate) struct Accounts {
     /// Who is logged in, by server and by the id of the principal.
     people: Mutex<BTreeMap<String, BTreeMap<Arc<str>, Person>>>,
     /// Sessions that are told when a page was visited: the elicitation and whose it is.
-    visits: Mutex<VecDeque<(String, Owner, Voice)>>,
+    visits: Mutex<VecDeque<(String, Owner, ConversationHandle)>>,
     /// Somebody has logged in.
     news: Notify,
 }
@@ -213,7 +213,7 @@ impl Accounts {
     }
 
     /// A session is to hear when a principal has logged in.
-    pub(crate) fn will_complete(&self, elicitation: String, owner: Owner, voice: &Voice) {
+    pub(crate) fn will_complete(&self, elicitation: String, owner: Owner, voice: &ConversationHandle) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Extensions;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, Peer};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::model::ClientCapabilities;
 use trunkline_wire::revision::Era;
 
@@ -30,7 +30,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn of(call: &Call, voice: &Voice) -> Self {
+    pub(crate) fn of(call: &Call, voice: &ConversationHandle) -> Self {
         let principal = principal(&call.attached);
         Self {
             name: principal.map(name),
@@ -44,7 +44,7 @@ impl Caller {
     }
 
     /// Who listens in a conversation.
-    pub(crate) fn listening(attached: &Attached, voice: &Voice) -> Self {
+    pub(crate) fn listening(attached: &Attached, voice: &ConversationHandle) -> Self {
         let principal = principal(attached);
         Self {
             name: principal.map(name),

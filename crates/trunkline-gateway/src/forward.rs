@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Notify;
-use trunkline_proto::{Attached, Call, CallError, Peer, Timing, Utterance};
+use trunkline_proto::{Attached, Call, CallError, Peer, Timing, HandlerEvent};
 use trunkline_transport::budget::Held;
 use trunkline_transport::voice::{Listener, Request};
 use trunkline_wire::json::Json;
@@ -15,10 +15,10 @@ use trunkline_wire::model::{InputRequest, LogLevel, meta};
 use trunkline_wire::revision::Era;
 
 use crate::failure::{Done, Failure, Stage};
-use crate::line::{Line, OnLine, Question};
+use crate::upstream_call::{UpstreamCallContext, OnLine, Question};
 use crate::otel::Open;
 use crate::pool::{Lease, Parking};
-use crate::switch::OpenLine;
+use crate::question_router::OpenLine;
 use crate::upstream::{Instance, Upstream};
 
 type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
@@ -26,7 +26,7 @@ type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
 /// A call under way. Dropping it cancels it at the server.
 pub(crate) struct Forward {
     call: Work,
-    pub(crate) line: Arc<Line>,
+    pub(crate) line: Arc<UpstreamCallContext>,
     /// What the caller was asked and has not answered, in the new era.
     asked: Vec<(String, InputRequest, Question)>,
     count: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Forward {
 /// What happens next.
 pub(crate) enum Event {
     /// The caller should hear this. It counts as waiting until it is dropped.
-    Said(Utterance, Held),
+    Said(HandlerEvent, Held),
     /// The caller should be asked, and come back.
     Asked,
     /// Others wanted its place more than its caller, who was asked and has not answered.
@@ -56,7 +56,7 @@ impl Forward {
     /// Makes the call.
     pub(crate) fn begin(
         lease: Lease<Upstream>,
-        line: Arc<Line>,
+        line: Arc<UpstreamCallContext>,
         method: Method,
         params: Object,
         timing: Timing,
@@ -80,7 +80,7 @@ impl Forward {
     }
 
     /// A call that is more than one request: whatever goes on inside, it is answered once.
-    pub(crate) fn driving(lease: Lease<Upstream>, line: Arc<Line>, call: Work) -> Self {
+    pub(crate) fn driving(lease: Lease<Upstream>, line: Arc<UpstreamCallContext>, call: Work) -> Self {
         let open = lease.instance().open_line(&line);
         let (span, asked, parking) = (None, Vec::new(), None);
         Self { call, line, asked, count: 0, open, span, lease, parking, is_begun: true }

@@ -28,11 +28,11 @@ use crate::accounts;
 use crate::caller::Caller;
 use crate::catalog::may_listen;
 use crate::catalog::plan::{GatewayPlan, Inward};
-use crate::face::Face;
+use crate::scoped_handler::ScopedHandler;
 use crate::failure::{Failure, Stage};
 use crate::gateway::Gateway;
 use crate::selector::Selector;
-use crate::state::Sight;
+use crate::state::Visibility;
 use choice::{ALL, Choice, Place};
 
 /// The door of a gateway for HTTP.
@@ -53,14 +53,14 @@ struct Doors {
     plan: GatewayPlan,
     gate: Option<Arc<Gate>>,
     /// The one that nearly everybody uses.
-    all: Arc<Endpoint<Face>>,
+    all: Arc<Endpoint<ScopedHandler>>,
     chosen: HashMap<Choice, Chosen>,
     is_closing: bool,
 }
 
 /// The endpoint of a choice.
 struct Chosen {
-    endpoint: Arc<Endpoint<Face>>,
+    endpoint: Arc<Endpoint<ScopedHandler>>,
     /// When it was last asked for.
     used: Mutex<Instant>,
     /// Its place among those that are kept, at the cost of who asked for it first.
@@ -74,7 +74,7 @@ impl Chosen {
         Arc::strong_count(&self.endpoint) == 1 && self.endpoint.is_idle()
     }
 
-    fn asked(&self) -> Arc<Endpoint<Face>> {
+    fn asked(&self) -> Arc<Endpoint<ScopedHandler>> {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Arc::clone(&self.endpoint)
     }
@@ -177,7 +177,7 @@ impl Front {
     fn second<B>(
         &self,
         request: &Request<B>,
-    ) -> Result<(Arc<Endpoint<Face>>, Option<Uri>), Refusal> {
+    ) -> Result<(Arc<Endpoint<ScopedHandler>>, Option<Uri>), Refusal> {
         let (path, world) = (request.uri().path(), self.gateway.0.world());
         let place = Place::of(path);
         let choice = place.choice(request.headers(), &world.tags)?;
@@ -189,9 +189,9 @@ impl Front {
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
             }
             // Whoever may see nothing of a server does not learn that it is there.
-            Selector::Server(name) if !Sight::new(&world, &caller).sees_server(name) => {
+            Selector::Server(name) if !Visibility::new(&world, &caller).sees_server(name) => {
                 let mut why = format!("There is no server `{name}` here.");
-                if let Some(out) = world.why_not(&Sight::new(&world, &caller), name) {
+                if let Some(out) = world.why_not(&Visibility::new(&world, &caller), name) {
                     why = format!("{why} {out}");
                 }
                 return Err(Refusal::new(StatusCode::NOT_FOUND, why));
@@ -211,7 +211,7 @@ impl Front {
         &self,
         choice: Choice,
         sender: &Extensions,
-    ) -> Result<Arc<Endpoint<Face>>, Refusal> {
+    ) -> Result<Arc<Endpoint<ScopedHandler>>, Refusal> {
         {
             let doors = self.read();
             if choice == Choice::ALL {
@@ -246,7 +246,7 @@ impl Front {
         Ok(endpoint)
     }
 
-    fn every(&self) -> Vec<Arc<Endpoint<Face>>> {
+    fn every(&self) -> Vec<Arc<Endpoint<ScopedHandler>>> {
         let doors = self.read();
         let chosen = doors.chosen.values().map(|it| &it.endpoint);
         chosen.chain([&doors.all]).cloned().collect()
@@ -281,9 +281,9 @@ enum First {
     /// The pages of accounts.
     Accounts,
     /// The endpoint of all, which answers it.
-    All(Arc<Endpoint<Face>>),
+    All(Arc<Endpoint<ScopedHandler>>),
     /// The endpoint of all, which only lets it in, to what is served at a path.
-    Gate(Arc<Endpoint<Face>>, String),
+    Gate(Arc<Endpoint<ScopedHandler>>, String),
 }
 
 fn build(
@@ -292,7 +292,7 @@ fn build(
     gate: Option<&Arc<Gate>>,
     budgets: &Budgets,
     choice: &Choice,
-) -> Arc<Endpoint<Face>> {
+) -> Arc<Endpoint<ScopedHandler>> {
     let shared = &gateway.0;
     let mut settings = Settings::new(shared.settings.limits.clone());
     settings.path = choice.path().into_owned();
@@ -385,7 +385,7 @@ impl Front {
     /// Has one endpoint let a request in, and another answer it.
     async fn answer_chosen(
         &self,
-        all: &Endpoint<Face>,
+        all: &Endpoint<ScopedHandler>,
         path: &str,
         request: Request<RequestBody>,
         memo: &Mutex<EnvelopeCache>,

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
-use trunkline_proto::{Call, Utterance};
+use trunkline_proto::{Call, HandlerEvent};
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
@@ -35,14 +35,14 @@ use crate::outcome;
 use crate::policy::ask::Binding;
 use crate::policy::plugins::CallView;
 use crate::server::Server;
-use crate::state::{Shared, Sight, View, World};
-use crate::trail::{Trail, With};
+use crate::state::{GatewayState, Visibility, View, ActivePlan};
+use crate::call_record::{CallRecord, With};
 
 use decide::{Decided, Permit};
 use resolve::{About, Resolved, Work};
 
 /// Answers a call.
-pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &Voice) -> Answer {
+pub(crate) fn call(shared: &Arc<GatewayState>, view: &Arc<View>, call: Call, voice: &ConversationHandle) -> Answer {
     let world = shared.world();
     let caller = Arc::new(Caller::of(&call, voice));
     if let Some(kind) = Kind::of_method(call.method.method) {
@@ -61,7 +61,7 @@ pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &V
             }
             let words = Json::string(&missing.sentence());
             let message = LogMessage::new(LogLevel::Warning, words).logger("trunkline");
-            voice.say(call.key, Utterance::Log(message)).await;
+            voice.say(call.key, HandlerEvent::Log(message)).await;
             Ok(missing.within(page))
         });
     }
@@ -84,15 +84,15 @@ pub(crate) fn call(shared: &Arc<Shared>, view: &Arc<View>, call: Call, voice: &V
 
 /// One page of what there is.
 fn list(
-    shared: &Shared,
-    world: &World,
+    shared: &GatewayState,
+    world: &ActivePlan,
     view: &View,
     caller: &Caller,
     kind: Kind,
     call: &Call,
 ) -> Outcome {
     let index = view.index(shared);
-    let sight = Sight::new(world, caller);
+    let sight = Visibility::new(world, caller);
     let bad = || ErrorObject::invalid_params("The cursor is not valid here. Begin again without.");
     let after = match call.params.get("cursor") {
         None => None,
@@ -121,11 +121,11 @@ fn list(
 
 /// A call on its way.
 pub(crate) struct Walk {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) world: Arc<World>,
+    pub(crate) shared: Arc<GatewayState>,
+    pub(crate) world: Arc<ActivePlan>,
     pub(crate) view: Arc<View>,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) voice: Voice,
+    pub(crate) voice: ConversationHandle,
     pub(crate) began: Instant,
     pub(crate) call: Call,
     /// What a person said yes to, where one had to.
@@ -141,7 +141,7 @@ pub(crate) struct Walk {
 }
 
 /// What a call comes to, before the caller's revision is considered.
-pub(crate) enum Came {
+pub(crate) enum CallOutcome {
     /// The server's answer, in its revision.
     Answer(Json, Revision),
     /// The caller is to come back with answers.
@@ -151,7 +151,7 @@ pub(crate) enum Came {
 }
 
 /// Why it comes to nothing.
-pub(crate) enum Wrong {
+pub(crate) enum CallFailure {
     /// The server said so, in its revision.
     Server(ErrorObject, Revision),
     /// We say so.
@@ -160,13 +160,13 @@ pub(crate) enum Wrong {
     Plain(ErrorObject),
 }
 
-impl From<Failure> for Wrong {
+impl From<Failure> for CallFailure {
     fn from(failure: Failure) -> Self {
         Self::Here(Box::new(failure))
     }
 }
 
-impl From<ErrorObject> for Wrong {
+impl From<ErrorObject> for CallFailure {
     fn from(error: ErrorObject) -> Self {
         Self::Plain(error)
     }
@@ -177,7 +177,7 @@ impl Walk {
         let own = self.shared.next_trace();
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
         let with = With { audits: self.world.audits(), began: self.began, span };
-        let trail = Trail::new(&self.call, &self.caller, own, with);
+        let trail = CallRecord::new(&self.call, &self.caller, own, with);
         let mut noted = Noted {
             shared: Arc::clone(&self.shared),
             world: Arc::clone(&self.world),
@@ -185,13 +185,13 @@ impl Walk {
         };
         let Some(trail) = &mut noted.trail else { unreachable!("nobody has taken it") };
         let mut came = self.route(trail).await;
-        if let (Ok(Came::Ask(input)), Some(binding)) = (&mut came, &self.approved) {
+        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut came, &self.approved) {
             approve::once(&self.shared, binding, input);
         }
-        if let Err(Wrong::Here(failure)) = &came {
+        if let Err(CallFailure::Here(failure)) = &came {
             trail.failed(failure);
         }
-        if let (Ok(Came::Answer(said, _) | Came::Told(said)), Some(server)) = (&came, &trail.server)
+        if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) = (&came, &trail.server)
         {
             let index = || self.view.index(&self.shared);
             self.shared.named.remember(index, &self.caller, server, said);
@@ -207,7 +207,7 @@ impl Walk {
 
     /// resolve → decide → call → review: every call of something that a server has takes this way. What a call
     /// may do is decided in `decide` alone, and nothing reaches a server without the permit that it gives.
-    async fn route(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
+    async fn route(&mut self, trail: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
         if let Some(audit) = &self.world.audit {
             audit.admit()?;
         }
@@ -230,10 +230,10 @@ impl Walk {
     /// Makes the call that was permitted, under the name that its server has for what is called.
     async fn perform(
         &mut self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         about: &mut About,
         permit: &Permit,
-    ) -> Result<Came, Wrong> {
+    ) -> Result<CallOutcome, CallFailure> {
         let name = || Json::string(&about.target.name);
         match &mut about.work {
             Work::Tool(tool) => {
@@ -255,14 +255,14 @@ impl Walk {
     }
 
     /// As the caller reads it.
-    fn tell(&self, came: Result<Came, Wrong>, trail: &Trail) -> Outcome {
+    fn tell(&self, came: Result<CallOutcome, CallFailure>, trail: &CallRecord) -> Outcome {
         let (method, revision) = (self.call.method.method, self.call.revision);
         match came {
-            Ok(Came::Told(told)) => Ok(told),
-            Ok(Came::Ask(input)) => {
+            Ok(CallOutcome::Told(told)) => Ok(told),
+            Ok(CallOutcome::Ask(input)) => {
                 Ok(stateless::encode_input_required(&input, &stateless::Extras::default()))
             }
-            Ok(Came::Answer(said, from)) => {
+            Ok(CallOutcome::Answer(said, from)) => {
                 let schema = trail.tool.as_ref().and_then(|it| it.output_schema.as_ref());
                 carry::result(method, said, from, revision, schema).map_err(|error| {
                     let message =
@@ -272,14 +272,14 @@ impl Walk {
                     failure.to_error(&trail.id.to_string())
                 })
             }
-            Err(Wrong::Server(error, from)) => Err(carry::error(method, error, from, revision)),
-            Err(Wrong::Plain(error)) => Err(error),
-            Err(Wrong::Here(failure)) => Err(failure.to_error(&trail.id.to_string())),
+            Err(CallFailure::Server(error, from)) => Err(carry::error(method, error, from, revision)),
+            Err(CallFailure::Plain(error)) => Err(error),
+            Err(CallFailure::Here(failure)) => Err(failure.to_error(&trail.id.to_string())),
         }
     }
 
     fn may(&self, target: &Target) -> Effect {
-        Sight::new(&self.world, &self.caller).effect(target)
+        Visibility::new(&self.world, &self.caller).effect(target)
     }
 
     pub(crate) fn server(&self, target: &Target) -> Result<Arc<Server>, Failure> {
@@ -313,9 +313,9 @@ fn digest(arguments: Option<&Json>) -> String {
 
 /// Sees to it that a call is noted also if its caller does not wait for what comes of it.
 struct Noted {
-    shared: Arc<Shared>,
-    world: Arc<World>,
-    trail: Option<Trail>,
+    shared: Arc<GatewayState>,
+    world: Arc<ActivePlan>,
+    trail: Option<CallRecord>,
 }
 
 impl Drop for Noted {

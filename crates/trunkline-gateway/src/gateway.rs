@@ -19,7 +19,7 @@ use trunkline_wire::model::{
 
 use crate::catalog::plan::Plan;
 use crate::catalog::{Change, Diff, diff};
-use crate::face::Face;
+use crate::scoped_handler::ScopedHandler;
 use crate::failure::{Failure, Stage};
 use crate::logs::Logged;
 use crate::policy::audit::Audit;
@@ -31,12 +31,12 @@ use crate::pool::{Cause, Event};
 use crate::report;
 use crate::selector::Selector;
 use crate::server::Server;
-use crate::state::{Settings, Shared, World, left_out};
+use crate::state::{Settings, GatewayState, ActivePlan, left_out};
 use crate::watcher::Watcher;
 
 /// Many servers behind one door. Cheap to clone.
 #[derive(Clone)]
-pub struct Gateway(pub(crate) Arc<Shared>);
+pub struct Gateway(pub(crate) Arc<GatewayState>);
 
 impl Gateway {
     /// Puts a plan in force. Nothing is started yet but what always runs; lists that are not known
@@ -44,7 +44,7 @@ impl Gateway {
     pub async fn open(plan: Plan, settings: Settings) -> Result<Self, Failure> {
         let (pins, fault) = settings.pins.as_ref().map(PinFile::open).unzip();
         let core = Arc::new(core(&settings.limits, &plan));
-        let gateway = Self(Shared::new(settings, core, pins));
+        let gateway = Self(GatewayState::new(settings, core, pins));
         if let Some(fault) = fault.flatten() {
             tracing::error!(%fault, "pins cannot be used");
             gateway.0.logs.add(Logged::gateway("", &fault.to_string()));
@@ -54,7 +54,7 @@ impl Gateway {
             let version = env!("CARGO_PKG_VERSION");
             audit.note_event("started", serde_json::json!({ "version": version }));
         }
-        gateway.0.tend();
+        gateway.0.spawn_maintenance();
         Ok(gateway)
     }
 
@@ -143,7 +143,7 @@ impl Gateway {
             servers.insert(name.clone(), server);
         }
         before.quota.lock().unwrap_or_else(PoisonError::into_inner).replace(&plan.gateway.rates);
-        let world = World {
+        let world = ActivePlan {
             rules: Rules::new(&plan.gateway.rules),
             tags: known_tags(&plan),
             quota: Arc::clone(&before.quota),
@@ -158,8 +158,8 @@ impl Gateway {
     }
 
     /// The view of those who chose this.
-    pub(crate) fn face(&self, selector: Selector) -> Arc<Face> {
-        Arc::new(Face { shared: Arc::clone(&self.0), view: self.0.view(selector) })
+    pub(crate) fn face(&self, selector: Selector) -> Arc<ScopedHandler> {
+        Arc::new(ScopedHandler { shared: Arc::clone(&self.0), view: self.0.view(selector) })
     }
 
     /// Lets calls finish and stops everything.

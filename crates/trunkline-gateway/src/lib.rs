@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-mod able;
+mod client_profile;
 mod accounts;
 pub mod admin;
 mod allowed;
@@ -17,7 +17,7 @@ pub mod catalog;
 pub mod certificates;
 mod compared;
 mod copies;
-mod face;
+mod scoped_handler;
 pub mod failure;
 mod forward;
 mod front;
@@ -25,7 +25,7 @@ mod front;
 pub mod fuzzing;
 mod gate;
 mod gateway;
-mod line;
+mod upstream_call;
 pub mod logs;
 pub mod merge;
 pub mod metrics;
@@ -34,7 +34,7 @@ mod news;
 mod operate;
 mod otel;
 mod outcome;
-mod park;
+mod parked_calls;
 pub mod policy;
 pub mod pool;
 mod question;
@@ -47,10 +47,10 @@ mod server;
 mod socket;
 mod state;
 mod subscriptions;
-mod switch;
+mod question_router;
 mod tasks;
 mod trace;
-mod trail;
+mod call_record;
 mod upstream;
 mod watcher;
 

@@ -9,7 +9,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{InputRequest, InputRequired, meta};
 
-use crate::able;
+use crate::client_profile;
 use crate::catalog::plan::Questions;
 use crate::pool::Profile;
 

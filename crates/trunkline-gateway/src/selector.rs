@@ -36,7 +36,7 @@ fn overlap(server: &[String], wanted: &[String]) -> bool {
 }
 
 /// Where a listener sits.
-pub(crate) struct Seat {
+pub(crate) struct ListenerInfo {
     pub(crate) selector: Selector,
     /// By what the client is told apart from others.
     pub(crate) caller: Arc<str>,

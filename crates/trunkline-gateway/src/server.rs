@@ -11,7 +11,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::revision::Era;
 
-use crate::able::{self, Able};
+use crate::client_profile::{self, ClientProfile};
 use crate::accounts;
 use crate::caller::Caller;
 use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
@@ -222,7 +222,7 @@ impl Server {
         &self,
         key: Option<Box<str>>,
         who: Who<'_>,
-        able: Able,
+        able: ClientProfile,
         cause: Cause,
     ) -> Want {
         let (plan, era) = (self.plan(), self.era_for(able.era));
@@ -268,7 +268,7 @@ impl Server {
         match plan.sharing {
             _ if plan.per_user().is_some() => true,
             _ if plan.strategy == Strategy::Singleton => false,
-            Sharing::Shared => false,
+            Sharing::GatewayState => false,
             Sharing::Isolated => true,
             // Whatever it may be: as long as nobody knows, it may be an old one.
             Sharing::Auto => {
@@ -378,7 +378,7 @@ impl Server {
             None if may_start => {
                 let key = Some(Box::from(LISTER));
                 let lease =
-                    self.pool.lease(self.want(key, Who::Nobody, Able::ALL, Cause::List)).await;
+                    self.pool.lease(self.want(key, Who::Nobody, ClientProfile::ALL, Cause::List)).await;
                 (lease.inspect_err(|_| still())?, true)
             }
             None => {

@@ -5,7 +5,7 @@ mod account;
 mod instructions;
 mod lists;
 mod pinning;
-mod sight;
+mod visibility;
 mod subscribed;
 mod view;
 mod watch;
@@ -30,14 +30,14 @@ use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
 use crate::copies::Copies;
 use crate::forward::Envelopes;
-use crate::line::Notices;
+use crate::upstream_call::Notices;
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Page, Target};
 use crate::metrics::Metrics;
 use crate::named::Named;
 use crate::otel::{self, Otel, OtelSettings};
 use crate::outcome::Outcome;
-use crate::park::Lot;
+use crate::parked_calls::ParkedCalls;
 use crate::policy::What;
 use crate::policy::ask::Approvals;
 use crate::policy::audit::Audit;
@@ -50,14 +50,14 @@ use crate::policy::subject::Subject;
 use crate::report;
 use crate::seal::Seals;
 use crate::search::Seen;
-use crate::selector::{Seat, Selector};
+use crate::selector::{ListenerInfo, Selector};
 use crate::server::{Server, session_key};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Registry;
 use crate::trace::Trace;
-use crate::trail::Trail;
+use crate::call_record::CallRecord;
 use crate::watcher::Logins;
-pub(crate) use sight::Sight;
+pub(crate) use visibility::Visibility;
 pub(crate) use view::View;
 
 /// What a gateway is given beside its plan.
@@ -80,8 +80,8 @@ pub struct Settings {
 }
 
 /// What all calls share.
-pub(crate) struct Shared {
-    world: RwLock<Arc<World>>,
+pub(crate) struct GatewayState {
+    world: RwLock<Arc<ActivePlan>>,
     /// Changes whenever a list or the plan does.
     pub(crate) generation: AtomicU64,
     views: Mutex<HashMap<Selector, Weak<View>>>,
@@ -90,11 +90,11 @@ pub(crate) struct Shared {
     /// How many clients are there, by what they chose.
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
-    pub(crate) lot: Arc<Lot>,
+    pub(crate) lot: Arc<ParkedCalls>,
     pub(crate) notices: Arc<Notices>,
     pub(crate) envelopes: Envelopes,
     pub(crate) tasks: Arc<Registry>,
-    pub(crate) listeners: Arc<Listeners<Seat>>,
+    pub(crate) listeners: Arc<Listeners<ListenerInfo>>,
     pub(crate) subscriptions: Subscriptions,
     /// Which server named which URI to whom.
     pub(crate) named: Named,
@@ -114,11 +114,11 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) core: Arc<Config>,
     pub(crate) began: Instant,
-    pub(crate) this: Weak<Shared>,
+    pub(crate) this: Weak<GatewayState>,
 }
 
 /// A plan in force.
-pub(crate) struct World {
+pub(crate) struct ActivePlan {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: BTreeMap<String, Arc<Server>>,
     pub(crate) rules: Rules,
@@ -130,7 +130,7 @@ pub(crate) struct World {
     pub(crate) redactor: Arc<Redactor>,
 }
 
-impl World {
+impl ActivePlan {
     /// Counts a call against the rates; how long to wait if it is one too many.
     pub(crate) fn take(&self, principal: &[String], target: &Target) -> Result<(), Duration> {
         if self.plan.gateway.rates.is_empty() {
@@ -151,10 +151,10 @@ pub(crate) fn left_out(name: &str, why: &str) -> String {
     format!("`{name}` is left out until its entry is mended. {why}")
 }
 
-impl World {
+impl ActivePlan {
     /// Why nothing is there by a name that begins with that of a server: it is left out, or has not said
     /// what it offers. For whoever may know of it.
-    pub(crate) fn why_not(&self, sight: &Sight<'_>, shown: &str) -> Option<String> {
+    pub(crate) fn why_not(&self, sight: &Visibility<'_>, shown: &str) -> Option<String> {
         let mut out = self.plan.out.iter().filter(|_| sight.is_open());
         if let Some((name, why)) = out.find(|(name, _)| is_of(shown, name)) {
             return Some(left_out(name, why));
@@ -188,13 +188,13 @@ fn is_of(shown: &str, server: &str) -> bool {
     rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_alphanumeric()))
 }
 
-impl Shared {
+impl GatewayState {
     /// With nothing in force yet.
     pub(crate) fn new(settings: Settings, core: Arc<Config>, pins: Option<PinFile>) -> Arc<Self> {
         let cache = Cache::new(Arc::clone(&settings.store));
         let listeners = Arc::new(Listeners::default());
-        Arc::new_cyclic(|this: &Weak<Shared>| Shared {
-            world: RwLock::new(Arc::new(World::empty())),
+        Arc::new_cyclic(|this: &Weak<GatewayState>| GatewayState {
+            world: RwLock::new(Arc::new(ActivePlan::empty())),
             generation: AtomicU64::new(1),
             views: Mutex::default(),
             copies: Mutex::default(),
@@ -219,7 +219,7 @@ impl Shared {
             calls: Calls::default(),
             trace: (seed(), AtomicU64::new(0)),
             otel: settings.otel.as_ref().map(|it| {
-                let host: Weak<dyn otel::Host> = Weak::<Shared>::clone(this);
+                let host: Weak<dyn otel::Host> = Weak::<GatewayState>::clone(this);
                 Otel::start(it, host)
             }),
             settings,
@@ -229,17 +229,17 @@ impl Shared {
         })
     }
 
-    pub(crate) fn world(&self) -> Arc<World> {
+    pub(crate) fn world(&self) -> Arc<ActivePlan> {
         Arc::clone(&self.world.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Nothing is in force any more.
     pub(crate) fn clear(&self) {
-        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(World::empty());
+        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ActivePlan::empty());
     }
 
     /// Puts a world in force and lets go of what is not in it.
-    pub(crate) fn enforce(&self, before: &World, world: World) {
+    pub(crate) fn enforce(&self, before: &ActivePlan, world: ActivePlan) {
         let world = Arc::new(world);
         *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&world);
         self.generation.fetch_add(1, Ordering::AcqRel);
@@ -320,7 +320,7 @@ impl Shared {
     }
 
     /// Remembers a call that is over.
-    pub(crate) fn note(&self, world: &World, trail: &Trail, outcome: Outcome) {
+    pub(crate) fn note(&self, world: &ActivePlan, trail: &CallRecord, outcome: Outcome) {
         let took = trail.began.elapsed();
         report::call(&trail.done(outcome, took));
         if let Some(server) = &trail.server {
@@ -398,7 +398,7 @@ impl Shared {
     }
 }
 
-impl otel::Host for Shared {
+impl otel::Host for GatewayState {
     fn metrics(&self) -> &Metrics {
         self.look();
         &self.metrics

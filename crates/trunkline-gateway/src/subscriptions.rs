@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use trunkline_proto::{Change, Heard};
-use trunkline_transport::voice::Voice;
+use trunkline_proto::{Change, PeerNotification};
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
@@ -51,7 +51,7 @@ pub(crate) trait Host: Send + Sync + 'static {
     fn tell(&self, change: &Change, conversations: &HashSet<u64>);
 
     /// An instance that is listened to said something.
-    fn heard(&self, server: &str, instance: u64, heard: Heard);
+    fn heard(&self, server: &str, instance: u64, heard: PeerNotification);
 }
 
 /// All subscriptions.
@@ -148,7 +148,7 @@ impl Subscriptions {
     }
 
     /// A client told us what it wants to hear of.
-    pub(crate) fn heard(&self, host: &dyn Host, heard: &Heard, voice: &Voice) {
+    pub(crate) fn heard(&self, host: &dyn Host, heard: &PeerNotification, voice: &ConversationHandle) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             Method::ResourcesSubscribe => {
@@ -181,7 +181,7 @@ impl Subscriptions {
     }
 
     /// Notes who subscribes, and in which era.
-    fn know(&self, conversation: u64, era: Era, heard: &Heard) {
+    fn know(&self, conversation: u64, era: Era, heard: &PeerNotification) {
         if let (Some(peer), Some(client)) =
             (&heard.peer, self.lock().clients.get_mut(&conversation))
         {

@@ -6,7 +6,7 @@ mod registry;
 
 use std::sync::Arc;
 
-use trunkline_proto::Heard;
+use trunkline_proto::PeerNotification;
 use trunkline_transport::handler::Answer;
 use trunkline_wire::glance::Glance;
 use trunkline_wire::json::Json;
@@ -14,14 +14,14 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
 use crate::failure::{Done, Failure, Stage};
-use crate::line::nobody;
+use crate::upstream_call::nobody;
 use crate::question::unrelated;
 pub(crate) use drive::{Drive, Ended, named};
 pub(crate) use entry::{End, Entry, Known, Taken};
 pub(crate) use registry::{Asker, Registry};
 
 /// A server told something of a task.
-pub(crate) fn heard(registry: &Registry, instance: u64, heard: &Heard) {
+pub(crate) fn heard(registry: &Registry, instance: u64, heard: &PeerNotification) {
     let is_of_task = matches!(heard.method, Method::TasksStatus | Method::Tasks);
     if is_of_task && let Some(id) = heard.params.get("taskId").and_then(|it| it.to::<String>().ok())
     {

@@ -17,7 +17,7 @@ use trunkline_proto::{CallError, Timing};
 use trunkline_transport::child::{Child, Exit, Stderr};
 use trunkline_transport::connection::Connection;
 use trunkline_transport::limits::Limits;
-use trunkline_transport::voice::{Request, Voice};
+use trunkline_transport::voice::{Request, ConversationHandle};
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, SubscriptionFilter};
@@ -26,12 +26,12 @@ use trunkline_wire::revision::Era;
 use crate::catalog::plan::ServerPlan;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Stage};
-use crate::line::Line;
+use crate::upstream_call::UpstreamCallContext;
 use crate::merge::Kind;
 use crate::news::{Told, announced_by};
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
-use crate::switch::{OpenLine, Switch};
+use crate::question_router::{OpenLine, QuestionRouter};
 use crate::watcher::Watcher;
 use opening::Opening;
 
@@ -61,7 +61,7 @@ pub(crate) struct Instance {
     began: Instant,
     told: Mutex<Option<Told>>,
     connection: Connection,
-    switch: Arc<Switch>,
+    switch: Arc<QuestionRouter>,
     process: Option<Process>,
     /// Whether it knows the roots that it asks for as it starts; `None` where it cannot ask.
     has_roots: Option<OnceCell<()>>,
@@ -263,12 +263,12 @@ impl Instance {
     }
 
     /// Opens a line for as long as the guard lives.
-    pub(crate) fn open_line(&self, line: &Arc<Line>) -> OpenLine {
+    pub(crate) fn open_line(&self, line: &Arc<UpstreamCallContext>) -> OpenLine {
         self.switch.open_line(line)
     }
 
     /// Somebody is to hear when a page was visited.
-    pub(crate) fn will_complete(&self, id: String, voice: &Voice) {
+    pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
         self.switch.will_complete(id, voice);
     }
 

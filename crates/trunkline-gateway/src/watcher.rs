@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use trunkline_auth::credentials::Credentials;
-use trunkline_proto::Heard;
+use trunkline_proto::PeerNotification;
 use trunkline_transport::handler::Answer;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -23,7 +23,7 @@ pub type Found = Pin<Box<dyn Future<Output = Option<Arc<dyn Credentials>>> + Sen
 /// What happens at a server beside its answers.
 pub(crate) trait Watcher: Send + Sync + 'static {
     /// A server told that something of it changed.
-    fn changed(&self, server: &str, instance: u64, heard: Heard);
+    fn changed(&self, server: &str, instance: u64, heard: PeerNotification);
 
     /// A server asks for a task of its own.
     fn question(&self, instance: u64, task: String, method: Method, params: Object) -> Answer;

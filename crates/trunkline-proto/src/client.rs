@@ -32,7 +32,7 @@ use crate::input_required::Round;
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
     Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
-    Via, checked,
+    RequestStream, checked,
 };
 
 pub use config::{Config, Opened, Start};
@@ -158,7 +158,7 @@ impl Client {
         self.noise
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, via: Via, now: Instant) {
+    fn on_incoming(&mut self, incoming: Incoming, via: RequestStream, now: Instant) {
         match incoming {
             Incoming::One(message) => self.on_message(message, via, now),
             // A server of 2025-03-26 may send arrays; each element stands for itself.
@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    fn on_message(&mut self, message: Message, via: Via, now: Instant) {
+    fn on_message(&mut self, message: Message, via: RequestStream, now: Instant) {
         match message {
             Message::Response { id: Some(id), outcome } => self.on_response(&id, outcome, now),
             // An error without an id answers nothing we could name.
@@ -233,7 +233,7 @@ impl Client {
     }
 
     /// A request of the server: only before 2026-07-28, and only what we declared.
-    fn on_request(&mut self, id: Id, method: &MethodName, params: Params, via: Via, now: Instant) {
+    fn on_request(&mut self, id: Id, method: &MethodName, params: Params, via: RequestStream, now: Instant) {
         let revision = match &self.phase {
             Phase::Open { facts, .. } if facts.revision.era() == Era::Stateful => facts.revision,
             // Only a server of the old era asks anything, and it may ping before it is asked.

@@ -66,7 +66,7 @@ pub struct CallKey(pub u64);
 /// as a whole. Where a client hears something on the stream of a POST of its own, the number is the
 /// id of the request that it posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Via(pub u64);
+pub struct RequestStream(pub u64);
 
 /// A call of ours that the peer answers; whoever makes the call picks the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +76,7 @@ pub struct Ticket(pub u64);
 #[derive(Debug)]
 pub enum Input {
     /// The peer sent a text.
-    Received(Incoming, Via),
+    Received(Incoming, RequestStream),
     /// A handler has its answer.
     Finished {
         /// Which call it answers.
@@ -89,7 +89,7 @@ pub enum Input {
         /// Which call it works on.
         call: CallKey,
         /// What it says.
-        what: Utterance,
+        what: HandlerEvent,
     },
     /// Somebody here wants to call the peer.
     Ask(Ask),
@@ -113,7 +113,7 @@ pub enum Input {
 impl Input {
     /// The peer sent a text the only way there is.
     pub fn received(incoming: Incoming) -> Self {
-        Self::Received(incoming, Via::default())
+        Self::Received(incoming, RequestStream::default())
     }
 }
 
@@ -121,13 +121,13 @@ impl Input {
 #[derive(Debug)]
 pub enum Output {
     /// Send this: the way the request came that it is about, or any way if it is about none.
-    Send(Outgoing, Option<Via>),
+    Send(Outgoing, Option<RequestStream>),
     /// What came this way gets no answer: it was cancelled.
-    Quiet(Via),
+    NoReply(RequestStream),
     /// The client may hang up on what came this way and ask for the rest later.
     Pause {
         /// Which way.
-        via: Via,
+        via: RequestStream,
         /// When to come back.
         retry: Duration,
     },
@@ -143,7 +143,7 @@ pub enum Output {
         outcome: Result<Json, CallError>,
     },
     /// The peer told us something.
-    Heard(Heard),
+    Heard(PeerNotification),
     /// The client's handshake is done.
     Opened(Arc<client::Opened>),
     /// The client's handshake failed; the conversation is over.
@@ -236,7 +236,7 @@ pub struct Peer {
 /// What a handler can say while it works.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum Utterance {
+pub enum HandlerEvent {
     Progress(Progress),
     Log(LogMessage),
     /// It will take a while: the client need not hold its connection open.
@@ -346,7 +346,7 @@ pub enum Change {
 
 /// A notification from the peer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heard {
+pub struct PeerNotification {
     /// The call of ours it belongs to, if it says so.
     pub ticket: Option<Ticket>,
     /// Its method.

@@ -30,7 +30,7 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 use crate::input_required::missing_capability;
 use crate::pending::cancelled;
 use crate::{
-    Ask, Attached, Bounds, CallError, CallKey, Change, Conversation, Input, Output, Utterance, Via,
+    Ask, Attached, Bounds, CallError, CallKey, Change, Conversation, Input, Output, HandlerEvent, RequestStream,
 };
 use shared::{Asking, From, Shared};
 
@@ -126,11 +126,11 @@ impl Server {
     }
 
     /// Takes a message in whose era is decided.
-    pub fn receive(&mut self, incoming: Incoming, via: Via, era: MessageEra, now: Instant) {
+    pub fn receive(&mut self, incoming: Incoming, via: RequestStream, era: MessageEra, now: Instant) {
         self.on_incoming(incoming, via, Some(era), now);
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, via: Via, era: Option<MessageEra>, now: Instant) {
+    fn on_incoming(&mut self, incoming: Incoming, via: RequestStream, era: Option<MessageEra>, now: Instant) {
         let from = From { via, batch: None };
         match incoming {
             Incoming::One(message) => self.on_message(message, from, era, now),
@@ -325,15 +325,15 @@ impl Server {
         self.shared.send_in(from, message);
     }
 
-    fn on_said(&mut self, call: CallKey, what: Utterance, now: Instant) {
+    fn on_said(&mut self, call: CallKey, what: HandlerEvent, now: Instant) {
         let unsaid = self.shared.config.log_level;
         let session_level = self.session.as_ref().map(|it| it.log_level.unwrap_or(unsaid));
         let Some(open) = self.shared.calls.get(call) else { return };
         let message = match what {
-            Utterance::Progress(progress) => reply::progress(open, progress, now),
-            Utterance::Log(_) if !self.shared.config.capabilities.logging => None,
-            Utterance::Log(log) => reply::log(open, session_level, log),
-            Utterance::Pause(retry) => {
+            HandlerEvent::Progress(progress) => reply::progress(open, progress, now),
+            HandlerEvent::Log(_) if !self.shared.config.capabilities.logging => None,
+            HandlerEvent::Log(log) => reply::log(open, session_level, log),
+            HandlerEvent::Pause(retry) => {
                 let via = open.with.via;
                 if open.revision.profile().polling {
                     self.shared.out.push_back(Output::Pause { via, retry });

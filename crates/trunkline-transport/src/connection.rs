@@ -17,12 +17,12 @@ use crate::handler::Handler;
 #[cfg(feature = "http")]
 use crate::http::client::{HttpDriver, HttpTarget};
 use crate::limits::Limits;
-use crate::voice::{Request, Voice};
+use crate::voice::{Request, ConversationHandle};
 
 /// An open connection to a server. Dropping it hangs up.
 #[derive(Debug)]
 pub struct Connection {
-    voice: Voice,
+    voice: ConversationHandle,
     opened: Arc<Opened>,
     driving: JoinHandle<()>,
     /// Closed when nothing drives the conversation any more.
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// How to speak into the conversation.
-    pub fn voice(&self) -> &Voice {
+    pub fn voice(&self) -> &ConversationHandle {
         &self.voice
     }
 

@@ -26,7 +26,7 @@ use crate::clock::now;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 use outbox::Outbox;
 
 /// Why a conversation could not go on.
@@ -87,7 +87,7 @@ where
         framing: Option<Framing>,
         limits: Limits,
     ) -> Self {
-        let (voice, commands) = Voice::new(limits.queue);
+        let (voice, commands) = ConversationHandle::new(limits.queue);
         let decoder = match framing {
             Some(framing) => Decoder::with_framing(framing, limits.message_bytes),
             None => Decoder::detect(limits.message_bytes),
@@ -110,7 +110,7 @@ where
     }
 
     /// How others speak into this conversation.
-    pub fn voice(&self) -> Voice {
+    pub fn voice(&self) -> ConversationHandle {
         self.core.handlers.voice.clone()
     }
 
@@ -119,7 +119,7 @@ where
         self.opened.subscribe()
     }
 
-    /// Runs the conversation until the peer hangs up, or [`Voice::close`].
+    /// Runs the conversation until the peer hangs up, or [`ConversationHandle::close`].
     pub async fn run(mut self) -> Result<(), DriveError> {
         let HandlerTasks { handler, voice, .. } = &self.core.handlers;
         let _listening = handler.listen(voice, &Attached::default());

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Call, CallKey, Conversation, Heard, Input, Outgoing, Output, Via};
+use trunkline_proto::{Call, CallKey, Conversation, PeerNotification, Input, Outgoing, Output, RequestStream};
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::clock::now;
@@ -49,7 +49,7 @@ pub(crate) trait RunHandlers {
     fn stop(&mut self, call: CallKey);
 
     /// Tells the handler of a notification.
-    fn notify(&mut self, heard: Heard);
+    fn notify(&mut self, heard: PeerNotification);
 
     /// Takes the outcome of the next handler that has finished.
     fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)>;
@@ -59,13 +59,13 @@ pub(crate) trait RunHandlers {
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "HTTP alone has more than one stream"))]
 pub(crate) enum Effect {
     /// Send a message: as part of the answer to a request, or to whoever listens.
-    Send(Outgoing, Option<Via>),
+    Send(Outgoing, Option<RequestStream>),
     /// No answer will come for the request.
-    NoReply(Via),
+    NoReply(RequestStream),
     /// Let the client of the request come back for the rest.
     Pause {
         /// The request.
-        via: Via,
+        via: RequestStream,
         /// When the client should come back.
         retry: Duration,
     },
@@ -159,7 +159,7 @@ impl<C: Conversation, R: RunHandlers> DriverCore<C, R> {
                         self.handlers.notify(heard);
                     }
                 }
-                Output::Quiet(via) => return Some(Effect::NoReply(via)),
+                Output::NoReply(via) => return Some(Effect::NoReply(via)),
                 Output::Pause { via, retry } => return Some(Effect::Pause { via, retry }),
                 Output::Opened(facts) => return Some(Effect::Opened(facts)),
                 Output::Failed(error) => return Some(Effect::Failed(error)),

@@ -7,27 +7,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use trunkline_proto::{Attached, Call, Heard};
+use trunkline_proto::{Attached, Call, PeerNotification};
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome, Params};
 
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 
 /// Answers calls. Dropping an answer abandons its call.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call; `voice` lets the answer speak while it is worked out.
-    fn call(&self, call: Call, voice: &Voice) -> Answer;
+    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer;
 
     /// The peer sent a notification, in the conversation that `voice` speaks into. A server is also
     /// told of what needed no handler's answer but may need its doing, once it is answered:
     /// `resources/subscribe` and `resources/unsubscribe` with their `uri`, and
     /// `subscriptions/listen` with what was agreed on as `notifications`.
-    fn heard(&self, _heard: Heard, _voice: &Voice) {}
+    fn heard(&self, _heard: PeerNotification, _voice: &ConversationHandle) {}
 
     /// A conversation begins whose peer may want to hear of changes: tell them to `voice` until
     /// what is returned is dropped. `attached` is what came with the request that began it.
-    fn listen(&self, _voice: &Voice, _attached: &Attached) -> Listening {
+    fn listen(&self, _voice: &ConversationHandle, _attached: &Attached) -> Listening {
         None
     }
 
@@ -88,7 +88,7 @@ impl Answer {
 pub struct Nobody;
 
 impl Handler for Nobody {
-    fn call(&self, call: Call, _: &Voice) -> Answer {
+    fn call(&self, call: Call, _: &ConversationHandle) -> Answer {
         Answer::Now(Err(ErrorObject::method_not_found(call.method.name)))
     }
 }
@@ -123,7 +123,7 @@ impl Drop for Guarded {
 }
 
 /// Calls the handler; a panic on the way to its future is an answer too.
-fn guarded_call(handler: &impl Handler, call: Call, voice: &Voice) -> Answer {
+fn guarded_call(handler: &impl Handler, call: Call, voice: &ConversationHandle) -> Answer {
     catch_unwind(AssertUnwindSafe(|| handler.call(call, voice)))
         .unwrap_or_else(|_| Answer::Now(Err(panicked())))
 }
@@ -133,7 +133,7 @@ fn guarded_call(handler: &impl Handler, call: Call, voice: &Voice) -> Answer {
 pub(crate) fn begin(
     handler: &impl Handler,
     call: Call,
-    voice: &Voice,
+    voice: &ConversationHandle,
     cx: &mut Context<'_>,
 ) -> Result<Outcome, Guarded> {
     match guarded_call(handler, call, voice) {
@@ -149,7 +149,7 @@ pub(crate) fn begin(
 }
 
 /// Tells the handler of a notification; if it panics, the conversation goes on.
-pub(crate) fn guarded_heard(handler: &impl Handler, heard: Heard, voice: &Voice) {
+pub(crate) fn guarded_heard(handler: &impl Handler, heard: PeerNotification, voice: &ConversationHandle) {
     // The panic has been reported on stderr, and nobody waits for an answer.
     let _ = catch_unwind(AssertUnwindSafe(|| handler.heard(heard, voice)));
 }

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use trunkline_proto::Change;
 
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 
 /// The conversations that are open, each with what is known of who is at its other end.
 pub struct Listeners<T>(Mutex<Vec<Arc<Listener<T>>>>);
 
 /// One conversation.
 pub struct Listener<T> {
-    voice: Voice,
+    voice: ConversationHandle,
     who: T,
     runtime: Handle,
     late: Mutex<Late>,
@@ -48,7 +48,7 @@ impl<T> fmt::Debug for Listener<T> {
 
 impl<T: Send + Sync + 'static> Listeners<T> {
     /// Adds a conversation, within a runtime.
-    pub fn add(&self, voice: Voice, who: T) -> Arc<Listener<T>> {
+    pub fn add(&self, voice: ConversationHandle, who: T) -> Arc<Listener<T>> {
         let late = Mutex::default();
         let listener = Arc::new(Listener { voice, who, runtime: Handle::current(), late });
         lock(&self.0).push(Arc::clone(&listener));

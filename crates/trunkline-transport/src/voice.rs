@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
 use trunkline_proto::{
-    Ask, Attached, CallError, CallKey, Change, Heard, Ticket, Timing, Utterance,
+    Ask, Attached, CallError, CallKey, Change, PeerNotification, Ticket, Timing, HandlerEvent,
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};
@@ -24,7 +24,7 @@ pub use listener::Listener;
 
 /// Speaks into one conversation. Cheap to clone; outliving the conversation is harmless.
 #[derive(Clone, Debug)]
-pub struct Voice(Arc<Inner>);
+pub struct ConversationHandle(Arc<Inner>);
 
 /// What is unsaid. Nothing is allocated for a conversation in which nobody speaks up.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ struct Unsaid {
     closed: bool,
 }
 
-/// The driver's end of a [`Voice`]. Dropping it ends the conversation for those who speak.
+/// The driver's end of a [`ConversationHandle`]. Dropping it ends the conversation for those who speak.
 #[derive(Debug)]
 pub(crate) struct CommandReceiver(Arc<Inner>);
 
@@ -70,7 +70,7 @@ pub struct Request {
     /// Where to put progress, for a subscription its notifications, and what is logged meanwhile as
     /// far as it can be told to belong to this call; the last is told to the handler too. When it
     /// is full, what comes then is dropped.
-    pub heard: Option<mpsc::Sender<Heard>>,
+    pub heard: Option<mpsc::Sender<PeerNotification>>,
     /// Who hears the same instead, and alone: the handler is told nothing of it.
     pub listener: Option<Arc<dyn Listener>>,
     /// What is attached to the questions of the peer that belong to it, as far as that can be told.
@@ -96,7 +96,7 @@ impl Request {
     }
 }
 
-impl Voice {
+impl ConversationHandle {
     pub(crate) fn new(queue: usize) -> (Self, CommandReceiver) {
         Self::begin(queue, false)
     }
@@ -125,7 +125,7 @@ impl Voice {
     }
 
     /// Says something about a call that is being answered. Waits while too much is unsaid.
-    pub async fn say(&self, call: CallKey, what: Utterance) {
+    pub async fn say(&self, call: CallKey, what: HandlerEvent) {
         // A conversation that is over has nobody to listen, which is fine.
         self.0.send(Command::Say(call, what)).await;
     }

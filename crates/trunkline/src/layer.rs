@@ -46,7 +46,7 @@ use std::task::{Context, Poll};
 use tokio::sync::Mutex;
 use trunkline_proto::Call;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 
 use crate::caller::Added;
 #[cfg(doc)]
@@ -123,7 +123,7 @@ impl fmt::Debug for Calls {
 pub type Answering = Pin<Box<dyn Future<Output = Result<ServerResponse, BoxError>> + Send>>;
 
 /// What a call comes to once it is past its layers.
-pub(crate) type Inside = Arc<dyn Fn(Call, &Voice) -> Answer + Send + Sync>;
+pub(crate) type Inside = Arc<dyn Fn(Call, &ConversationHandle) -> Answer + Send + Sync>;
 
 /// Layers, from the inside out. None cost nothing.
 #[derive(Clone, Default)]
@@ -140,7 +140,7 @@ impl Layers {
     }
 
     /// Has a call answered through these layers.
-    pub(crate) fn answer(&self, call: Call, voice: &Voice, inside: Inside) -> Answering {
+    pub(crate) fn answer(&self, call: Call, voice: &ConversationHandle, inside: Inside) -> Answering {
         Calls(()).call(ServerRequest {
             call,
             voice: voice.clone(),

@@ -309,7 +309,7 @@ pub enum Sharing {
     /// Never: whoever uses an instance first is the only one.
     Isolated,
     /// Always.
-    Shared,
+    GatewayState,
 }
 
 /// What a server may ask its callers: everything, where a catalog does not say.

@@ -8,20 +8,20 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{ElicitResult, InputRequest, InputRequired};
 use trunkline_wire::revision::Era;
 
-use super::{Came, Walk, Wrong};
+use super::{CallOutcome, Walk, CallFailure};
 use crate::merge::Target;
 use crate::policy::ask::{Binding, is_approved, question};
 use crate::policy::audit::Decision;
 use crate::policy::{self, What};
-use crate::state::Shared;
-use crate::trail::Trail;
+use crate::state::GatewayState;
+use crate::call_record::CallRecord;
 
 /// Has the user asked, unless that was done. `Some` ends the call with the question.
 pub(crate) async fn approve(
     walk: &mut Walk,
-    trail: &mut Trail,
+    trail: &mut CallRecord,
     target: &Target,
-) -> Result<Option<Came>, Wrong> {
+) -> Result<Option<CallOutcome>, CallFailure> {
     let what = What::of(target);
     let denied = || policy::not_approved(&target.server, what);
     let can_ask = walk.call.peer.client.elicitation.is_some_and(|it| it.form);
@@ -66,7 +66,7 @@ pub(crate) async fn approve(
                     InputRequired::new(vec![(KEY.to_owned(), InputRequest::Elicit(asked))]);
                 input.state = Some(format!("{TICKET}{ticket}"));
                 trail.decision = Decision::Asked;
-                return Ok(Some(Came::Ask(input)));
+                return Ok(Some(CallOutcome::Ask(input)));
             };
             if !walk.shared.approvals(|it| it.redeem(&ticket[TICKET.len()..], &binding, now)) {
                 trail.decision = Decision::Declined;
@@ -88,7 +88,7 @@ pub(crate) async fn approve(
 }
 
 /// Has the state with which an approved call goes on be good for one time.
-pub(crate) fn once(shared: &Shared, binding: &Binding, input: &mut InputRequired) {
+pub(crate) fn once(shared: &GatewayState, binding: &Binding, input: &mut InputRequired) {
     if let Some(state) = input.state.take() {
         let ticket = shared.approvals(|it| it.ask(binding, SystemTime::now()));
         input.state = Some(format!("{APPROVED}{ticket}:{state}"));

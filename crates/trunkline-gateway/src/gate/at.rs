@@ -12,18 +12,18 @@ use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::decide::Permit;
-use super::{Came, Walk, Wrong};
-use crate::able::Able;
+use super::{CallOutcome, Walk, CallFailure};
+use crate::client_profile::ClientProfile;
 use crate::catalog::plan::{Questions, Reach, ServerPlan, Strategy};
 use crate::failure::{Done, Failure, LOGIN_REQUIRED, Stage};
 use crate::forward::{self, Event, Forward};
-use crate::line::{Guard, Line};
-use crate::park::Missing;
+use crate::upstream_call::{Guard, UpstreamCallContext};
+use crate::parked_calls::Missing;
 use crate::pool::{Cause, Lease};
 use crate::question;
 use crate::seal::Sealed;
 use crate::server::{Server, Who, key_of};
-use crate::trail::Trail;
+use crate::call_record::CallRecord;
 use crate::upstream::{Instance, Upstream, timing};
 
 impl Walk {
@@ -31,10 +31,10 @@ impl Walk {
     /// It is made again only if it was not made, or may be.
     pub(super) async fn at(
         &mut self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         permit: &Permit,
         is_repeatable: bool,
-    ) -> Result<Came, Wrong> {
+    ) -> Result<CallOutcome, CallFailure> {
         let server = permit.server();
         let plan = server.plan();
         if let Some(came) = Box::pin(self.log_in_first(&plan)).await? {
@@ -49,7 +49,7 @@ impl Walk {
                 Sealed::Parked(name) => {
                     let resumed = self.shared.lot.resume(&name);
                     let mut forward = resumed.map_err(|missing| match missing {
-                        Missing::MadeWay => Wrong::from(made_way(&plan.name)),
+                        Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
                         Missing::Unknown => stale().into(),
                     })?;
                     let answers = self.call.params.take("inputResponses");
@@ -106,7 +106,7 @@ impl Walk {
     /// Leases an instance and makes the call there.
     async fn begin(
         &self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         server: &Arc<Server>,
         plan: &ServerPlan,
         stay: Option<u64>,
@@ -161,7 +161,7 @@ impl Walk {
         if !relays {
             params.take("inputResponses");
         }
-        let line = Line::new(
+        let line = UpstreamCallContext::new(
             Arc::clone(&self.caller),
             self.voice.clone(),
             self.call.key,
@@ -203,7 +203,7 @@ impl Walk {
         plan: &ServerPlan,
     ) -> Result<Lease<Upstream>, Failure> {
         let era = if self.as_task { Era::Stateless } else { self.call.revision.era() };
-        let able = Able::of(&self.call.peer, era);
+        let able = ClientProfile::of(&self.call.peer, era);
         let key = key_of(plan, &self.caller, self.call.meta.as_ref());
         let mut tries = 0;
         loop {
@@ -225,10 +225,10 @@ impl Walk {
     /// Goes on with a call until it is over or the caller has to answer.
     pub(crate) async fn follow(
         &self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         mut forward: Forward,
         plan: &ServerPlan,
-    ) -> Result<Came, (Wrong, Option<CallError>)> {
+    ) -> Result<CallOutcome, (CallFailure, Option<CallError>)> {
         let revision = forward.instance().opened.revision;
         trail.leased(forward.lease.id());
         loop {
@@ -250,7 +250,7 @@ impl Walk {
                     let state = self.shared.seals.state(&state, &self.bound_to(&plan.name));
                     let mut input = InputRequired::new(requests);
                     input.state = Some(state);
-                    return Ok(Came::Ask(input));
+                    return Ok(CallOutcome::Ask(input));
                 }
                 Event::MadeWay => return Err((made_way(&plan.name).into(), None)),
                 Event::Over(Ok(said)) => {
@@ -258,21 +258,21 @@ impl Walk {
                     let lease = forward.into_lease();
                     let came = self.over(said, revision, plan, lease.id());
                     trail.kept = Some(lease);
-                    return came.map_err(|error| (Wrong::Plain(error), None));
+                    return came.map_err(|error| (CallFailure::Plain(error), None));
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
                     let asked = self.urls(error, forward.instance()).and_then(|mut came| {
-                        if let Came::Ask(input) = &mut came {
+                        if let CallOutcome::Ask(input) = &mut came {
                             question::admit_all(&plan.name, plan.questions, input)?;
                         }
                         Ok(came)
                     });
-                    return asked.map_err(|error| (Wrong::Server(error, revision), None));
+                    return asked.map_err(|error| (CallFailure::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
                     let wrong =
                         match Box::pin(forward::failed(error.clone(), forward.instance())).await {
-                            Ok(said) => Wrong::Server(said, revision),
+                            Ok(said) => CallFailure::Server(said, revision),
                             Err(failure) => failure.into(),
                         };
                     return Err((wrong, Some(error)));
@@ -289,26 +289,26 @@ impl Walk {
         revision: Revision,
         plan: &ServerPlan,
         instance: u64,
-    ) -> Result<Came, ErrorObject> {
+    ) -> Result<CallOutcome, ErrorObject> {
         let is_relayed = revision.era() == Era::Stateless && self.call.revision == revision;
         let asks = || Glance::at(said.get()).result_type == ResultType::InputRequired;
         if !is_relayed || !asks() {
-            return Ok(Came::Answer(said, revision));
+            return Ok(CallOutcome::Answer(said, revision));
         }
         Ok(match stateless::decode_result(said.clone()) {
             Ok(stateless::Decoded::InputRequired(mut input)) => {
                 question::admit_all(&plan.name, plan.questions, &mut input)?;
                 let state = Sealed::Relayed(input.state.take(), instance);
                 input.state = Some(self.shared.seals.state(&state, &self.bound_to(&plan.name)));
-                Came::Ask(input)
+                CallOutcome::Ask(input)
             }
-            _ => Came::Answer(said, revision),
+            _ => CallOutcome::Answer(said, revision),
         })
     }
 
     /// A server of 2025-11-25 wants pages visited first. A caller of the new era is asked to; others
     /// are told as the server told us, and learn when it is done.
-    fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<Came, ErrorObject> {
+    fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<CallOutcome, ErrorObject> {
         #[derive(serde::Deserialize)]
         struct Data {
             elicitations: Vec<ElicitParams>,
@@ -331,7 +331,7 @@ impl Walk {
             url.elicitation_id = None;
             (format!("q{}", at + 1), InputRequest::Elicit(ElicitParams::Url(url)))
         });
-        Ok(Came::Ask(InputRequired::new(requests.collect())))
+        Ok(CallOutcome::Ask(InputRequired::new(requests.collect())))
     }
 
     /// What a state that travels with the caller is bound to.
@@ -355,8 +355,8 @@ fn has_session(call: &Call) -> bool {
 }
 
 /// A failure as it is after a try of which nobody knows what came of it.
-fn after(mut wrong: Wrong, may_be_done: bool) -> Wrong {
-    if may_be_done && let Wrong::Here(failure) = &mut wrong {
+fn after(mut wrong: CallFailure, may_be_done: bool) -> CallFailure {
+    if may_be_done && let CallFailure::Here(failure) = &mut wrong {
         failure.done = Done::Unknown;
     }
     wrong

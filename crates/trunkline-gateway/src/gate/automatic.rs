@@ -7,16 +7,16 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{CallToolResult, ListToolsResult};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::{Came, Walk};
+use super::{CallOutcome, Walk};
 use crate::caller::Caller;
 use crate::catalog::plan::{self, Effect};
 use crate::merge::Kind;
 use crate::search::{self, CALL_TOOL, FIND_TOOLS};
 use crate::selector::Selector;
-use crate::state::{Shared, Sight, View, World};
+use crate::state::{GatewayState, Visibility, View, ActivePlan};
 
 /// Whether clients of a view get the two tools.
-fn is_for<'a>(world: &'a World, view: &View) -> Option<&'a plan::Automatic> {
+fn is_for<'a>(world: &'a ActivePlan, view: &View) -> Option<&'a plan::Automatic> {
     let automatic = world.plan.gateway.automatic.as_ref()?;
     let is_meant = match &view.selector {
         _ if automatic.tags.is_empty() => true,
@@ -28,8 +28,8 @@ fn is_for<'a>(world: &'a World, view: &View) -> Option<&'a plan::Automatic> {
 
 /// The list that such clients get.
 pub(crate) fn tools(
-    shared: &Shared,
-    world: &World,
+    shared: &GatewayState,
+    world: &ActivePlan,
     view: &View,
     caller: &Caller,
     revision: Revision,
@@ -37,7 +37,7 @@ pub(crate) fn tools(
     let automatic = is_for(world, view)?;
     let index = view.index(shared);
     // What a caller must not see is not named to it either.
-    let sight = Sight::new(world, caller);
+    let sight = Visibility::new(world, caller);
     let is_seen = |name: &str| {
         let mut tools = index.iter(Kind::Tools).filter(|(_, it)| *it.server == *name);
         tools.any(|(_, it)| sight.effect(it) != Effect::Deny)
@@ -51,7 +51,7 @@ pub(crate) fn tools(
 /// What a call of one of the two tools comes to.
 pub(super) enum Automatic {
     /// Tools were found, or it cannot be read.
-    Told(Came),
+    Told(CallOutcome),
     /// The tool with this name is called, and decided on, like any other.
     Call(String),
 }
@@ -84,9 +84,9 @@ pub(super) fn call(walk: &mut Walk, shown: &str) -> Option<Automatic> {
     })
 }
 
-fn find(walk: &Walk, asked: &search::Asked) -> Came {
+fn find(walk: &Walk, asked: &search::Asked) -> CallOutcome {
     let index = walk.view.index(&walk.shared);
-    let sight = Sight::new(&walk.world, &walk.caller);
+    let sight = Visibility::new(&walk.world, &walk.caller);
     let may_see = |name: &str| index.tool(name).is_some_and(|it| sight.effect(it) != Effect::Deny);
     let search = walk.view.search(&index);
     walk.view.count(&walk.shared, &index);
@@ -104,7 +104,7 @@ fn find(walk: &Walk, asked: &search::Asked) -> Came {
     told(walk, result)
 }
 
-fn told(walk: &Walk, result: CallToolResult) -> Came {
+fn told(walk: &Walk, result: CallToolResult) -> CallOutcome {
     let extras = stateless::Extras::default();
-    Came::Told(stateful::encode(result, walk.call.revision, &extras))
+    CallOutcome::Told(stateful::encode(result, walk.call.revision, &extras))
 }

@@ -8,10 +8,10 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::text::{UriTemplate, Value};
 
-use super::{Came, Walk};
+use super::{CallOutcome, Walk};
 use crate::catalog::plan::Effect;
 use crate::merge::{Item, Target};
-use crate::state::Sight;
+use crate::state::Visibility;
 
 /// A completion of a template's variable, where there are rules.
 pub(super) struct Completed {
@@ -35,7 +35,7 @@ impl Completed {
             arguments: BTreeMap<String, String>,
         }
         if !matches!(target.item, Item::Template(_))
-            || Sight::new(&walk.world, &walk.caller).is_open()
+            || Visibility::new(&walk.world, &walk.caller).is_open()
         {
             return None;
         }
@@ -56,14 +56,14 @@ impl Completed {
     }
 
     /// The answer without what the caller may not read.
-    pub(super) fn filter(&mut self, walk: &Walk, came: Came) -> Came {
-        let Came::Answer(said, from) = came else { return came };
+    pub(super) fn filter(&mut self, walk: &Walk, came: CallOutcome) -> CallOutcome {
+        let CallOutcome::Answer(said, from) = came else { return came };
         let Ok(mut answer) = said.to::<serde_json::Value>() else {
-            return Came::Answer(said, from);
+            return CallOutcome::Answer(said, from);
         };
         let completion = &mut answer["completion"];
         let Some(values) = completion["values"].as_array_mut() else {
-            return Came::Answer(said, from);
+            return CallOutcome::Answer(said, from);
         };
         let before = values.len();
         values.retain(|it| {
@@ -72,13 +72,13 @@ impl Completed {
             walk.may(&self.target()) != Effect::Deny
         });
         if values.len() == before {
-            return Came::Answer(said, from);
+            return CallOutcome::Answer(said, from);
         }
         // How many there are in all would count what may not be known.
         if let Some(completion) = completion.as_object_mut() {
             completion.remove("total");
         }
-        Came::Answer(Json::of(&answer), from)
+        CallOutcome::Answer(Json::of(&answer), from)
     }
 }
 

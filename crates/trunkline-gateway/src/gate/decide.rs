@@ -17,14 +17,14 @@ use trunkline_wire::era::{stateful, stateless};
 use trunkline_wire::model::CallToolResult;
 
 use super::resolve::About;
-use super::{Came, Walk, Wrong, approve};
+use super::{CallOutcome, Walk, CallFailure, approve};
 use crate::merge::{Item, Target};
 use crate::policy::audit::Decision;
 use crate::policy::plugins::{CallView, Rejected};
 use crate::policy::{self, What};
 use crate::server::Server;
-use crate::state::Sight;
-use crate::trail::Trail;
+use crate::state::Visibility;
+use crate::call_record::CallRecord;
 
 /// Leave to call one server. It is given here alone, and [`Walk::at`] takes nothing else.
 pub(super) struct Permit {
@@ -36,12 +36,12 @@ pub(super) struct Permit {
 pub(super) enum Decided {
     Permit(Permit),
     /// The caller is told this instead: a question, or that a plugin said no.
-    Told(Came),
+    Told(CallOutcome),
 }
 
 impl Permit {
     /// Leave to ask a server that the caller sees what it offers.
-    pub(super) fn to_list(sight: &Sight<'_>, server: &Arc<Server>) -> Option<Self> {
+    pub(super) fn to_list(sight: &Visibility<'_>, server: &Arc<Server>) -> Option<Self> {
         let is_seen = sight.sees_server(&server.name);
         is_seen.then(|| Self { server: Arc::clone(server), plugins: None })
     }
@@ -58,9 +58,9 @@ impl Permit {
 impl Walk {
     pub(super) async fn decide(
         &mut self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         about: &About,
-    ) -> Result<Decided, Wrong> {
+    ) -> Result<Decided, CallFailure> {
         self.approved = None;
         let asked_about = about.asked_about.as_ref().unwrap_or(&about.target);
         if let Err(after) = self.world.take(self.caller.bearer.names(), asked_about) {
@@ -84,16 +84,16 @@ impl Walk {
     /// A plugin said no. Models read that of a tool; everything else is an error.
     pub(super) fn rejected(
         &self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         target: &Target,
         rejected: &Rejected,
-    ) -> Result<Came, Wrong> {
+    ) -> Result<CallOutcome, CallFailure> {
         trail.decision = Decision::Rejected;
         let Item::Tool(_) = target.item else {
             return Err(rejected.to_failure(&target.server).into());
         };
         let result = CallToolResult::error(rejected.to_string());
         let extras = stateless::Extras::default();
-        Ok(Came::Told(stateful::encode(result, self.call.revision, &extras)))
+        Ok(CallOutcome::Told(stateful::encode(result, self.call.revision, &extras)))
     }
 }

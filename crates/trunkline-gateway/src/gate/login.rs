@@ -9,7 +9,7 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::Era;
 
-use super::{Came, Walk, Wrong};
+use super::{CallOutcome, Walk, CallFailure};
 use crate::accounts::Owner;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
@@ -18,7 +18,7 @@ use crate::seal::Sealed;
 impl Walk {
     /// Has the caller log in, unless it has. `Some` ends the call with the question; it goes on when it is made
     /// again.
-    pub(super) async fn log_in_first(&mut self, plan: &ServerPlan) -> Result<Option<Came>, Wrong> {
+    pub(super) async fn log_in_first(&mut self, plan: &ServerPlan) -> Result<Option<CallOutcome>, CallFailure> {
         if plan.per_user().is_none() {
             return Ok(None);
         }
@@ -41,7 +41,7 @@ impl Walk {
     }
 
     /// The same where nothing is known yet of the server that a name begins with.
-    pub(super) async fn log_in_to_unknown(&mut self, shown: &str) -> Result<Option<Came>, Wrong> {
+    pub(super) async fn log_in_to_unknown(&mut self, shown: &str) -> Result<Option<CallOutcome>, CallFailure> {
         let Some(server) = self.unknown_server(shown) else { return Ok(None) };
         let plan = server.plan();
         if self.shared.accounts.is_logged_in(&plan.name, &self.caller.id) {
@@ -51,7 +51,7 @@ impl Walk {
     }
 
     /// Tells the caller where to log in.
-    pub(super) fn ask_to_log_in(&self, plan: &ServerPlan) -> Result<Came, Wrong> {
+    pub(super) fn ask_to_log_in(&self, plan: &ServerPlan) -> Result<CallOutcome, CallFailure> {
         let server = &plan.name;
         let Some(name) = self.caller.name.clone() else {
             let message = format!(
@@ -74,7 +74,7 @@ impl Walk {
                 let mut input = InputRequired::new(vec![(KEY.to_owned(), request)]);
                 let bound = self.bound_to_login(server);
                 input.state = Some(self.shared.seals.state(&Sealed::Login, &bound));
-                Ok(Came::Ask(input))
+                Ok(CallOutcome::Ask(input))
             }
             (Era::Stateful, Some(it)) if it.url => {
                 asked.elicitation_id = Some(elicitation.clone());

@@ -3,21 +3,21 @@
 
 use std::sync::Arc;
 
-use trunkline_proto::Utterance;
+use trunkline_proto::HandlerEvent;
 use trunkline_wire::json::Json;
 
-use super::{Came, Walk, Wrong, digest};
+use super::{CallOutcome, Walk, CallFailure, digest};
 use crate::failure::Done;
 use crate::merge::Target;
 use crate::policy::What;
 use crate::policy::plugins::{CallView, Kind, Rejected};
-use crate::trail::Trail;
+use crate::call_record::CallRecord;
 
 impl Walk {
     /// Has the plugins look at the call, and change its arguments; `None` if there are none.
     pub(super) async fn ask_plugins(
         &mut self,
-        trail: &Trail,
+        trail: &CallRecord,
         target: &Target,
     ) -> Result<Option<CallView>, Rejected> {
         let world = Arc::clone(&self.world);
@@ -46,18 +46,18 @@ impl Walk {
     /// Has the plugins look at the answer, and change it.
     pub(super) async fn tell_plugins(
         &self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         target: &Target,
         plugins: Option<CallView>,
-        came: Result<Came, Wrong>,
-    ) -> Result<Came, Wrong> {
+        came: Result<CallOutcome, CallFailure>,
+    ) -> Result<CallOutcome, CallFailure> {
         match (came, plugins) {
-            (Ok(Came::Answer(said, from)), Some(view)) => {
+            (Ok(CallOutcome::Answer(said, from)), Some(view)) => {
                 match Box::pin(self.world.plugins.response(&view, said)).await {
-                    Ok(said) => Ok(Came::Answer(said, from)),
+                    Ok(said) => Ok(CallOutcome::Answer(said, from)),
                     Err(rejected) => {
                         let mut came = self.rejected(trail, target, &rejected);
-                        if let Err(Wrong::Here(failure)) = &mut came {
+                        if let Err(CallFailure::Here(failure)) = &mut came {
                             failure.done = Done::Unknown;
                         }
                         came
@@ -72,20 +72,20 @@ impl Walk {
     /// Has the plugins look at what is no answer: an error of the server's, or its questions.
     async fn tell_more(
         &self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         target: &Target,
         view: CallView,
-        came: Result<Came, Wrong>,
-    ) -> Result<Came, Wrong> {
+        came: Result<CallOutcome, CallFailure>,
+    ) -> Result<CallOutcome, CallFailure> {
         let plugins = &self.world.plugins;
         let rejected: Rejected = match came {
-            Err(Wrong::Server(error, from)) => {
+            Err(CallFailure::Server(error, from)) => {
                 match plugins.said(Kind::Error, &view, Json::of(&error)).await {
-                    Ok(said) => return Err(Wrong::Server(said.to().unwrap_or(error), from)),
+                    Ok(said) => return Err(CallFailure::Server(said.to().unwrap_or(error), from)),
                     Err(rejected) => rejected,
                 }
             }
-            Ok(Came::Ask(mut input)) => {
+            Ok(CallOutcome::Ask(mut input)) => {
                 let mut requests = Vec::new();
                 let mut refused = None;
                 for (name, request) in std::mem::take(&mut input.requests) {
@@ -97,7 +97,7 @@ impl Walk {
                 match refused {
                     None => {
                         input.requests = requests;
-                        return Ok(Came::Ask(input));
+                        return Ok(CallOutcome::Ask(input));
                     }
                     Some(rejected) => rejected,
                 }
@@ -105,7 +105,7 @@ impl Walk {
             came => return came,
         };
         let mut came = self.rejected(trail, target, &rejected);
-        if let Err(Wrong::Here(failure)) = &mut came {
+        if let Err(CallFailure::Here(failure)) = &mut came {
             failure.done = Done::Unknown;
         }
         came
@@ -115,17 +115,17 @@ impl Walk {
     pub(super) async fn look_at_said(
         &self,
         view: &Arc<CallView>,
-        what: Utterance,
-    ) -> Option<Utterance> {
+        what: HandlerEvent,
+    ) -> Option<HandlerEvent> {
         let plugins = &self.world.plugins;
         match what {
-            Utterance::Progress(it) => {
+            HandlerEvent::Progress(it) => {
                 let said = plugins.said(Kind::Progress, view, Json::of(&it)).await.ok()?;
-                Some(Utterance::Progress(said.to().ok()?))
+                Some(HandlerEvent::Progress(said.to().ok()?))
             }
-            Utterance::Log(it) => {
+            HandlerEvent::Log(it) => {
                 let said = plugins.said(Kind::Log, view, Json::of(&it)).await.ok()?;
-                Some(Utterance::Log(said.to().ok()?))
+                Some(HandlerEvent::Log(said.to().ok()?))
             }
             what => Some(what),
         }

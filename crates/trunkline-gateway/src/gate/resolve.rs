@@ -9,7 +9,7 @@ use trunkline_wire::model::Tool;
 
 use super::automatic::{self, Automatic};
 use super::completed::{self, Completed};
-use super::{Came, Walk, Wrong, clip, tasks};
+use super::{CallOutcome, Walk, CallFailure, clip, tasks};
 use crate::catalog::nearest;
 use crate::catalog::plan::Effect;
 use crate::failure::{Failure, Stage};
@@ -17,15 +17,15 @@ use crate::merge::{Index, Item, Kind, Target};
 use crate::policy::audit::Decision;
 use crate::policy::pins::Part;
 use crate::server::Server;
-use crate::state::Sight;
-use crate::trail::Trail;
+use crate::state::Visibility;
+use crate::call_record::CallRecord;
 
 /// What a call comes to before anything is decided.
 pub(super) enum Resolved {
     /// It is about something that a server has.
     About(About),
     /// It is answered here.
-    Told(Came),
+    Told(CallOutcome),
 }
 
 /// Something that a server has and the caller may know of.
@@ -50,7 +50,7 @@ pub(super) enum Work {
 }
 
 impl Walk {
-    pub(super) async fn resolve(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+    pub(super) async fn resolve(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
         match self.call.method.method {
             Method::ToolsCall => self.tool(trail).await,
             // In boxes, so that a call of a tool does not carry their size about.
@@ -69,7 +69,7 @@ impl Walk {
         }
     }
 
-    async fn tool(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+    async fn tool(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
         let mut shown: String = self.named("name")?;
         if self.world.plan.gateway.automatic.is_some() {
             match automatic::call(self, &shown) {
@@ -96,14 +96,14 @@ impl Walk {
     }
 
     /// Why there is no tool by a name.
-    fn no_tool(&self, trail: &mut Trail, index: &Index, shown: &str) -> Wrong {
+    fn no_tool(&self, trail: &mut CallRecord, index: &Index, shown: &str) -> CallFailure {
         trail.name.get_or_insert_with(|| clip(shown).into());
         if let Some(held) = self.held(trail, Part::Tool, shown) {
             return held;
         }
         let message = format!("There is no tool `{}` here.", clip(shown));
         let mut failure = Failure::new("unknown_tool", Stage::Route, message);
-        let sight = Sight::new(&self.world, &self.caller);
+        let sight = Visibility::new(&self.world, &self.caller);
         if let Some(why) = self.world.why_not(&sight, shown) {
             return failure.advice(why).into();
         }
@@ -119,7 +119,7 @@ impl Walk {
         failure.into()
     }
 
-    async fn prompt(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+    async fn prompt(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
         let shown: String = self.named("name")?;
         let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
@@ -141,9 +141,9 @@ impl Walk {
 
     async fn resource(
         &mut self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         skill: Option<String>,
-    ) -> Result<Resolved, Wrong> {
+    ) -> Result<Resolved, CallFailure> {
         let uri: String = self.named("uri")?;
         self.call.params.take("arguments");
         let index = self.index("", |it| !it.claims(&uri).is_empty()).await;
@@ -155,7 +155,7 @@ impl Walk {
 
     /// Where a resource is that the caller may read: at the one server that claims it, or else at the
     /// one whose result named it.
-    fn find(&self, trail: &mut Trail, index: &Index, uri: &str) -> Result<(Target, bool), Wrong> {
+    fn find(&self, trail: &mut CallRecord, index: &Index, uri: &str) -> Result<(Target, bool), CallFailure> {
         let claims = self.shared.named.places(index, &self.caller, uri);
         let allowed = |it: &Target| match self.may(it) {
             Effect::Deny => None,
@@ -175,7 +175,7 @@ impl Walk {
         }
     }
 
-    async fn completion(&mut self, trail: &mut Trail) -> Result<Resolved, Wrong> {
+    async fn completion(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
         #[derive(serde::Deserialize)]
         struct Reference {
             #[serde(default)]
@@ -222,11 +222,11 @@ impl Walk {
 
     fn about(
         &self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         target: Target,
         asks: bool,
         work: Work,
-    ) -> Result<About, Wrong> {
+    ) -> Result<About, CallFailure> {
         let server = self.server(&target)?;
         trail.is(&target);
         Ok(About { target, server, work, asked_about: None, asks })
@@ -234,7 +234,7 @@ impl Walk {
 
     /// Whether rules let the caller know of this, and if so whether a person has to say yes. What they do not let
     /// it know of is noted as such, whatever the caller is told.
-    pub(super) fn allowed(&self, trail: &mut Trail, target: &Target) -> Option<bool> {
+    pub(super) fn allowed(&self, trail: &mut CallRecord, target: &Target) -> Option<bool> {
         match self.may(target) {
             Effect::Allow => Some(false),
             Effect::Ask => Some(true),

@@ -9,21 +9,21 @@ use trunkline_wire::method::Gate;
 use trunkline_wire::model::{ListSkillsResult, Skill, SkillFiles};
 
 use super::decide::Permit;
-use super::{Came, Walk, Wrong};
+use super::{CallOutcome, Walk, CallFailure};
 use crate::catalog::plan::Effect;
 use crate::merge::index::uris::wrap;
 use crate::merge::{Index, Item, Missing, Target};
 use crate::server::Server;
-use crate::state::Sight;
-use crate::trail::Trail;
+use crate::state::Visibility;
+use crate::call_record::CallRecord;
 
 impl Walk {
     /// The skills of all servers that the caller sees. Those of one that does not answer are missing, and the
     /// list says so.
-    pub(super) async fn skills(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
+    pub(super) async fn skills(&mut self, trail: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
         self.shared.complete(&self.shared.world(), &self.view).await;
         let (world, index) = (self.shared.world(), self.view.index(&self.shared));
-        let sight = Sight::new(&world, &self.caller);
+        let sight = Visibility::new(&world, &self.caller);
         let has_skills = |it: &&Arc<Server>| {
             it.lists().is_some_and(|lists| lists.capabilities.supports(Gate::Skills))
         };
@@ -55,13 +55,13 @@ impl Walk {
             self.call.revision,
             &stateless::Extras::default(),
         );
-        Ok(Came::Told(if missing.is_empty() { list } else { missing.within(list) }))
+        Ok(CallOutcome::Told(if missing.is_empty() { list } else { missing.within(list) }))
     }
 
     /// The skills of one server, or why they are not known.
     async fn skills_of(
         &mut self,
-        trail: &mut Trail,
+        trail: &mut CallRecord,
         permit: &Permit,
     ) -> Result<Vec<Skill>, String> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
@@ -72,12 +72,12 @@ impl Walk {
             }
             self.call.params = params;
             let page = match self.at(trail, permit, true).await {
-                Ok(Came::Answer(page, _)) => page,
+                Ok(CallOutcome::Answer(page, _)) => page,
                 Ok(_) => {
                     return Err("It asked something instead of saying which it has.".to_owned());
                 }
-                Err(Wrong::Here(failure)) => return Err(failure.message.clone()),
-                Err(Wrong::Server(error, _) | Wrong::Plain(error)) => return Err(error.message),
+                Err(CallFailure::Here(failure)) => return Err(failure.message.clone()),
+                Err(CallFailure::Server(error, _) | CallFailure::Plain(error)) => return Err(error.message),
             };
             let page: ListSkillsResult =
                 page.to().map_err(|error| format!("Its list cannot be read: {error}."))?;
@@ -109,13 +109,13 @@ impl Walk {
     }
 
     /// What `skills/get` or `resources/directory/read` says, in the form that the caller asked in.
-    pub(super) fn as_asked(&self, trail: &Trail, asked: &str, came: Came) -> Came {
-        let (Came::Answer(said, revision), Some(server)) = (&came, &trail.server) else {
+    pub(super) fn as_asked(&self, trail: &CallRecord, asked: &str, came: CallOutcome) -> CallOutcome {
+        let (CallOutcome::Answer(said, revision), Some(server)) = (&came, &trail.server) else {
             return came;
         };
         let is_long = trail.name.as_deref() != Some(asked);
         match self.told(said, server, is_long) {
-            Some(told) => Came::Answer(told, *revision),
+            Some(told) => CallOutcome::Answer(told, *revision),
             None => came,
         }
     }

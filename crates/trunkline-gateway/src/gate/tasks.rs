@@ -19,11 +19,11 @@ use trunkline_wire::model::{TASKS_EXTENSION, Task, TaskRequest, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::decide::Permit;
-use super::{Came, Walk, Wrong};
+use super::{CallOutcome, Walk, CallFailure};
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Done, Failure};
 use crate::forward::Forward;
-use crate::line::Line;
+use crate::upstream_call::UpstreamCallContext;
 use crate::merge::Offer;
 use crate::policy::What;
 use crate::policy::plugins::CallView;
@@ -31,7 +31,7 @@ use crate::pool::Lease;
 use crate::seal::SealedTask;
 use crate::server::Server;
 use crate::tasks::{Asker, Drive, End, Ended, Entry, Known, lost};
-use crate::trail::Trail;
+use crate::call_record::CallRecord;
 use crate::upstream::Upstream;
 pub(super) use methods::manage;
 use wish::{Wish, decide};
@@ -39,10 +39,10 @@ use wish::{Wish, decide};
 /// Calls a tool, as a task where that is asked for or cannot be otherwise.
 pub(super) async fn call(
     walk: &mut Walk,
-    trail: &mut Trail,
+    trail: &mut CallRecord,
     permit: &Permit,
     tool: &Arc<Tool>,
-) -> Result<Came, Wrong> {
+) -> Result<CallOutcome, CallFailure> {
     let server = permit.server();
     let plan = &*server.plan();
     let is_repeatable = super::is_repeatable(plan, tool);
@@ -64,7 +64,7 @@ pub(super) async fn call(
     let again = may_refuse.then(|| walk.call.params.clone());
     let mut came = walk.at(trail, permit, is_repeatable).await;
     if let Some(params) = again
-        && matches!(&came, Err(Wrong::Server(error, from)) if wants_task(error, *from))
+        && matches!(&came, Err(CallFailure::Server(error, from)) if wants_task(error, *from))
     {
         // It runs as a task only: then it does, and we wait for it.
         walk.call.params = params;
@@ -73,14 +73,14 @@ pub(super) async fn call(
         came = Box::pin(walk.at(trail, permit, is_repeatable)).await;
     }
     match came {
-        Ok(Came::Answer(said, from)) if may_be_task => match (created(&said, from), wish) {
+        Ok(CallOutcome::Answer(said, from)) if may_be_task => match (created(&said, from), wish) {
             (Some(task), _) if how.is_shown => show(walk, trail, server, plan, tool, task),
-            (Some(task), _) => Box::pin(see_through(walk, trail, server, plan, task)).await,
+            (Some(task), _) => Box::pin(await_task_inline(walk, trail, server, plan, task)).await,
             (None, Wish::Task(request)) => {
                 // It was done at once, but a task was promised.
-                Ok(Box::pin(mint(walk, trail, server, tool, request, said, from)).await?)
+                Ok(Box::pin(wrap_as_task(walk, trail, server, tool, request, said, from)).await?)
             }
-            (None, _) => Ok(Came::Answer(said, from)),
+            (None, _) => Ok(CallOutcome::Answer(said, from)),
         },
         came => came,
     }
@@ -89,12 +89,12 @@ pub(super) async fn call(
 /// Gives the client a task of ours in the place of the server's.
 fn show(
     walk: &Walk,
-    trail: &mut Trail,
+    trail: &mut CallRecord,
     server: &Arc<Server>,
     plan: &ServerPlan,
     tool: &Arc<Tool>,
     task: Task,
-) -> Result<Came, Wrong> {
+) -> Result<CallOutcome, CallFailure> {
     let lease = lease(server, trail)?;
     let id = seal(walk, lease.id(), plan, &task.task_id);
     let known = known(walk, trail, server, tool, id);
@@ -109,38 +109,38 @@ fn show(
     // If there is no room after all, the task is cancelled with what would have followed it.
     walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.follow(drive);
-    Ok(Came::Told(tell_created(walk, &entry)))
+    Ok(CallOutcome::Told(tell_created(walk, &entry)))
 }
 
 /// Makes a task of a result that was there at once.
-async fn mint(
+async fn wrap_as_task(
     walk: &Walk,
-    trail: &Trail,
+    trail: &CallRecord,
     server: &Arc<Server>,
     tool: &Arc<Tool>,
     request: TaskRequest,
     said: Json,
     from: Revision,
-) -> Result<Came, Failure> {
+) -> Result<CallOutcome, Failure> {
     let own = format!("\0{}", trunkline_auth::tag::random_name());
     let id = seal(walk, trail.instance.unwrap_or_default(), &server.plan(), &own);
     let entry = Entry::local(known(walk, trail, server, tool, id), request.ttl_ms);
     walk.shared.tasks.add(&entry).map_err(begun)?;
     entry.finish(End::Result(said, from)).await;
     entry.expire_later();
-    Ok(Came::Told(tell_created(walk, &entry)))
+    Ok(CallOutcome::Told(tell_created(walk, &entry)))
 }
 
 /// Waits for a task whose client does not know of tasks.
-async fn see_through(
+async fn await_task_inline(
     walk: &Walk,
-    trail: &mut Trail,
+    trail: &mut CallRecord,
     server: &Arc<Server>,
     plan: &ServerPlan,
     task: Task,
-) -> Result<Came, Wrong> {
+) -> Result<CallOutcome, CallFailure> {
     let lease = lease(server, trail)?;
-    let line = Line::new(
+    let line = UpstreamCallContext::new(
         Arc::clone(&walk.caller),
         walk.voice.clone(),
         walk.call.key,
@@ -168,7 +168,7 @@ async fn see_through(
 }
 
 /// The place where the task was begun: the call's own, so that nothing happens to it in between.
-fn lease(server: &Arc<Server>, trail: &mut Trail) -> Result<Lease<Upstream>, Failure> {
+fn lease(server: &Arc<Server>, trail: &mut CallRecord) -> Result<Lease<Upstream>, Failure> {
     if let Some(kept) = trail.kept.take() {
         return Ok(kept);
     }
@@ -180,7 +180,7 @@ fn seal(walk: &Walk, instance: u64, plan: &ServerPlan, task: &str) -> String {
     walk.shared.seals.task(&task, &walk.caller.id)
 }
 
-fn known(walk: &Walk, trail: &Trail, server: &Server, tool: &Arc<Tool>, id: String) -> Known {
+fn known(walk: &Walk, trail: &CallRecord, server: &Server, tool: &Arc<Tool>, id: String) -> Known {
     let plugins = (!walk.world.plugins.is_empty()).then(|| {
         let what = What::Tool(&tool.name);
         let view = CallView::about(&server.name, what, walk.caller.name.as_deref());

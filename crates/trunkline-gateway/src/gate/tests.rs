@@ -93,7 +93,7 @@ fn begin_by(gateway: &Gateway, attached: Attached, method: &str, params: Value) 
         log_level: None,
         attached,
     };
-    super::call(&gateway.0, &gateway.0.view(Selector::All), call, &Voice::unheard())
+    super::call(&gateway.0, &gateway.0.view(Selector::All), call, &ConversationHandle::unheard())
 }
 
 async fn call(gateway: &Gateway, who: &str, method: &str, params: Value) -> Outcome {

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use trunkline_proto::Utterance;
+use trunkline_proto::HandlerEvent;
 use trunkline_wire::model::Progress;
 
 use super::Walk;
 use crate::server::Server;
-use crate::state::Sight;
+use crate::state::Visibility;
 
 impl Walk {
     /// Does some work that may have to wait for a server to start. The caller hears so, if it wants to hear
@@ -33,7 +33,7 @@ impl Walk {
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
             let mut progress = Progress::new(f64::from(step) * 1e-9);
             progress.message = Some(format!("Waiting for `{}`: {doing}…", server.name));
-            self.voice.say(self.call.key, Utterance::Progress(progress)).await;
+            self.voice.say(self.call.key, HandlerEvent::Progress(progress)).await;
         }
     }
 
@@ -42,7 +42,7 @@ impl Walk {
         let world = self.shared.world();
         let server = world.unknown(shown)?;
         let is_chosen = self.view.selector.chooses(&server.plan());
-        let is_seen = Sight::new(&world, &self.caller).sees_server(&server.name);
+        let is_seen = Visibility::new(&world, &self.caller).sees_server(&server.name);
         (is_chosen && is_seen).then(|| Arc::clone(server))
     }
 }

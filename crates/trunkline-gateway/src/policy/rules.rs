@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn a_server_of_which_everything_is_denied_is_known_before_its_lists_are() {
-        type Line = (&'static str, &'static str, &'static str, Effect);
-        let table: &[(&[Line], bool)] = &[
+        type UpstreamCallContext = (&'static str, &'static str, &'static str, Effect);
+        let table: &[(&[UpstreamCallContext], bool)] = &[
             (&[], true),
             (&[("", "", "", Deny)], false),
             (&[("", "", "*", Deny)], false),

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
-use super::Shared;
+use super::GatewayState;
 use crate::accounts::Changed;
 use crate::catalog::plan::Plan;
 use crate::failure::{Failure, Stage};
 
-impl Shared {
+impl GatewayState {
     /// Reads who is logged in, where a plan has logins of principals.
     pub(crate) async fn load_accounts(&self, plan: &Plan) -> Result<(), Failure> {
         if !plan.servers.values().any(|it| it.per_user().is_some()) {

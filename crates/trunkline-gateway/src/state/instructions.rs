@@ -5,12 +5,12 @@ use std::sync::{Arc, Weak};
 
 use trunkline_proto::server::{Config, Instruct};
 
-use super::{Shared, Sight, View};
+use super::{GatewayState, Visibility, View};
 use crate::caller::Caller;
 use crate::merge::cut;
 use crate::selector::Selector;
 
-impl Shared {
+impl GatewayState {
     /// What the gateway is to the clients of a view.
     pub(crate) fn core_of(&self, view: &Arc<View>) -> Config {
         let mut core = Config::clone(&self.core);
@@ -25,7 +25,7 @@ impl Shared {
     /// How the servers want to be used that a caller chose and sees something of.
     pub(crate) fn instructions(&self, selector: &Selector, caller: &Caller) -> Option<String> {
         let world = self.world();
-        let sight = Sight::new(&world, caller);
+        let sight = Visibility::new(&world, caller);
         let mut all = String::new();
         for server in world.servers.values().filter(|it| selector.chooses(&it.plan())) {
             if !sight.sees_server(&server.name) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{Shared, Sight, View, World};
+use super::{GatewayState, Visibility, View, ActivePlan};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::LOGIN_REQUIRED;
@@ -17,15 +17,15 @@ use crate::news::{Next, Told};
 use crate::policy::pins::Offered;
 use crate::server::{Fetched, Server, now};
 
-impl Shared {
+impl GatewayState {
     /// Whether every server that a view shows has said what it offers, or will not soon.
-    pub(crate) fn is_complete(&self, world: &World, view: &View) -> bool {
+    pub(crate) fn is_complete(&self, world: &ActivePlan, view: &View) -> bool {
         world.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
     }
 
     /// The servers of a view that have not said what they offer, as far as the caller may know of them.
-    pub(crate) fn missing(&self, world: &World, view: &View, caller: &Caller) -> Missing {
-        let sight = Sight::new(world, caller);
+    pub(crate) fn missing(&self, world: &ActivePlan, view: &View, caller: &Caller) -> Missing {
+        let sight = Visibility::new(world, caller);
         let unknown = world.servers.values().filter(|it| it.lists().is_none());
         let unknown = unknown.filter(|it| view.selector.chooses(&it.plan()));
         let unknown = unknown.filter(|it| sight.sees_server(&it.name));
@@ -33,7 +33,7 @@ impl Shared {
     }
 
     /// Asks servers that did not say in time what they offer once more, while nobody waits.
-    pub(crate) fn try_again(&self, world: &World) {
+    pub(crate) fn try_again(&self, world: &ActivePlan) {
         for server in world.servers.values().filter(|it| it.gave_up() && it.is_due()) {
             if server.lists().is_some() && !server.news().start(now()) {
                 continue;
@@ -44,7 +44,7 @@ impl Shared {
     }
 
     /// Has servers that have not said what they offer asked, for a while.
-    pub(crate) async fn complete(&self, world: &Arc<World>, view: &View) {
+    pub(crate) async fn complete(&self, world: &Arc<ActivePlan>, view: &View) {
         if self.is_complete(world, view) {
             return;
         }
@@ -198,7 +198,7 @@ impl Shared {
     }
 
     /// Asks servers of which nothing is known for their lists, a few at a time.
-    pub(crate) fn bootstrap(&self, world: &Arc<World>) {
+    pub(crate) fn bootstrap(&self, world: &Arc<ActivePlan>) {
         let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
         for server in world.servers.values().filter(|it| it.lists().is_none()) {
             let (this, room, server) =
@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// Looks at the lists of running servers from time to time.
-    pub(crate) fn tend(&self) {
+    pub(crate) fn spawn_maintenance(&self) {
         let this = Weak::clone(&self.this);
         tokio::spawn(async move {
             loop {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Shared, View, World};
+use super::{GatewayState, View, ActivePlan};
 use trunkline_proto::CallError;
 use trunkline_wire::method::Method;
 
@@ -21,7 +21,7 @@ use crate::policy::pins::{Held, Offered, Part, PinFile};
 use crate::server::{Server, now};
 use crate::upstream::Instance;
 
-impl Shared {
+impl GatewayState {
     /// The pins, for a server that has some.
     pub(crate) fn pins_of(&self, plan: &ServerPlan) -> Option<&PinFile> {
         self.pins.as_ref().filter(|_| plan.pin.is_on())
@@ -230,7 +230,7 @@ impl Shared {
     /// What is held back under a name that clients would see it by, and of which server.
     pub(crate) fn held_back(
         &self,
-        world: &World,
+        world: &ActivePlan,
         view: &View,
         part: Part,
         shown: &str,

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
-use trunkline_proto::{Change, Heard};
+use trunkline_proto::{Change, PeerNotification};
 
-use super::{Shared, Sight};
+use super::{GatewayState, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::Effect;
 use crate::merge::{Item, Target};
@@ -16,7 +16,7 @@ use crate::server::Server;
 use crate::subscriptions::{Host, Place, Subscriptions};
 use crate::watcher::Watcher;
 
-impl Host for Shared {
+impl Host for GatewayState {
     fn this(&self) -> Weak<dyn Host> {
         Weak::<Self>::clone(&self.this)
     }
@@ -35,7 +35,7 @@ impl Host for Shared {
 
     fn place(&self, selector: &Selector, caller: &Caller, uri: &str) -> Option<Place> {
         let world = self.world();
-        let sight = Sight::new(&world, caller);
+        let sight = Visibility::new(&world, caller);
         let mut found = match selector {
             Selector::Server(name) => vec![unlisted(Arc::from(name.as_str()), Arc::from(uri))],
             _ => {
@@ -54,17 +54,17 @@ impl Host for Shared {
         let server = world.servers.get(&*place.server);
         let is_new = server.is_some_and(|it| it.lists().is_none() && selector.chooses(&it.plan()));
         let target = unlisted(Arc::clone(&place.server), Arc::clone(&place.uri));
-        is_new && Sight::new(&world, caller).effect(&target) != Effect::Deny
+        is_new && Visibility::new(&world, caller).effect(&target) != Effect::Deny
     }
 
     fn is_complete(&self, selector: &Selector) -> bool {
-        Shared::is_complete(self, &self.world(), &self.view(selector.clone()))
+        GatewayState::is_complete(self, &self.world(), &self.view(selector.clone()))
     }
 
     fn complete(self: Arc<Self>, selector: Selector) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let view = self.view(selector);
-            Shared::complete(&self, &self.world(), &view).await;
+            GatewayState::complete(&self, &self.world(), &view).await;
         })
     }
 
@@ -72,7 +72,7 @@ impl Host for Shared {
         self.listeners.tell(change, |seat| conversations.contains(&seat.conversation));
     }
 
-    fn heard(&self, server: &str, instance: u64, heard: Heard) {
+    fn heard(&self, server: &str, instance: u64, heard: PeerNotification) {
         Watcher::changed(self, server, instance, heard);
     }
 }

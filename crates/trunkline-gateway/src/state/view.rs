@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Shared;
+use super::GatewayState;
 use crate::merge::Index;
 use crate::search::Search;
 use crate::selector::Selector;
@@ -25,7 +25,7 @@ impl View {
     }
 
     /// What there is to see now.
-    pub(crate) fn index(&self, shared: &Shared) -> Arc<Index> {
+    pub(crate) fn index(&self, shared: &GatewayState) -> Arc<Index> {
         let generation = shared.generation.load(Ordering::Acquire);
         let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, index)) = &*built
@@ -50,7 +50,7 @@ impl View {
     }
 
     /// Lists were put together or written: what is kept of them counts.
-    pub(crate) fn count(&self, shared: &Shared, index: &Index) {
+    pub(crate) fn count(&self, shared: &GatewayState, index: &Index) {
         if self.selector == Selector::All {
             return;
         }

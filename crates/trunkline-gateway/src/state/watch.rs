@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trunkline_proto::Heard;
+use trunkline_proto::PeerNotification;
 use trunkline_transport::handler::Answer;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -10,7 +10,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
 use trunkline_wire::revision::Era;
 
-use super::Shared;
+use super::GatewayState;
 use crate::accounts::Account;
 use crate::catalog::plan::ServerPlan;
 use crate::logs::Logged;
@@ -18,8 +18,8 @@ use crate::server::now;
 use crate::tasks;
 use crate::watcher::{Found, Watcher};
 
-impl Watcher for Shared {
-    fn changed(&self, server: &str, instance: u64, heard: Heard) {
+impl Watcher for GatewayState {
+    fn changed(&self, server: &str, instance: u64, heard: PeerNotification) {
         let world = self.world();
         let Some(server) = world.servers.get(server) else { return };
         match heard.method {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use trunkline_proto::Heard;
+use trunkline_proto::PeerNotification;
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -16,7 +16,7 @@ use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
 use super::Host;
-use crate::able::Able;
+use crate::client_profile::ClientProfile;
 use crate::caller::Caller;
 use crate::pool::{Cause, Profile, Want};
 use crate::server::{Server, Who, key_of};
@@ -43,7 +43,7 @@ impl Subscriber {
     /// What a server is asked for on their behalf: the instance that it serves their calls from.
     pub(crate) fn want(&self, server: &Server) -> Want {
         let key = key_of(&server.plan(), &self.caller, None);
-        let able = Able::of(&self.caller.peer, self.era);
+        let able = ClientProfile::of(&self.caller.peer, self.era);
         server.want(key, Who::Caller(&self.caller), able, Cause::Subscription)
     }
 }
@@ -239,7 +239,7 @@ async fn listen(
 }
 
 /// Waits for the acknowledgement, the first that is heard of a listener; false when it is over.
-async fn is_acknowledged(call: &mut Listening, heard: &mut mpsc::Receiver<Heard>) -> bool {
+async fn is_acknowledged(call: &mut Listening, heard: &mut mpsc::Receiver<PeerNotification>) -> bool {
     tokio::select! {
         () = call => false,
         // It hears nothing more when it was refused.
@@ -250,7 +250,7 @@ async fn is_acknowledged(call: &mut Listening, heard: &mut mpsc::Receiver<Heard>
 
 type Listening = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc::Receiver<Heard>) {
+fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc::Receiver<PeerNotification>) {
     let filter = SubscriptionFilter::new()
         .resource_subscriptions(uris.iter().map(|it| it.to_string()).collect::<Vec<_>>());
     let mut params = Object::default();

@@ -4,7 +4,7 @@ use super::*;
 use crate::catalog::{Process, load};
 use crate::merge::Kind;
 use crate::merge::fixture::lists;
-use crate::state::Shared;
+use crate::state::GatewayState;
 use crate::{Gateway, Settings};
 use trunkline_wire::revision::Revision;
 
@@ -38,7 +38,7 @@ fn plan(text: &str) -> crate::catalog::plan::Plan {
     load(text, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan
 }
 
-fn give(shared: &Shared, server: &Server, uri: &str) {
+fn give(shared: &GatewayState, server: &Server, uri: &str) {
     let page = format!(r#"{{"resources":[{{"uri":"{uri}","name":"one"}}]}}"#);
     let lists = lists(Revision::V2025_06_18, &[(Kind::Resources, &page)]);
     server.set_lists(Arc::new(lists), || {
@@ -46,14 +46,14 @@ fn give(shared: &Shared, server: &Server, uri: &str) {
     });
 }
 
-fn join(shared: &Shared, name: &str, conversation: u64) -> Caller {
+fn join(shared: &GatewayState, name: &str, conversation: u64) -> Caller {
     let mut caller = Caller::named(name);
     caller.conversation = conversation;
     shared.subscriptions.joined(caller.clone(), &Selector::All);
     caller
 }
 
-fn held(shared: &Shared) -> Vec<String> {
+fn held(shared: &GatewayState) -> Vec<String> {
     shared.subscriptions.lock().held.keys().map(|it| it.server.to_string()).collect()
 }
 

@@ -20,10 +20,10 @@ use trunkline_wire::revision::Era;
 use super::entry::{End, Entry};
 use super::lost;
 use super::registry::{Asker, Followed, Registry};
-use crate::able::Able;
+use crate::client_profile::ClientProfile;
 use crate::catalog::plan::{Questions, Reach, Strategy};
 use crate::forward;
-use crate::line::OnTask;
+use crate::upstream_call::OnTask;
 use crate::pool::{Cause, Hold, Lease};
 use crate::question::{self, unrelated};
 use crate::server::{Server, Who};
@@ -280,7 +280,7 @@ impl Drive {
             return Err(());
         }
         let who = Who::Principal(&self.owner);
-        let want = self.server.want(None, who, Able::ALL, Cause::Retry);
+        let want = self.server.want(None, who, ClientProfile::ALL, Cause::Retry);
         let lease = self.server.pool.lease(want).await.map_err(drop)?;
         if lease.instance().opened.revision != self.instance.opened.revision {
             return Err(());

@@ -20,7 +20,7 @@ use super::drive::Drive;
 use super::is_error;
 use super::registry::Registry;
 use crate::caller::Caller;
-use crate::line::Guard;
+use crate::upstream_call::Guard;
 use crate::policy::plugins::{CallView, Kind, Pipeline};
 use crate::policy::stamp::rfc3339;
 use crate::upstream::Instance;

@@ -13,14 +13,14 @@ use trunkline_wire::model::InputRequest;
 use super::entry::Entry;
 use crate::caller::Caller;
 use crate::failure::{Failure, Stage};
-use crate::line::{Answering, Answers, Guard, Line};
-use crate::selector::Seat;
+use crate::upstream_call::{Answering, Answers, Guard, UpstreamCallContext};
+use crate::selector::ListenerInfo;
 
 /// All of them.
 pub(crate) struct Registry {
     inner: Mutex<Inner>,
     /// Who hears of changes.
-    pub(crate) listeners: Arc<Listeners<Seat>>,
+    pub(crate) listeners: Arc<Listeners<ListenerInfo>>,
     /// Rung when a task at a server is known.
     came: Notify,
 }
@@ -43,7 +43,7 @@ struct Live {
 #[derive(Clone)]
 pub(crate) enum Asker {
     /// The caller who waits for it.
-    Line(Arc<Line>),
+    Line(Arc<UpstreamCallContext>),
     /// Whoever asks how the task is.
     Entry(Weak<Entry>),
 }
@@ -92,7 +92,7 @@ async fn checked(guard: &Guard, method: Method, params: Object) -> Result<Object
 }
 
 impl Registry {
-    pub(crate) fn new(listeners: Arc<Listeners<Seat>>) -> Arc<Self> {
+    pub(crate) fn new(listeners: Arc<Listeners<ListenerInfo>>) -> Arc<Self> {
         Arc::new(Self { inner: Mutex::default(), listeners, came: Notify::new() })
     }
 

@@ -22,7 +22,7 @@ use trunkline_wire::model::{Implementation, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
 use super::{Instance, LAST_WORDS, Pids, Process, redacted};
-use crate::able;
+use crate::client_profile;
 use crate::accounts::{Account, LISTER};
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::compared::ComparedLists;
@@ -31,7 +31,7 @@ use crate::news::announced_by;
 use crate::policy::redact::Redactor;
 use crate::pool::Profile;
 use crate::question;
-use crate::switch::Switch;
+use crate::question_router::QuestionRouter;
 use crate::watcher::Watcher;
 
 /// A start under way.
@@ -125,9 +125,9 @@ impl Opening {
         Arc::new(config)
     }
 
-    fn switch(&self) -> Arc<Switch> {
+    fn switch(&self) -> Arc<QuestionRouter> {
         let (server, watcher) = (Arc::clone(&self.server), Weak::clone(&self.watcher));
-        Switch::new(self.id, server, self.plan.questions, watcher)
+        QuestionRouter::new(self.id, server, self.plan.questions, watcher)
     }
 
     async fn spawn(
@@ -268,7 +268,7 @@ impl Opening {
     fn instance(
         &self,
         connection: Connection,
-        switch: Arc<Switch>,
+        switch: Arc<QuestionRouter>,
         process: Option<Process>,
     ) -> Instance {
         self.listen(&connection);

@@ -8,14 +8,14 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
 use super::{Client, Origin};
-use crate::{CallError, Heard, Output, Ticket, Via};
+use crate::{CallError, PeerNotification, Output, Ticket, RequestStream};
 
 impl Client {
     pub(super) fn on_notification(
         &mut self,
         method: &MethodName,
         params: Params,
-        via: Via,
+        via: RequestStream,
         now: Instant,
     ) {
         let Some(facts) = self.opened().cloned() else { return };
@@ -38,7 +38,7 @@ impl Client {
             Method::Message => self.owner(via, &params, now),
             _ => self.subscription(&params),
         };
-        self.out.push_back(Output::Heard(Heard { ticket, method: row.method, params, peer: None }));
+        self.out.push_back(Output::Heard(PeerNotification { ticket, method: row.method, params, peer: None }));
     }
 
     fn on_progress(&mut self, params: &Object, now: Instant) -> Option<Ticket> {

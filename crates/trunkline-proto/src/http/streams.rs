@@ -11,7 +11,7 @@ use http::StatusCode;
 use trunkline_wire::frame::sse::Event as Line;
 
 use super::event::EventId;
-use crate::Via;
+use crate::RequestStream;
 
 /// What may be kept of a session's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Streams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// Which stream.
-    pub via: Via,
+    pub via: RequestStream,
     number: u64,
 }
 
@@ -127,7 +127,7 @@ impl Streams {
     }
 
     /// A stream for a POST, and its reader.
-    pub fn open(&mut self, via: Via) -> Reader {
+    pub fn open(&mut self, via: RequestStream) -> Reader {
         self.readers += 1;
         let (id, reader) = (via.0, Some(self.readers));
         self.open.push(Stream { id, reader, oldest: 1, is_fresh: true, ..Stream::default() });
@@ -135,20 +135,20 @@ impl Streams {
     }
 
     /// A name for the next POST.
-    pub fn next_via(&mut self) -> Via {
+    pub fn next_via(&mut self) -> RequestStream {
         self.next += 1;
-        Via(self.next)
+        RequestStream(self.next)
     }
 
     /// Adds a message to the stream it belongs to; `last` is its status if it is the answer. Returns
     /// the stream whose reader should look, if there is one.
     pub fn say(
         &mut self,
-        via: Option<Via>,
+        via: Option<RequestStream>,
         text: Vec<u8>,
         last: Option<StatusCode>,
         now: Instant,
-    ) -> Option<Via> {
+    ) -> Option<RequestStream> {
         let via = self.place_of(via);
         let bounds = self.bounds;
         let stream = self.live(via)?;
@@ -170,7 +170,7 @@ impl Streams {
     }
 
     /// Nothing more will come for a POST.
-    pub fn quiet(&mut self, via: Via, now: Instant) -> Option<Via> {
+    pub fn quiet(&mut self, via: RequestStream, now: Instant) -> Option<RequestStream> {
         let via = self.place_of(Some(via));
         if via.0 == 0 {
             return None;
@@ -181,7 +181,7 @@ impl Streams {
     }
 
     /// Sends the reader of a POST's stream away until later.
-    pub fn pause(&mut self, via: Via, retry: Duration) -> Option<Via> {
+    pub fn pause(&mut self, via: RequestStream, retry: Duration) -> Option<RequestStream> {
         let stream = self.open.iter_mut().find(|it| it.id == via.0)?;
         stream.pause = Some(retry);
         stream.is_events = true;
@@ -219,7 +219,7 @@ impl Streams {
         self.readers += 1;
         self.general.reader = Some(self.readers);
         self.general.is_fresh = true;
-        Reader { via: Via(0), number: self.readers }
+        Reader { via: RequestStream(0), number: self.readers }
     }
 
     /// A reader for what came after `id`, whose tag has been checked. `None` if the stream
@@ -236,11 +236,11 @@ impl Streams {
         }
         self.readers += 1;
         let number = self.readers;
-        let stream = self.live(Via(id.stream)).filter(|it| had(it))?;
+        let stream = self.live(RequestStream(id.stream)).filter(|it| had(it))?;
         stream.taken = id.place + 1;
         stream.reader = Some(number);
         stream.pause = None;
-        Some(Reader { via: Via(id.stream), number })
+        Some(Reader { via: RequestStream(id.stream), number })
     }
 
     /// Writes what the reader has not had yet.
@@ -334,14 +334,14 @@ impl Streams {
         self.general.reader.is_some() || self.open.iter().any(|it| it.reader.is_some())
     }
 
-    fn place_of(&self, via: Option<Via>) -> Via {
+    fn place_of(&self, via: Option<RequestStream>) -> RequestStream {
         match self.style {
-            Style::Single => Via(0),
+            Style::Single => RequestStream(0),
             Style::Resumable { .. } => via.unwrap_or_default(),
         }
     }
 
-    fn live(&mut self, via: Via) -> Option<&mut Stream> {
+    fn live(&mut self, via: RequestStream) -> Option<&mut Stream> {
         match via.0 {
             0 => Some(&mut self.general),
             id => self.open.iter_mut().find(|it| it.id == id),
@@ -349,7 +349,7 @@ impl Streams {
     }
 
     /// Puts a stream that is over and has no reader where it can be asked for, for a while.
-    fn retire(&mut self, via: Via, now: Instant) {
+    fn retire(&mut self, via: RequestStream, now: Instant) {
         let done = |it: &Stream| it.id == via.0 && it.over.is_some() && it.reader.is_none();
         let Some(at) = self.open.iter().position(done) else { return };
         let stream = self.open.swap_remove(at);

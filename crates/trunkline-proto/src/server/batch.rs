@@ -9,7 +9,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Malformed, MalformedKind, Message};
 
 use super::shared::From;
 use super::{MessageEra, Server};
-use crate::{Outgoing, Output, Via};
+use crate::{Outgoing, Output, RequestStream};
 
 pub(super) type BatchId = u32;
 
@@ -22,7 +22,7 @@ pub(super) struct Batches {
 #[derive(Debug)]
 struct OpenBatch {
     id: BatchId,
-    via: Via,
+    via: RequestStream,
     missing: usize,
     replies: Vec<Message>,
     /// How long the replies are together, and how long they may be.
@@ -31,7 +31,7 @@ struct OpenBatch {
 }
 
 impl Batches {
-    fn open(&mut self, via: Via, missing: usize, most: usize) -> BatchId {
+    fn open(&mut self, via: RequestStream, missing: usize, most: usize) -> BatchId {
         self.next += 1;
         self.open.push(OpenBatch {
             id: self.next,
@@ -63,7 +63,7 @@ impl Batches {
         if batch.missing == 0 {
             let OpenBatch { via, replies, .. } = self.open.remove(at);
             out.push_back(match replies.is_empty() {
-                true => Output::Quiet(via),
+                true => Output::NoReply(via),
                 false => Output::Send(Outgoing::Batch(replies), Some(via)),
             });
         }
@@ -90,7 +90,7 @@ impl Server {
     pub(super) fn on_batch(
         &mut self,
         items: Vec<Result<Message, Malformed>>,
-        via: Via,
+        via: RequestStream,
         era: Option<MessageEra>,
         now: Instant,
     ) {
@@ -105,7 +105,7 @@ impl Server {
         });
         let missing = answers.count();
         if missing == 0 {
-            self.shared.out.push_back(Output::Quiet(via));
+            self.shared.out.push_back(Output::NoReply(via));
         }
         let most = self.shared.config.bounds.batch_bytes;
         let batch = (missing > 0).then(|| self.shared.batches.open(via, missing, most));
@@ -131,7 +131,7 @@ mod tests {
     /// What becomes of answers of these lengths: whether each is told.
     fn told(lengths: &[usize]) -> Vec<bool> {
         let (mut batches, mut out) = (Batches::default(), VecDeque::new());
-        let id = batches.open(Via(1), lengths.len(), MOST);
+        let id = batches.open(RequestStream(1), lengths.len(), MOST);
         for (number, length) in lengths.iter().enumerate() {
             let outcome = Ok(Json::string(&"x".repeat(length - 2)));
             let message = Message::Response { id: Some(Id::Number(number as i64)), outcome };

@@ -16,7 +16,7 @@ use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
 use crate::{
-    Ask, Attached, Call, CallError, CallKey, Heard, Outgoing, Output, Peer, Ticket, Via, checked,
+    Ask, Attached, Call, CallError, CallKey, PeerNotification, Outgoing, Output, Peer, Ticket, RequestStream, checked,
 };
 
 /// What the eras share.
@@ -38,7 +38,7 @@ pub(super) struct Shared {
 pub(super) struct Owed {
     pub(super) batch: Option<batch::BatchId>,
     pub(super) dialect: Option<dialect::Step>,
-    pub(super) via: Via,
+    pub(super) via: RequestStream,
     /// Whether its answer may be a task of the session.
     pub(super) may_be_task: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Owed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asker {
     pub(super) call: Option<CallKey>,
-    pub(super) via: Option<Via>,
+    pub(super) via: Option<RequestStream>,
 }
 
 /// A request on its way to an answer.
@@ -60,7 +60,7 @@ pub(super) struct Asking {
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct From {
-    pub(super) via: Via,
+    pub(super) via: RequestStream,
     pub(super) batch: Option<batch::BatchId>,
 }
 
@@ -148,19 +148,19 @@ impl Shared {
     }
 
     /// Sends what is about no request, if `via` is not given.
-    pub(super) fn send(&mut self, message: Message, via: Option<Via>) {
+    pub(super) fn send(&mut self, message: Message, via: Option<RequestStream>) {
         self.out.push_back(Output::Send(Outgoing::One(message), via));
     }
 
     /// Tells the handler of what needs no answer of its.
     pub(super) fn tell(&mut self, method: Method, params: Object) {
-        self.out.push_back(Output::Heard(Heard { ticket: None, method, params, peer: None }));
+        self.out.push_back(Output::Heard(PeerNotification { ticket: None, method, params, peer: None }));
     }
 
     /// Tells the handler that a client subscribes, or does not any more.
     pub(super) fn tell_subscribed(&mut self, method: Method, params: Object, peer: &Arc<Peer>) {
         let peer = Some(Arc::clone(peer));
-        self.out.push_back(Output::Heard(Heard { ticket: None, method, params, peer }));
+        self.out.push_back(Output::Heard(PeerNotification { ticket: None, method, params, peer }));
     }
 
     pub(super) fn settle(&mut self, ticket: Ticket, outcome: Result<Json, CallError>) {
@@ -220,7 +220,7 @@ impl Shared {
         self.stop_asking(open.key);
         match open.with.batch {
             Some(batch) => self.batches.forget(batch, &mut self.out),
-            None => self.out.push_back(Output::Quiet(open.with.via)),
+            None => self.out.push_back(Output::NoReply(open.with.via)),
         }
         self.out.push_back(Output::Abandon(open.key));
     }

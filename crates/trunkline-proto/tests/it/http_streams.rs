@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use trunkline_proto::Via;
+use trunkline_proto::RequestStream;
 use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::streams::{Beginning, Bounds, Read, Reader, Streams, Style};
 use trunkline_testkit::repeats;
@@ -167,8 +167,8 @@ fn a_pause_says_when_to_come_back_and_ends_the_stream() {
     let reader = streams.resume(id(via.0, 2)).expect("it can be asked for");
     let (seen, read) = take(&mut streams, reader, now);
     assert_eq!((texts(&seen), read), (vec!["c"], Read::End));
-    assert_eq!(streams.pause(Via(99), Duration::ZERO), None);
-    assert_eq!(streams.pause(Via(0), Duration::ZERO), None);
+    assert_eq!(streams.pause(RequestStream(99), Duration::ZERO), None);
+    assert_eq!(streams.pause(RequestStream(0), Duration::ZERO), None);
 }
 
 #[test]
@@ -211,8 +211,8 @@ fn what_nobody_heard_is_not_repeated() {
 fn the_old_transport_has_one_stream_without_ids() {
     let (mut streams, now) = (Streams::new(Style::Single, WIDE), start());
     let reader = streams.attach();
-    for (via, last) in [(None, None), (Some(Via(1)), None), (Some(Via(2)), Some(StatusCode::OK))] {
-        assert_eq!(streams.say(via, b"x".to_vec(), last, now), Some(Via(0)));
+    for (via, last) in [(None, None), (Some(RequestStream(1)), None), (Some(RequestStream(2)), Some(StatusCode::OK))] {
+        assert_eq!(streams.say(via, b"x".to_vec(), last, now), Some(RequestStream(0)));
     }
     let (seen, read) = take(&mut streams, reader, now);
     assert_eq!(read, Read::Open, "an answer does not end it");
@@ -419,8 +419,8 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
                 texts += 1;
                 let text = format!("{stream}:{texts}");
                 let last = (stream != 0 && dice.roll(6) == 0).then_some(StatusCode::OK);
-                let via = (stream != 0 || dice.roll(2) == 0).then_some(Via(stream));
-                assert_eq!(streams.say(via, text.clone().into(), last, now), Some(Via(stream)));
+                let via = (stream != 0 || dice.roll(2) == 0).then_some(RequestStream(stream));
+                assert_eq!(streams.say(via, text.clone().into(), last, now), Some(RequestStream(stream)));
                 model.said.push(text);
                 model.over = last.is_some();
             }
@@ -484,7 +484,7 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
                 0 => streams.sweep(now),
                 _ if model.known && !model.over && model.reader.is_some() => {
                     let retry = Duration::from_millis(dice.roll(100));
-                    assert_eq!(streams.pause(Via(stream), retry), Some(Via(stream)));
+                    assert_eq!(streams.pause(RequestStream(stream), retry), Some(RequestStream(stream)));
                 }
                 _ => {}
             },

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trunkline_proto::client::{Client, Config, Start};
-use trunkline_proto::{Ask, Attached, CallError, Conversation, Input, Output, Ticket, Via};
+use trunkline_proto::{Ask, Attached, CallError, Conversation, Input, Output, Ticket, RequestStream};
 use trunkline_wire::jsonrpc::{Incoming, Object};
 use trunkline_wire::model::{ClientCapabilities, Implementation, RootsCapability};
 use trunkline_wire::revision::{Revision, Revisions};
 
 use crate::transcript::{client, start};
 
-const PIPE: Via = Via(0);
+const PIPE: RequestStream = RequestStream(0);
 
 /// A client of 2025-11-25 whose calls carry their callers' names; its first call has the id 2.
 struct Play {
@@ -63,13 +63,13 @@ impl Play {
         self.ask(ticket, caller, "tools/call", r#"{"name":"t"}"#);
     }
 
-    fn hear(&mut self, text: &str, via: Via) -> Vec<Output> {
+    fn hear(&mut self, text: &str, via: RequestStream) -> Vec<Output> {
         self.core.handle(Input::Received(Incoming::parse(text.as_bytes()), via), self.now);
         std::iter::from_fn(|| self.core.poll()).collect()
     }
 
     /// Whose question `roots/list` is taken for, coming this way; it is answered at once.
-    fn whose(&mut self, via: Via, params: &str) -> Option<&'static str> {
+    fn whose(&mut self, via: RequestStream, params: &str) -> Option<&'static str> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":"q","method":"roots/list"{params}}}"#);
         let outputs = self.hear(&text, via);
         let [Output::Call(call)] = &outputs[..] else { panic!("{outputs:?}") };
@@ -79,7 +79,7 @@ impl Play {
         call.attached.get::<&str>().copied()
     }
 
-    fn log_for(&mut self, via: Via) -> Option<Ticket> {
+    fn log_for(&mut self, via: RequestStream) -> Option<Ticket> {
         let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#;
         let outputs = self.hear(log, via);
         let [Output::Heard(heard)] = &outputs[..] else { panic!("{outputs:?}") };
@@ -114,12 +114,12 @@ fn what_comes_on_the_stream_of_a_post_is_about_that_call() {
     let mut play = Play::over_http();
     play.call_tool(7, "alice");
     play.call_tool(8, "bob");
-    assert_eq!((play.whose(Via(2), ""), play.log_for(Via(2))), (Some("alice"), Some(Ticket(7))));
-    assert_eq!((play.whose(Via(3), ""), play.log_for(Via(3))), (Some("bob"), Some(Ticket(8))));
+    assert_eq!((play.whose(RequestStream(2), ""), play.log_for(RequestStream(2))), (Some("alice"), Some(Ticket(7))));
+    assert_eq!((play.whose(RequestStream(3), ""), play.log_for(RequestStream(3))), (Some("bob"), Some(Ticket(8))));
     assert_eq!((play.whose(PIPE, ""), play.log_for(PIPE)), (None, None), "on the stream of a GET");
     // A stream that goes on after its answer speaks of nobody else's call.
-    play.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#, Via(2));
-    assert_eq!((play.whose(Via(2), ""), play.log_for(Via(2))), (None, None));
+    play.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#, RequestStream(2));
+    assert_eq!((play.whose(RequestStream(2), ""), play.log_for(RequestStream(2))), (None, None));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_call_that_was_given_up_may_still_ask_for_a_while() {
         while play.core.poll().is_some() {}
         play.call_tool(8, "bob");
         assert_eq!(play.whose(PIPE, ""), None, "{how}: it may be alice's");
-        assert_eq!(play.whose(Via(3), ""), Some("bob"), "{how}: it came on bob's stream");
+        assert_eq!(play.whose(RequestStream(3), ""), Some("bob"), "{how}: it came on bob's stream");
         play.wait(Duration::from_secs(11));
         assert_eq!(play.whose(PIPE, ""), Some("bob"), "{how}");
     }

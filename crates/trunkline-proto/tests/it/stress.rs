@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use trunkline_proto::client::{self, Client};
 use trunkline_proto::server::{self, Server};
 use trunkline_proto::{
-    Ask, Attached, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, Utterance,
+    Ask, Attached, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, HandlerEvent,
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Object};
@@ -63,7 +63,7 @@ impl Book {
             Output::Send(Outgoing::Batch(messages), _) => {
                 messages.iter().for_each(|it| self.sent(it))
             }
-            Output::Quiet(_) | Output::Pause { .. } => {}
+            Output::NoReply(_) | Output::Pause { .. } => {}
             Output::Heard(_) | Output::Opened(_) | Output::Failed(_) => {}
         }
     }
@@ -137,10 +137,10 @@ fn outcome(dice: &mut Dice) -> Result<Json, ErrorObject> {
     }
 }
 
-fn utterance(dice: &mut Dice) -> Utterance {
+fn utterance(dice: &mut Dice) -> HandlerEvent {
     match dice.roll(2) {
-        0 => Utterance::Progress(Progress::new(dice.roll(100) as f64 - 50.0)),
-        _ => Utterance::Log(LogMessage::text(LogLevel::ALL[dice.roll(8)], "x")),
+        0 => HandlerEvent::Progress(Progress::new(dice.roll(100) as f64 - 50.0)),
+        _ => HandlerEvent::Log(LogMessage::text(LogLevel::ALL[dice.roll(8)], "x")),
     }
 }
 

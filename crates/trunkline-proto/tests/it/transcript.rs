@@ -9,7 +9,7 @@ use trunkline_proto::client::{self, Client, OpenError};
 use trunkline_proto::server::{self, Server};
 use trunkline_proto::{
     Ask, Attached, CallError, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket,
-    Timing, Utterance,
+    Timing, HandlerEvent,
 };
 use trunkline_testkit::oracle::Side;
 use trunkline_testkit::transcript::{Saying, Step, Words, parse};
@@ -256,7 +256,7 @@ impl<C: Conversation> Player<C> {
             let in_force = (self.in_force)(&self.core);
             match &output {
                 // Of silence there is nothing to see; `http.rs` looks at the ways.
-                Output::Quiet(_) | Output::Pause { .. } => continue,
+                Output::NoReply(_) | Output::Pause { .. } => continue,
                 Output::Send(Outgoing::One(message), _) => {
                     self.audit.sent(&message.to_text(), in_force, speaker);
                 }
@@ -288,8 +288,8 @@ fn to_input(step: &Step) -> Input {
         },
         Step::Say { key, what, json: text } => {
             let what = match what {
-                Saying::Progress => Utterance::Progress(json(text).to().expect("progress")),
-                Saying::Log => Utterance::Log(json(text).to().expect("a log message")),
+                Saying::Progress => HandlerEvent::Progress(json(text).to().expect("progress")),
+                Saying::Log => HandlerEvent::Log(json(text).to().expect("a log message")),
             };
             Input::Said { call: CallKey(*key), what }
         }
@@ -336,7 +336,7 @@ fn to_step(output: Output) -> Step {
         Some(serde_json::from_str(json.get()).expect("JSON"))
     };
     match output {
-        Output::Quiet(_) | Output::Pause { .. } => unreachable!("`drain` skips it"),
+        Output::NoReply(_) | Output::Pause { .. } => unreachable!("`drain` skips it"),
         Output::Send(sent, _) => {
             let mut text = Vec::new();
             sent.write(&mut text);
@@ -355,7 +355,7 @@ fn to_step(output: Output) -> Step {
             };
             Step::Settled { ticket: ticket.0, outcome }
         }
-        Output::Heard(heard) => Step::Heard {
+        Output::Heard(heard) => Step::PeerNotification {
             method: heard.method.name().to_owned(),
             ticket: heard.ticket.map(|it| it.0),
             params: members(&heard.params),

@@ -4,23 +4,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::task::{AbortHandle, JoinSet};
-use trunkline_proto::{Call, CallKey, Heard};
+use trunkline_proto::{Call, CallKey, PeerNotification};
 use trunkline_wire::jsonrpc::Outcome;
 
 use super::RunHandlers;
 use crate::handler::{Handler, begin, guarded_heard};
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 
 /// Handlers that get a task when they are not done at once. Dropping this stops them all.
 pub(crate) struct HandlerTasks<H> {
     pub(crate) handler: Arc<H>,
-    pub(crate) voice: Voice,
+    pub(crate) voice: ConversationHandle,
     tasks: JoinSet<(CallKey, Outcome)>,
     stops: Vec<(CallKey, AbortHandle)>,
 }
 
 impl<H: Handler> HandlerTasks<H> {
-    pub(crate) fn new(handler: Arc<H>, voice: Voice) -> Self {
+    pub(crate) fn new(handler: Arc<H>, voice: ConversationHandle) -> Self {
         Self { handler, voice, tasks: JoinSet::new(), stops: Vec::new() }
     }
 
@@ -53,7 +53,7 @@ impl<H: Handler> RunHandlers for HandlerTasks<H> {
         }
     }
 
-    fn notify(&mut self, heard: Heard) {
+    fn notify(&mut self, heard: PeerNotification) {
         guarded_heard(&*self.handler, heard, &self.voice);
     }
 
@@ -89,7 +89,7 @@ mod in_place {
     /// Handlers that run in the task of the request they answer, and stop when it is dropped.
     pub(crate) struct HandlersInPlace<H> {
         pub(crate) handler: Arc<H>,
-        pub(crate) voice: Voice,
+        pub(crate) voice: ConversationHandle,
         /// What came with the request.
         pub(crate) attached: Attached,
         running: Vec<(CallKey, Guarded)>,
@@ -97,7 +97,7 @@ mod in_place {
     }
 
     impl<H: Handler> HandlersInPlace<H> {
-        pub(crate) fn new(handler: Arc<H>, voice: Voice, attached: Attached) -> Self {
+        pub(crate) fn new(handler: Arc<H>, voice: ConversationHandle, attached: Attached) -> Self {
             Self { handler, voice, attached, running: Vec::new(), has_started: false }
         }
 
@@ -129,7 +129,7 @@ mod in_place {
             self.running.retain(|(it, _)| *it != call);
         }
 
-        fn notify(&mut self, heard: Heard) {
+        fn notify(&mut self, heard: PeerNotification) {
             guarded_heard(&*self.handler, heard, &self.voice);
         }
 

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use trunkline_proto::client::http::is_of_the_new_era;
 use trunkline_proto::client::{Client, Config, HttpError, OpenError, Opened, Start};
-use trunkline_proto::{Conversation, Input, Outgoing, Via};
+use trunkline_proto::{Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::header::ParamRegistry;
 use trunkline_wire::jsonrpc::{Incoming, Message, MethodName};
 use trunkline_wire::method::Method;
@@ -35,7 +35,7 @@ use crate::clock::now;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 use delivery::{DeliveryEvent, End, EventKind, Post};
 use pool::Pool;
 use request::PostRequest;
@@ -133,7 +133,7 @@ impl<H: Handler> HttpDriver<H> {
         let known = target.verdicts.as_ref().and_then(|it| it.get(&Key::of(&target), now));
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
-        let (voice, commands) = Voice::new(limits.queue);
+        let (voice, commands) = ConversationHandle::new(limits.queue);
         let (tell, reports) = mpsc::channel(REPORTS);
         let (tell_people, people) = mpsc::unbounded_channel();
         let post = Post {
@@ -167,7 +167,7 @@ impl<H: Handler> HttpDriver<H> {
         })
     }
 
-    pub(crate) fn voice(&self) -> Voice {
+    pub(crate) fn voice(&self) -> ConversationHandle {
         self.core.handlers.voice.clone()
     }
 
@@ -175,7 +175,7 @@ impl<H: Handler> HttpDriver<H> {
         self.opened.subscribe()
     }
 
-    /// Runs the conversation until [`Voice::close`], or until it cannot go on.
+    /// Runs the conversation until [`ConversationHandle::close`], or until it cannot go on.
     pub(crate) async fn run(mut self) {
         poll_fn(|cx| {
             self.act(cx);
@@ -369,7 +369,7 @@ impl<H: Handler> HttpDriver<H> {
 
     /// Takes a message in that came on the stream of the request `id`, if on any.
     fn receive(&mut self, incoming: Incoming, id: Option<i64>) {
-        let via = id.and_then(|it| u64::try_from(it).ok()).map_or(Via::default(), Via);
+        let via = id.and_then(|it| u64::try_from(it).ok()).map_or(RequestStream::default(), RequestStream);
         self.core.conversation.handle(Input::Received(incoming, via), now());
     }
 

@@ -32,7 +32,7 @@ use super::sessions::Sessions;
 use super::sse::KeepAlive;
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 
 /// How a server is reached over HTTP.
 #[derive(Clone)]
@@ -134,7 +134,7 @@ pub struct Endpoint<H: Handler> {
     /// What goes on although its client has hung up, and belongs to no session.
     pub(super) left: Arc<Mutex<JoinSet<()>>>,
     /// Subscriptions of the stateless era, which would never end by themselves.
-    listens: Arc<Mutex<Vec<Voice>>>,
+    listens: Arc<Mutex<Vec<ConversationHandle>>>,
 }
 
 impl<H: Handler> Endpoint<H> {
@@ -405,7 +405,7 @@ impl<H: Handler> Endpoint<H> {
     }
 
     /// Keeps a subscription where [`Self::hang_up`] finds it.
-    pub(super) fn register(&self, voice: Voice) -> Listed {
+    pub(super) fn register(&self, voice: ConversationHandle) -> Listed {
         let listed = Listed { all: Arc::clone(&self.listens), voice: voice.clone() };
         self.listens.lock().unwrap_or_else(PoisonError::into_inner).push(voice);
         if self.closing.load(Ordering::SeqCst) {
@@ -453,8 +453,8 @@ pub(super) fn attached(extensions: &Extensions) -> Attached {
 
 /// A subscription that is listed until it is dropped.
 pub(super) struct Listed {
-    all: Arc<Mutex<Vec<Voice>>>,
-    voice: Voice,
+    all: Arc<Mutex<Vec<ConversationHandle>>>,
+    voice: ConversationHandle,
 }
 
 impl Drop for Listed {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use trunkline_proto::server::{MessageEra, Server};
-use trunkline_proto::{Attached, Conversation, Input, Outgoing, Via};
+use trunkline_proto::{Attached, Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::jsonrpc::{Incoming, Message};
 use trunkline_wire::method::Method;
 
@@ -22,7 +22,7 @@ use super::sse::{KeepAlive, write_event};
 use crate::clock::now;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlersInPlace, Urged};
 use crate::handler::{Handler, Listening};
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 
 /// A request on its way to its answer.
 pub(super) struct Exchange<H> {
@@ -43,7 +43,7 @@ impl<H: Handler> Exchange<H> {
         attached: Attached,
     ) -> Self {
         server.is_for(&attached);
-        let (voice, commands) = Voice::of_one_request(queue);
+        let (voice, commands) = ConversationHandle::of_one_request(queue);
         Self {
             core: DriverCore::new(server, commands, HandlersInPlace::new(handler, voice, attached)),
             next: None,
@@ -54,14 +54,14 @@ impl<H: Handler> Exchange<H> {
     }
 
     /// Tells this request of changes from now on, and lets it be closed from outside.
-    pub(super) fn listen(&mut self) -> Voice {
+    pub(super) fn listen(&mut self) -> ConversationHandle {
         let HandlersInPlace { handler, voice, attached, .. } = &self.core.handlers;
         self.listening = handler.listen(voice, attached);
         voice.clone()
     }
 
     pub(super) fn begin(&mut self, incoming: Incoming, era: MessageEra, cx: &mut Context<'_>) {
-        self.core.conversation.receive(incoming, Via::default(), era, now());
+        self.core.conversation.receive(incoming, RequestStream::default(), era, now());
         self.act(cx);
     }
 

@@ -19,7 +19,7 @@ use trunkline_proto::http::event::EventId;
 use trunkline_proto::http::reply;
 use trunkline_proto::http::streams::{Bounds, Read, Reader, Streams, Style};
 use trunkline_proto::server::{Config, MessageEra, Server};
-use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, Via};
+use trunkline_proto::{Attached, Call, CallKey, Conversation, Input, Outgoing, RequestStream};
 use trunkline_wire::frame::flatten;
 use trunkline_wire::jsonrpc::{Incoming, Message, Outcome};
 use trunkline_wire::revision::Era;
@@ -30,7 +30,7 @@ use crate::clock::now;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, Urged};
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 use deferred::{Deferred, Todo};
 use waiting::Waiting;
 
@@ -38,7 +38,7 @@ use waiting::Waiting;
 pub(super) struct Session<H> {
     pub(super) id: String,
     handler: Arc<H>,
-    voice: Voice,
+    voice: ConversationHandle,
     tags: Tags,
     is_old: bool,
     /// What came with the request that opened it.
@@ -54,7 +54,7 @@ pub(super) struct Session<H> {
 struct State {
     core: DriverCore<Server, Deferred>,
     streams: Streams,
-    readers: Vec<(Via, Waker)>,
+    readers: Vec<(RequestStream, Waker)>,
     used: Instant,
     /// Whether it is over: nothing is taken in any more.
     ended: bool,
@@ -89,7 +89,7 @@ impl<H: Handler> Session<H> {
         limits: &Limits,
         owner: Attached,
     ) -> Arc<Self> {
-        let (voice, commands) = Voice::new(limits.queue);
+        let (voice, commands) = ConversationHandle::new(limits.queue);
         let bounds = Bounds {
             events: limits.replay_events,
             bytes: limits.replay_bytes,
@@ -452,7 +452,7 @@ impl State {
         self.core.handlers.take_todo()
     }
 
-    fn send(&mut self, message: &Outgoing, via: Option<Via>, dispatched: bool, now: Instant) {
+    fn send(&mut self, message: &Outgoing, via: Option<RequestStream>, dispatched: bool, now: Instant) {
         let mut text = Vec::with_capacity(256);
         message.write(&mut text);
         flatten(&mut text);
@@ -469,19 +469,19 @@ impl State {
         self.wake(GENERAL);
     }
 
-    fn wake_any(&mut self, via: Option<Via>) {
+    fn wake_any(&mut self, via: Option<RequestStream>) {
         if let Some(via) = via {
             self.wake(via);
         }
     }
 
-    fn wake(&mut self, via: Via) {
+    fn wake(&mut self, via: RequestStream) {
         if let Some(at) = self.readers.iter().position(|(it, _)| *it == via) {
             self.readers.swap_remove(at).1.wake();
         }
     }
 
-    fn wake_later(&mut self, via: Via, waker: &Waker) {
+    fn wake_later(&mut self, via: RequestStream, waker: &Waker) {
         match self.readers.iter_mut().find(|(it, _)| *it == via) {
             Some((_, reader)) => reader.clone_from(waker),
             None => self.readers.push((via, waker.clone())),
@@ -509,7 +509,7 @@ fn asks(incoming: &Incoming) -> bool {
 }
 
 /// What is about no request.
-const GENERAL: Via = Via(0);
+const GENERAL: RequestStream = RequestStream(0);
 
 #[cfg(test)]
 mod tests;

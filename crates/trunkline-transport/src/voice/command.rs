@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
-use trunkline_proto::{Ask, CallError, CallKey, Change, Heard, Input, Ticket, Utterance};
+use trunkline_proto::{Ask, CallError, CallKey, Change, PeerNotification, Input, Ticket, HandlerEvent};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
@@ -13,7 +13,7 @@ use super::Listener;
 /// What somebody on this side wants the conversation to do.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Say(CallKey, Utterance),
+    Say(CallKey, HandlerEvent),
     Ask(Ask, Reply),
     Change(Change),
     Notify(Method, Object),
@@ -24,11 +24,11 @@ impl Command {
     pub(super) fn size(&self) -> usize {
         let of = |it: &Object| it.iter().map(|(name, value)| name.len() + value.get().len()).sum();
         match self {
-            Self::Say(_, Utterance::Log(log)) => log.data.get().len(),
-            Self::Say(_, Utterance::Progress(progress)) => {
+            Self::Say(_, HandlerEvent::Log(log)) => log.data.get().len(),
+            Self::Say(_, HandlerEvent::Progress(progress)) => {
                 progress.message.as_ref().map_or(0, String::len)
             }
-            Self::Say(_, Utterance::Pause(_)) => 0,
+            Self::Say(_, HandlerEvent::Pause(_)) => 0,
             Self::Ask(ask, _) => of(&ask.params),
             Self::Change(Change::Resource(text) | Change::ElicitationComplete(text)) => text.len(),
             Self::Change(Change::Task(_, text)) => text.get().len(),
@@ -56,7 +56,7 @@ pub(crate) enum Urgent {
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) outcome: oneshot::Sender<Result<Json, CallError>>,
-    pub(crate) heard: Option<mpsc::Sender<Heard>>,
+    pub(crate) heard: Option<mpsc::Sender<PeerNotification>>,
     pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
@@ -98,7 +98,7 @@ impl Asked {
     }
 
     /// Tells whoever waits for the call it is about. Gives back what the handler has to hear.
-    pub(crate) fn deliver(&self, heard: Heard) -> Option<Heard> {
+    pub(crate) fn deliver(&self, heard: PeerNotification) -> Option<PeerNotification> {
         let owner = self.0.iter().find(|(ticket, _)| heard.ticket == Some(*ticket));
         let Some((_, reply)) = owner else { return Some(heard) };
         if let Some(listener) = &reply.listener {

@@ -1,10 +1,10 @@
 //! Who hears what is said about a call.
 
-use trunkline_proto::Heard;
+use trunkline_proto::PeerNotification;
 
 /// Hears what is said about a call of ours, in place of a channel: at once, and without waiting. How much is
 /// kept is up to whoever listens.
 pub trait Listener: std::fmt::Debug + Send + Sync {
     /// Something was said.
-    fn hear(&self, heard: Heard);
+    fn hear(&self, heard: PeerNotification);
 }

@@ -7,12 +7,12 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 use trunkline_proto::client::{Client, Config as ClientConfig};
 use trunkline_proto::server::{Config, Server};
-use trunkline_proto::{Call, Heard};
+use trunkline_proto::{Call, PeerNotification};
 use trunkline_transport::Limits;
 use trunkline_transport::drive::{DriveError, Driver};
 use trunkline_transport::handler::{Answer, Handler, Nobody};
 use trunkline_transport::memory;
-use trunkline_transport::voice::{Request, Voice};
+use trunkline_transport::voice::{Request, ConversationHandle};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -26,7 +26,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 struct Answers;
 
 impl Handler for Answers {
-    fn call(&self, call: Call, voice: &Voice) -> Answer {
+    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         if call.method.name == "tools/list" {
             return Answer::Now(Ok(Json::of(&"x".repeat(64 << 10))));
         }
@@ -146,7 +146,7 @@ async fn answers_wait_for_a_slow_reader_and_none_is_lost() {
 async fn client(
     handler: Arc<impl Handler>,
 ) -> (
-    Voice,
+    ConversationHandle,
     BufReader<tokio::io::ReadHalf<tokio::io::DuplexStream>>,
     tokio::io::WriteHalf<tokio::io::DuplexStream>,
 ) {
@@ -194,11 +194,11 @@ async fn a_call_dropped_before_it_is_sent_is_never_sent() {
 async fn a_listener_that_panics_costs_nothing_else() {
     struct Clumsy;
     impl Handler for Clumsy {
-        fn call(&self, _: Call, _: &Voice) -> Answer {
+        fn call(&self, _: Call, _: &ConversationHandle) -> Answer {
             Answer::Now(Ok(Json::empty_object()))
         }
 
-        fn heard(&self, _: Heard, _: &Voice) {
+        fn heard(&self, _: PeerNotification, _: &ConversationHandle) {
             panic!("a listener of the test fails");
         }
     }

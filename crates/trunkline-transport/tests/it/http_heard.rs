@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use trunkline_proto::{Attached, Call, Heard, client, server};
+use trunkline_proto::{Attached, Call, PeerNotification, client, server};
 use trunkline_transport::Limits;
 use trunkline_transport::connection::Connection;
 use trunkline_transport::handler::{Answer, Handler, Listening, Nobody};
 use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::http::{Endpoint, Settings, bind, serve};
-use trunkline_transport::voice::{Request, Voice};
+use trunkline_transport::voice::{Request, ConversationHandle};
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{Implementation, ResourcesCapability};
 use trunkline_wire::revision::{Revision, Revisions};
@@ -22,17 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Tells(mpsc::UnboundedSender<(String, u64)>);
 
 impl Handler for Tells {
-    fn call(&self, call: Call, voice: &Voice) -> Answer {
+    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         Nobody.call(call, voice)
     }
 
-    fn heard(&self, heard: Heard, voice: &Voice) {
+    fn heard(&self, heard: PeerNotification, voice: &ConversationHandle) {
         let about = heard.params.get("uri").or(heard.params.get("notifications"));
         let about = about.map(|it| format!(" {it}")).unwrap_or_default();
         let _ = self.0.send((format!("{}{about}", heard.method), voice.number()));
     }
 
-    fn listen(&self, voice: &Voice, _: &Attached) -> Listening {
+    fn listen(&self, voice: &ConversationHandle, _: &Attached) -> Listening {
         let _ = self.0.send(("listens".to_owned(), voice.number()));
         Some(Box::new(Leaves(self.0.clone(), voice.number())))
     }
@@ -116,7 +116,7 @@ async fn a_subscription_of_2026_07_28_is_a_conversation_of_its_own() {
     assert_eq!(first, "listens");
     let agreed = r#"subscriptions/listen {"resourceSubscriptions":["file:///a"]}"#;
     assert_eq!(told.next().await, (agreed.to_owned(), number));
-    let heard: Heard = timeout(PATIENCE, hears.recv()).await.expect("it is acknowledged").unwrap();
+    let heard: PeerNotification = timeout(PATIENCE, hears.recv()).await.expect("it is acknowledged").unwrap();
     assert_eq!(heard.method, "notifications/subscriptions/acknowledged");
     listening.abort();
     assert_eq!(told.next().await, ("leaves".to_owned(), number));

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use trunkline_proto::input_required::missing_capability;
-use trunkline_proto::{Call, Heard};
+use trunkline_proto::{Call, PeerNotification};
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateful::Fit;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
@@ -83,7 +83,7 @@ pub(super) struct Answers<H> {
 }
 
 impl<H: Responder> Handler for Answers<H> {
-    fn call(&self, call: Call, _: &Voice) -> Answer {
+    fn call(&self, call: Call, _: &ConversationHandle) -> Answer {
         let params = call.params.to_json();
         let question = match InputRequest::read(call.method.name, Some(&params)) {
             Ok(question) => question,
@@ -96,7 +96,7 @@ impl<H: Responder> Handler for Answers<H> {
         Answer::later(async move { Outcome::Ok(Json::of(&answering.await?)) })
     }
 
-    fn heard(&self, heard: Heard, _: &Voice) {
+    fn heard(&self, heard: PeerNotification, _: &ConversationHandle) {
         if heard.method == Method::Message {
             // A message that cannot be read is nobody's loss.
             if let Ok(message) = heard.params.to() {

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use trunkline_proto::client::Opened;
-use trunkline_proto::{Heard, Timing};
+use trunkline_proto::{PeerNotification, Timing};
 use trunkline_transport::Limits;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{Fit, encode_params};
 use trunkline_wire::json::Json;
@@ -149,7 +149,7 @@ impl<T> fmt::Debug for Call<T> {
 /// What calls into one connection share. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Caller {
-    pub(super) voice: Voice,
+    pub(super) voice: ConversationHandle,
     pub(super) opened: Arc<Opened>,
     pub(super) shared: Arc<Shared>,
 }
@@ -295,7 +295,7 @@ impl Ask {
         let mut answer = pin!(self.go(params, meta, Some(heard)));
         let mut on_progress = self.on_progress.as_mut();
         let last_step = &mut self.last_step;
-        let mut report = |heard: &Heard| {
+        let mut report = |heard: &PeerNotification| {
             if heard.method == Method::Progress
                 && let Ok(progress) = heard.params.to::<Progress>()
             {
@@ -336,7 +336,7 @@ impl Ask {
         &self,
         params: Object,
         meta: Object,
-        heard: Option<mpsc::Sender<Heard>>,
+        heard: Option<mpsc::Sender<PeerNotification>>,
     ) -> impl Future<Output = Result<Json, CallError>> + Send + use<> {
         let (caller, method, timing) = (self.caller.clone(), self.method, self.timing);
         let is_bare = self.is_bare || caller.shared.layers.is_empty();

@@ -19,7 +19,7 @@ use super::roots::Roots;
 
 type Later<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 type Fun<Q, T> = Arc<dyn Fn(Q) -> Later<T> + Send + Sync>;
-type Heard<T> = Arc<dyn Fn(T) + Send + Sync>;
+type PeerNotification<T> = Arc<dyn Fn(T) + Send + Sync>;
 type HeardChange = Arc<dyn Fn(&Change) + Send + Sync>;
 
 /// A [`Responder`] made of closures, which declares a capability by having the closure for it.
@@ -39,7 +39,7 @@ pub struct Hooks {
     sample: Option<Fun<Sampling, CreateMessageResult>>,
     takes_tools: bool,
     roots: Option<Roots>,
-    log: Option<Heard<LogMessage>>,
+    log: Option<PeerNotification<LogMessage>>,
     change: Option<HeardChange>,
 }
 

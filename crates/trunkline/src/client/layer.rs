@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tower_layer::Layer;
 use tower_service::Service;
-use trunkline_proto::{Heard, Timing};
+use trunkline_proto::{PeerNotification, Timing};
 use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -48,7 +48,7 @@ pub struct ClientRequest {
     pub(super) params: Object,
     pub(super) meta: Object,
     pub(super) timing: Timing,
-    pub(super) heard: Option<mpsc::Sender<Heard>>,
+    pub(super) heard: Option<mpsc::Sender<PeerNotification>>,
 }
 
 impl ClientRequest {

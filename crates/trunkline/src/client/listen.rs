@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trunkline_proto::subscribe::{self, wants};
-use trunkline_proto::{Change, Heard};
+use trunkline_proto::{Change, PeerNotification};
 use trunkline_transport::voice::Request;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{
@@ -183,7 +183,7 @@ async fn pump(
     let (heard, mut hears) = mpsc::channel(QUEUE);
     let mut request = Request::new(Method::SubscriptionsListen, params.unwrap_or_default());
     request.heard = Some(heard);
-    let mut take = |heard: Heard| {
+    let mut take = |heard: PeerNotification| {
         if heard.method == Method::SubscriptionsAcknowledged {
             let honoured = heard.params.to::<AcknowledgedParams>().unwrap_or_default();
             if let Some(agree) = agree.take() {
@@ -244,7 +244,7 @@ fn honoured(filter: SubscriptionFilter, caps: &ServerCapabilities) -> Subscripti
 }
 
 /// The change that a notification tells, if it tells one.
-pub(super) fn change_of(heard: &Heard) -> Option<Change> {
+pub(super) fn change_of(heard: &PeerNotification) -> Option<Change> {
     Some(match heard.method {
         Method::ToolsListChanged => Change::Tools,
         Method::PromptsListChanged => Change::Prompts,

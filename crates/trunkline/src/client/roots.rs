@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::Root;
@@ -173,7 +173,7 @@ impl<const N: usize> From<[Root; N]> for Roots {
 pub struct RootsWatch(Option<JoinHandle<()>>);
 
 impl RootsWatch {
-    pub(super) fn start(voice: Voice, roots: &Roots, every: Duration) -> Self {
+    pub(super) fn start(voice: ConversationHandle, roots: &Roots, every: Duration) -> Self {
         // From here on: what was set before, the server asks for anyway.
         let mut changes = roots.shared.changes.subscribe();
         let roots = roots.clone();

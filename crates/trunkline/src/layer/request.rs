@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trunkline_auth::Principal;
 use trunkline_proto::Call;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
@@ -31,7 +31,7 @@ use crate::caller::{Added, Caller, extension, principal};
 #[derive(Clone)]
 pub struct ServerRequest {
     pub(super) call: Call,
-    pub(super) voice: Voice,
+    pub(super) voice: ConversationHandle,
     pub(super) added: Added,
     /// The layers still to come, from the inside out.
     pub(super) route: Vec<Arc<dyn Around>>,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use trunkline_proto::{Call, Change};
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateful;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Method;
@@ -435,7 +435,7 @@ impl Inner {
         self: &Arc<Self>,
         layers: &Layers,
         call: Call,
-        voice: &Voice,
+        voice: &ConversationHandle,
         inside: Inside,
     ) -> Answer {
         let server = Arc::clone(self);

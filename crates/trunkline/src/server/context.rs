@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, Call, CallKey, Change, Peer, Utterance};
-use trunkline_transport::voice::Voice;
+use trunkline_proto::{Attached, Call, CallKey, Change, Peer, HandlerEvent};
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
@@ -49,7 +49,7 @@ pub(super) struct Facts {
     pub(super) peer: Arc<Peer>,
     pub(super) meta: Option<Json>,
     pub(super) attached: Attached,
-    pub(super) voice: Voice,
+    pub(super) voice: ConversationHandle,
     pub(super) wants_progress: bool,
     pub(super) asker: Asker,
     pub(super) server: Arc<Inner>,
@@ -95,7 +95,7 @@ impl Asker {
 }
 
 impl Context {
-    pub(super) fn new(server: &Arc<Inner>, call: &Call, voice: &Voice, asker: Asker) -> Self {
+    pub(super) fn new(server: &Arc<Inner>, call: &Call, voice: &ConversationHandle, asker: Asker) -> Self {
         Self(Arc::new(Facts {
             key: call.key,
             revision: call.revision,
@@ -130,7 +130,7 @@ impl Context {
         }
         // Even unwanted progress is a sign of life that moves the deadline.
         if is_new {
-            self.0.voice.say(self.0.key, Utterance::Progress(progress)).await;
+            self.0.voice.say(self.0.key, HandlerEvent::Progress(progress)).await;
             if self.0.wants_progress {
                 *lock(&self.0.reported) = Some(Instant::now());
             }
@@ -169,7 +169,7 @@ impl Context {
     /// ```
     pub async fn log_message(&self, message: LogMessage) {
         if self.is_new_word() {
-            self.0.voice.say(self.0.key, Utterance::Log(message)).await;
+            self.0.voice.say(self.0.key, HandlerEvent::Log(message)).await;
         }
     }
 
@@ -256,7 +256,7 @@ impl Context {
     /// enough for connections to break. It does something in 2025-11-25 over HTTP; elsewhere there
     /// is no need.
     pub async fn pause_stream(&self, retry: Duration) {
-        self.0.voice.say(self.0.key, Utterance::Pause(retry)).await;
+        self.0.voice.say(self.0.key, HandlerEvent::Pause(retry)).await;
     }
 
     /// Has an effect happen once in the whole call, however often the handler runs: the result of

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use trunkline_proto::Call;
 use trunkline_proto::input_required::Journal;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
@@ -180,7 +180,7 @@ enum Run {
 type Questions = Vec<(String, InputRequest)>;
 
 /// Answers one request of the newest revision: with the result, or with questions.
-pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job: Job) -> Outcome {
+pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: ConversationHandle, job: Job) -> Outcome {
     let state = call.params.take("requestState");
     let responses = call.params.take("inputResponses");
     let responses = responses.map(|it| read_responses(&it)).transpose()?.unwrap_or_default();
@@ -219,7 +219,7 @@ pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: Voice, job
 async fn run(
     server: &Arc<Inner>,
     call: &Call,
-    voice: &Voice,
+    voice: &ConversationHandle,
     job: &Job,
     journal: Journal,
     silent: bool,
@@ -272,7 +272,7 @@ async fn run(
 async fn check_again(
     server: &Arc<Inner>,
     call: &Call,
-    voice: &Voice,
+    voice: &ConversationHandle,
     job: &Job,
     questions: &[(String, InputRequest)],
     journal: Journal,

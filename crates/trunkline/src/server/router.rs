@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use trunkline_proto::{Attached, Call};
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;
@@ -32,7 +32,7 @@ use trunkline_transport::listeners::Listener;
 pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
-    fn call(&self, call: Call, voice: &Voice) -> Answer {
+    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         #[cfg(feature = "testing")]
         let call = self.0.made_by(call);
         match self.0.watch(&call, self.1) {
@@ -41,7 +41,7 @@ impl Handler for Router {
         }
     }
 
-    fn listen(&self, voice: &Voice, attached: &Attached) -> Listening {
+    fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
         let listener = self.0.listeners.add(voice.clone(), call_by(attached, None));
         Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
     }
@@ -103,16 +103,16 @@ impl Inner {
         }
     }
 
-    fn answer(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+    fn answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
         if self.layers.is_empty() {
             return self.dispatch(call, voice);
         }
         let inside = Arc::clone(self);
-        let inside = move |call, voice: &Voice| inside.dispatch(call, voice);
+        let inside = move |call, voice: &ConversationHandle| inside.dispatch(call, voice);
         self.through(&self.layers, call, voice, Arc::new(inside))
     }
 
-    fn dispatch(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+    fn dispatch(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
         match call.method.method {
             Method::ToolsCall => self.call_tool(call, voice),
             Method::PromptsGet => self.get_prompt(call, voice),
@@ -136,7 +136,7 @@ impl Inner {
         }
     }
 
-    fn call_tool(self: &Arc<Self>, mut call: Call, voice: &Voice) -> Answer {
+    fn call_tool(self: &Arc<Self>, mut call: Call, voice: &ConversationHandle) -> Answer {
         let params = match take_tool_params(&mut call) {
             Ok(params) => params,
             Err(error) => return Answer::Now(Err(error)),
@@ -155,7 +155,7 @@ impl Inner {
             call.params.set(member.to_owned(), value.clone());
         }
         let server = Arc::clone(self);
-        let inside = move |mut call, voice: &Voice| match take_tool_params(&mut call) {
+        let inside = move |mut call, voice: &ConversationHandle| match take_tool_params(&mut call) {
             Ok(params) => server.run_tool(Arc::clone(&tool), params, call, voice),
             Err(error) => Answer::Now(Err(error)),
         };
@@ -167,7 +167,7 @@ impl Inner {
         tool: Arc<ToolEntry>,
         params: CallToolParams,
         call: Call,
-        voice: &Voice,
+        voice: &ConversationHandle,
     ) -> Answer {
         let task = self.tasks.wanted(&tool, params.task.as_ref(), &call);
         let target = Target::Tool(tool);
@@ -182,7 +182,7 @@ impl Inner {
         }
     }
 
-    fn get_prompt(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+    fn get_prompt(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
         let name: Option<String> = call.params.get("name").and_then(|it| it.to().ok());
         let Some(name) = name else { return invalid("`name` must be a string.") };
         let prompt = self.prompts.find(&name).filter(|it| may_see(&it.visible, &call));
@@ -194,11 +194,11 @@ impl Inner {
         let target = Target::Prompt(prompt);
         let Some(layers) = target.layers() else { return self.run_prompt(target, call, voice) };
         let server = Arc::clone(self);
-        let inside = move |call, voice: &Voice| server.run_prompt(target.clone(), call, voice);
+        let inside = move |call, voice: &ConversationHandle| server.run_prompt(target.clone(), call, voice);
         self.through(&layers, call, voice, Arc::new(inside))
     }
 
-    fn run_prompt(self: &Arc<Self>, target: Target, mut call: Call, voice: &Voice) -> Answer {
+    fn run_prompt(self: &Arc<Self>, target: Target, mut call: Call, voice: &ConversationHandle) -> Answer {
         let arguments = call.params.take("arguments");
         let texts = arguments
             .as_ref()
@@ -210,7 +210,7 @@ impl Inner {
         self.ask_or_answer(call, voice, job)
     }
 
-    fn read_resource(self: &Arc<Self>, call: Call, voice: &Voice) -> Answer {
+    fn read_resource(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
         let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
         let Some(uri) = uri else { return invalid("`uri` must be a string.") };
         let resource = self.resources.find(&uri);
@@ -232,12 +232,12 @@ impl Inner {
         let job = Job { server: Arc::clone(self), target, arguments };
         let Some(layers) = job.target.layers() else { return self.ask_or_answer(call, voice, job) };
         let server = Arc::clone(self);
-        let inside = move |call, voice: &Voice| server.ask_or_answer(call, voice, job.clone());
+        let inside = move |call, voice: &ConversationHandle| server.ask_or_answer(call, voice, job.clone());
         self.through(&layers, call, voice, Arc::new(inside))
     }
 
     /// Runs a function that may ask, in the way the call's era has.
-    fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &Voice, job: Job) -> Answer {
+    fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle, job: Job) -> Answer {
         if let Some(refusal) = job.refuse(&call) {
             return Answer::Now(refusal);
         }

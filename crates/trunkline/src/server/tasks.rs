@@ -23,7 +23,7 @@ use trunkline_proto::task::{Record, TaskBounds, TaskError, TaskOutcome, Tasks, m
 use trunkline_proto::{Call, Change};
 use trunkline_transport::clock::now;
 use trunkline_transport::handler::{Answer, panicked};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
@@ -197,7 +197,7 @@ impl Inner {
         self: &Arc<Self>,
         request: TaskRequest,
         call: Call,
-        voice: Voice,
+        voice: ConversationHandle,
         job: Job,
         rounds: Option<Journal>,
     ) -> Answer {

@@ -302,7 +302,7 @@ fn per_user(section: &Section<'_>, plan: &ServerPlan) {
             "Choose `stateless` or `persistent`.",
         );
     }
-    if let Some(at) = section.get("sharing").filter(|_| plan.sharing == Sharing::Shared) {
+    if let Some(at) = section.get("sharing").filter(|_| plan.sharing == Sharing::GatewayState) {
         at.fault("With `perUser` principals share no instance.", "Remove `sharing`.");
     }
     if let Some(at) = section.get("minReady").filter(|_| plan.min_ready > 0) {
@@ -333,7 +333,7 @@ fn instances(section: &Section<'_>, plan: &mut ServerPlan) {
     plan.max_each = plan.max_instances;
     plan.sharing = match section.choice("sharing") {
         Some("isolated") => Sharing::Isolated,
-        Some("shared") => Sharing::Shared,
+        Some("shared") => Sharing::GatewayState,
         _ => Sharing::Auto,
     };
     plan.questions = questions(section);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use trunkline_proto::{CallError, CallKey};
-use trunkline_transport::voice::{Request, Voice};
+use trunkline_transport::voice::{Request, ConversationHandle};
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
@@ -15,12 +15,12 @@ use trunkline_wire::revision::Revision;
 
 use crate::failure::{Failure, Stage};
 use crate::forward;
-use crate::gate::{Came, Walk, Wrong};
+use crate::gate::{CallOutcome, Walk, CallFailure};
 use crate::tasks::{End, Entry, Taken, lost, named};
-use crate::trail::Trail;
+use crate::call_record::CallRecord;
 
 /// Answers `tasks/…`.
-pub(in crate::gate) async fn manage(walk: &mut Walk, trail: &mut Trail) -> Result<Came, Wrong> {
+pub(in crate::gate) async fn manage(walk: &mut Walk, trail: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
     let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
     let told = match walk.call.method.method {
         Method::TasksList => list(walk)?,
@@ -46,11 +46,11 @@ pub(in crate::gate) async fn manage(walk: &mut Walk, trail: &mut Trail) -> Resul
         }
         other => return Err(ErrorObject::method_not_found(other.name()).into()),
     };
-    Ok(Came::Told(told))
+    Ok(CallOutcome::Told(told))
 }
 
 /// The task that a caller means, and its name at the server. What is somebody else's is not there.
-fn find(walk: &Walk, trail: &mut Trail) -> Result<(Arc<Entry>, String), Wrong> {
+fn find(walk: &Walk, trail: &mut CallRecord) -> Result<(Arc<Entry>, String), CallFailure> {
     let bad = || ErrorObject::invalid_params("`taskId` must be a string.");
     let id = walk.call.params.get("taskId").ok_or_else(bad)?;
     let id: String = id.to().map_err(|_| bad())?;
@@ -112,7 +112,7 @@ async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
 }
 
 /// Asks the client that waits for the task.
-async fn ask(voice: Voice, during: CallKey, revision: Revision, taken: Taken) {
+async fn ask(voice: ConversationHandle, during: CallKey, revision: Revision, taken: Taken) {
     let params = match taken.params(revision) {
         Ok(params) => params,
         Err(error) => return taken.told(Err(error)),
@@ -129,7 +129,7 @@ async fn ask(voice: Voice, during: CallKey, revision: Revision, taken: Taken) {
 }
 
 /// Gives a task up.
-async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, Wrong> {
+async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, CallFailure> {
     let over = || ErrorObject::invalid_params("The task is already over.");
     let Some(instance) = entry.place() else {
         // The extension asks politely and takes "already over" for an answer.
@@ -145,7 +145,7 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, W
         // It cannot be cancelled there: then nobody waits for it any more.
         Err(CallError::Peer(_) | CallError::Refused(_)) => true,
         Err(error) => match forward::failed(error, &instance).await {
-            Ok(error) => return Err(Wrong::Server(error, instance.opened.revision)),
+            Ok(error) => return Err(CallFailure::Server(error, instance.opened.revision)),
             Err(_) => return Err(lost(&entry.known().server).into()),
         },
     };

@@ -117,7 +117,7 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         world: gateway.0.world(),
         view: gateway.0.view(Selector::All),
         caller: Arc::new(Caller::named(who)),
-        voice: Voice::unheard(),
+        voice: ConversationHandle::unheard(),
         began: Instant::now(),
         call: made("completion/complete", completion("e"), None, who),
         approved: None,
@@ -131,12 +131,12 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         let walk = walk(who);
         let index = walk.view.index(&walk.shared);
         let target = index.template("file:///{+path}").unwrap();
-        let came = Came::Answer(Json::parse(said).unwrap(), Revision::LATEST);
+        let came = CallOutcome::Answer(Json::parse(said).unwrap(), Revision::LATEST);
         let came = match Completed::of(&walk, target, &walk.call.params) {
             Some(mut completed) => completed.filter(&walk, came),
             None => came,
         };
-        let Came::Answer(said, _) = came else { panic!("it is an answer") };
+        let CallOutcome::Answer(said, _) = came else { panic!("it is an answer") };
         said.get().to_owned()
     };
     assert_eq!(told("ann"), r#"{"completion":{"values":["srv/a","/etc"]}}"#);
@@ -166,7 +166,7 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
         let meta = Some(Json::parse(parent).unwrap());
         let call = made("completion/complete", completion("srv"), meta, "bob");
         let view = gateway.0.view(Selector::All);
-        let Answer::Later(later) = super::super::call(&gateway.0, &view, call, &Voice::unheard())
+        let Answer::Later(later) = super::super::call(&gateway.0, &view, call, &ConversationHandle::unheard())
         else {
             panic!("a server has to be asked");
         };

@@ -59,7 +59,7 @@ fn values(text: &str, found: &mut Vec<Range<usize>>) {
         let rest = &bytes[start..];
         let length = match (quote, promise) {
             (Some(quote), _) => rest.iter().position(|it| *it == quote),
-            (None, Promise::Line) => rest.iter().position(|it| matches!(it, b'\n' | b'\r')),
+            (None, Promise::UpstreamCallContext) => rest.iter().position(|it| matches!(it, b'\n' | b'\r')),
             (None, _) => rest.iter().position(|it| {
                 it.is_ascii_whitespace() || matches!(it, b'&' | b',' | b';' | b'"' | b'\'' | b')')
             }),
@@ -104,14 +104,14 @@ enum Promise {
     /// It is a secret.
     Secret,
     /// All of the line is one.
-    Line,
+    UpstreamCallContext,
 }
 
 fn promise(name: &str) -> Promise {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|it| name.contains(it));
     if has(&["authorization", "cookie"]) {
-        Promise::Line
+        Promise::UpstreamCallContext
     } else if has(&["password", "passwd", "passphrase", "pwd", "secret"]) {
         Promise::Secret
     } else if has(&[

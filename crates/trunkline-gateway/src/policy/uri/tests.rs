@@ -7,7 +7,7 @@ use crate::caller::Caller;
 use crate::catalog::plan::Effect::{self, Allow, Ask, Deny};
 use crate::catalog::{Process, load};
 use crate::merge::{Item, Target};
-use crate::state::Sight;
+use crate::state::Visibility;
 use crate::{Gateway, Settings};
 
 async fn gateway(rules: &str) -> Gateway {
@@ -29,7 +29,7 @@ async fn gateway(rules: &str) -> Gateway {
 
 fn effect(gateway: &Gateway, uri: &str) -> Effect {
     let target = Target { server: Arc::from("a"), name: Arc::from(uri), item: Item::Unlisted };
-    Sight::new(&gateway.0.world(), &Caller::named("ann")).effect(&target)
+    Visibility::new(&gateway.0.world(), &Caller::named("ann")).effect(&target)
 }
 
 /// What a server could open `/etc/hostname` or something below `/etc` for.

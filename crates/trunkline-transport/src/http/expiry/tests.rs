@@ -8,7 +8,7 @@ use http_body::Body;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use trunkline_proto::server::{Config, EnvelopeCache};
-use trunkline_proto::{Call, Timing, Utterance};
+use trunkline_proto::{Call, Timing, HandlerEvent};
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
@@ -16,16 +16,16 @@ use super::*;
 use crate::handler::{Answer, Handler};
 use crate::http::{Endpoint, HttpBody, Settings};
 use crate::limits::Limits;
-use crate::voice::Voice;
+use crate::voice::ConversationHandle;
 
 /// Says something, then waits to be let through.
 struct Patient(Arc<Semaphore>);
 
 impl Handler for Patient {
-    fn call(&self, call: Call, voice: &Voice) -> Answer {
+    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         let (voice, open) = (voice.clone(), Arc::clone(&self.0));
         Answer::later(async move {
-            voice.say(call.key, Utterance::Progress(Progress::new(1.0))).await;
+            voice.say(call.key, HandlerEvent::Progress(Progress::new(1.0))).await;
             open.acquire().await.expect("nobody closes it").forget();
             Ok(Json::empty_object())
         })

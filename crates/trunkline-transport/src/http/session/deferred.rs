@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::task::AbortHandle;
-use trunkline_proto::{Call, CallKey, Heard};
+use trunkline_proto::{Call, CallKey, PeerNotification};
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::driver_core::RunHandlers;
@@ -31,7 +31,7 @@ struct Working {
 #[derive(Default)]
 pub(super) struct Todo {
     pub(super) calls: Vec<Call>,
-    pub(super) heard: Vec<Heard>,
+    pub(super) heard: Vec<PeerNotification>,
 }
 
 impl Todo {
@@ -104,7 +104,7 @@ impl RunHandlers for Deferred {
         }
     }
 
-    fn notify(&mut self, heard: Heard) {
+    fn notify(&mut self, heard: PeerNotification) {
         self.todo.heard.push(heard);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use trunkline_auth::tag::Tagger;
-use trunkline_proto::Utterance;
+use trunkline_proto::HandlerEvent;
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
@@ -22,12 +22,12 @@ struct Gate {
 }
 
 impl Handler for Gate {
-    fn call(&self, call: Call, voice: &Voice) -> Answer {
+    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         let (voice, key, steps) = (voice.clone(), call.key, self.steps);
         let (open, done) = (Arc::clone(&self.open), Arc::clone(&self.done));
         Answer::later(async move {
             for step in 0..steps {
-                voice.say(key, Utterance::Progress(Progress::new(f64::from(step)))).await;
+                voice.say(key, HandlerEvent::Progress(Progress::new(f64::from(step)))).await;
             }
             open.acquire().await.expect("nobody closes it").forget();
             done.add_permits(1);

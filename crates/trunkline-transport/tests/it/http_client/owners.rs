@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use tokio::sync::mpsc;
-use trunkline_proto::{Attached, Call, Heard};
+use trunkline_proto::{Attached, Call, PeerNotification};
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::model::RootsCapability;
 
 use super::script::{data, end, events};
@@ -15,16 +15,16 @@ use super::*;
 #[derive(Default)]
 struct Notes {
     asked: Mutex<Vec<Option<&'static str>>>,
-    logged: Mutex<Vec<Heard>>,
+    logged: Mutex<Vec<PeerNotification>>,
 }
 
 impl Handler for Notes {
-    fn call(&self, call: Call, _: &Voice) -> Answer {
+    fn call(&self, call: Call, _: &ConversationHandle) -> Answer {
         self.asked.lock().unwrap().push(call.attached.get::<&str>().copied());
         Answer::Now(Ok(Json::parse(r#"{"roots":[]}"#).unwrap()))
     }
 
-    fn heard(&self, heard: Heard, _: &Voice) {
+    fn heard(&self, heard: PeerNotification, _: &ConversationHandle) {
         self.logged.lock().unwrap().push(heard);
     }
 }
@@ -63,7 +63,7 @@ async fn questions_and_logs_on_the_stream_of_a_call_are_its_own() {
         let calling = connection.call(request);
         async move {
             tokio::time::timeout(Duration::from_secs(20), calling).await.unwrap().unwrap();
-            let heard: Heard = hears.recv().await.expect("the log reaches the call");
+            let heard: PeerNotification = hears.recv().await.expect("the log reaches the call");
             assert_eq!(heard.params.get("data").unwrap().get(), format!("\"{caller}\""));
         }
     };

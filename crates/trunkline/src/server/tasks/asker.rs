@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::oneshot;
 use trunkline_transport::clock::now;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{InputRequest, Progress};
@@ -21,7 +21,7 @@ use crate::server::rounds::Notebook;
 pub(in crate::server) struct TaskAsker {
     server: Weak<Inner>,
     task: String,
-    wire: Option<(Voice, Revision)>,
+    wire: Option<(ConversationHandle, Revision)>,
     /// What the call did before it became a task, and what the task has done since.
     notebook: Arc<Mutex<Notebook>>,
 }
@@ -40,7 +40,7 @@ impl TaskAsker {
         server: &Arc<Inner>,
         task: &str,
         notebook: &Arc<Mutex<Notebook>>,
-        voice: &Voice,
+        voice: &ConversationHandle,
         revision: Revision,
     ) -> Self {
         Self { wire: Some((voice.clone(), revision)), ..Self::new(server, task, notebook) }

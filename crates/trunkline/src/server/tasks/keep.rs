@@ -16,7 +16,7 @@ use trunkline_proto::task::{Record, SavedTask, TaskOutcome};
 use trunkline_proto::{Attached, Call, CallKey, Peer};
 use trunkline_store::{Entry, Expect, Lease, Pending, Store, StoreError, Swap, Version};
 use trunkline_transport::clock::now;
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
@@ -383,7 +383,7 @@ impl Inner {
             return self.tasks.forget(id);
         }
         tracing::info!(task = id, tool = &*tool.tool.name, "a task goes on");
-        let voice = Voice::unheard();
+        let voice = ConversationHandle::unheard();
         let asker = match call.revision.profile().tasks {
             era::Tasks::Extension => TaskAsker::new(self, id, &notebook),
             // Its questions went over the wire, and that conversation is over.

@@ -6,7 +6,7 @@ use trunkline_proto::Call;
 use trunkline_proto::task::{Record, TaskError, Tasks};
 use trunkline_transport::clock::now;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::{Request, Voice};
+use trunkline_transport::voice::{Request, ConversationHandle};
 use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::era::{self, stateless};
 use trunkline_wire::json::Json;
@@ -184,7 +184,7 @@ fn task_of(call: &Call) -> Result<String, ErrorObject> {
 
 /// Asks for a task of 2025-11-25: a request of its own that names the task.
 pub(super) async fn ask_for_task(
-    voice: &Voice,
+    voice: &ConversationHandle,
     task: &str,
     request: &InputRequest,
     mut params: Object,

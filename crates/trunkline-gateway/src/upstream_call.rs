@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::missing_capability;
-use trunkline_proto::{CallKey, Heard, Utterance};
+use trunkline_proto::{CallKey, PeerNotification, HandlerEvent};
 use trunkline_transport::budget::{Budget, Held};
-use trunkline_transport::voice::{Listener, Request, Voice};
+use trunkline_transport::voice::{Listener, Request, ConversationHandle};
 use trunkline_wire::era::carry;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};
@@ -23,10 +23,10 @@ use crate::policy::plugins::{CallView, Pipeline, Rejected};
 
 /// A call that is open at a server. It is attached to the request, so that what the server asks
 /// while it works on it comes back here.
-pub(crate) struct Line {
+pub(crate) struct UpstreamCallContext {
     pub(crate) caller: Arc<Caller>,
     /// The conversation with the caller, and the call in it.
-    pub(crate) voice: Voice,
+    pub(crate) voice: ConversationHandle,
     pub(crate) key: CallKey,
     pub(crate) revision: Revision,
     /// Whether what is said about the call itself is heard by whoever follows it.
@@ -45,7 +45,7 @@ pub(crate) struct Line {
 #[derive(Default)]
 struct Waiting {
     questions: VecDeque<Question>,
-    said: VecDeque<(Utterance, Held)>,
+    said: VecDeque<(HandlerEvent, Held)>,
 }
 
 /// The plugins, and what they are told of the call.
@@ -96,10 +96,10 @@ pub(crate) struct Question {
     _held: Held,
 }
 
-impl Line {
+impl UpstreamCallContext {
     pub(crate) fn new(
         caller: Arc<Caller>,
-        voice: Voice,
+        voice: ConversationHandle,
         key: CallKey,
         revision: Revision,
         listens: bool,
@@ -188,7 +188,7 @@ impl Line {
     }
 
     /// Has something said to the caller, unless too much waits already.
-    pub(crate) fn say(&self, what: Utterance) {
+    pub(crate) fn say(&self, what: HandlerEvent) {
         let held = self.notices.bytes.take(&self.caller.id, size(&what));
         let mut waiting = self.lock();
         match held {
@@ -203,7 +203,7 @@ impl Line {
     }
 
     /// What is to be said next. It counts as waiting until what comes with it is dropped.
-    pub(crate) fn next_said(&self) -> Option<(Utterance, Held)> {
+    pub(crate) fn next_said(&self) -> Option<(HandlerEvent, Held)> {
         self.lock().said.pop_front()
     }
 
@@ -231,10 +231,10 @@ impl Line {
 }
 
 /// A question that the caller is being asked.
-struct Asking<'a>(&'a Line);
+struct Asking<'a>(&'a UpstreamCallContext);
 
 impl<'a> Asking<'a> {
-    fn new(line: &'a Line) -> Self {
+    fn new(line: &'a UpstreamCallContext) -> Self {
         line.asking.fetch_add(1, Ordering::Relaxed);
         line.news.notify_one();
         Self(line)
@@ -248,29 +248,29 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Listener for Line {
-    fn hear(&self, heard: Heard) {
+impl Listener for UpstreamCallContext {
+    fn hear(&self, heard: PeerNotification) {
         let said = match heard.method {
-            Method::Progress => heard.params.to::<Progress>().ok().map(Utterance::Progress),
-            Method::Message => heard.params.to().ok().map(Utterance::Log),
+            Method::Progress => heard.params.to::<Progress>().ok().map(HandlerEvent::Progress),
+            Method::Message => heard.params.to().ok().map(HandlerEvent::Log),
             _ => None,
         };
         said.into_iter().for_each(|it| self.say(it));
     }
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for UpstreamCallContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Line").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
 /// How much of the memory what is said takes, roughly.
-fn size(what: &Utterance) -> usize {
+fn size(what: &HandlerEvent) -> usize {
     let text = match what {
-        Utterance::Progress(it) => it.message.as_ref().map_or(0, String::len),
-        Utterance::Log(it) => it.data.get().len() + it.logger.as_ref().map_or(0, String::len),
-        Utterance::Pause(_) => 0,
+        HandlerEvent::Progress(it) => it.message.as_ref().map_or(0, String::len),
+        HandlerEvent::Log(it) => it.data.get().len() + it.logger.as_ref().map_or(0, String::len),
+        HandlerEvent::Pause(_) => 0,
     };
     text + EACH
 }
@@ -285,7 +285,7 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
 }
 
 /// What is attached to a request at a server: the line it is made for.
-pub(crate) struct OnLine(pub(crate) Arc<Line>);
+pub(crate) struct OnLine(pub(crate) Arc<UpstreamCallContext>);
 
 /// Answers the questions of a task: the caller who waits for it, or whoever asks how it stands.
 pub(crate) trait Answers: Send + Sync {
@@ -323,9 +323,9 @@ mod tests {
     #[tokio::test]
     async fn nobody_is_asked_what_they_did_not_say_they_answer() {
         let caller = Arc::new(Caller::named("bob"));
-        let line = Line::new(
+        let line = UpstreamCallContext::new(
             caller,
-            Voice::unheard(),
+            ConversationHandle::unheard(),
             CallKey(1),
             Revision::LATEST,
             false,
@@ -343,9 +343,9 @@ mod tests {
         let line = |name: &str| {
             let caller = Arc::new(Caller::named(name));
             let key = CallKey(1);
-            Line::new(
+            UpstreamCallContext::new(
                 caller,
-                Voice::unheard(),
+                ConversationHandle::unheard(),
                 key,
                 Revision::LATEST,
                 true,
@@ -356,7 +356,7 @@ mod tests {
         let heard = || {
             let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(1 << 20));
             let params = Object::parse(&params).expect("this is JSON");
-            Heard { ticket: None, method: Method::Message, params, peer: None }
+            PeerNotification { ticket: None, method: Method::Message, params, peer: None }
         };
         let (one, other, bob) = (line("alice"), line("alice"), line("bob"));
         (0..150).for_each(|_| one.hear(heard()));

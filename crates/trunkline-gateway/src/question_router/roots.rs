@@ -12,14 +12,14 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
-use super::{Lines, Served, Switch};
-use crate::line::{Line, no_roots};
+use super::{Lines, Served, QuestionRouter};
+use crate::upstream_call::{UpstreamCallContext, no_roots};
 
 /// What is known of the roots that a server asks for.
 #[derive(Default)]
 pub(super) struct Roots {
     /// Who waits to hear whose they are: the first caller's.
-    waiting: Vec<oneshot::Sender<Arc<Line>>>,
+    waiting: Vec<oneshot::Sender<Arc<UpstreamCallContext>>>,
     /// Whether it was told that there are none, for want of a caller.
     was_told_none: bool,
     /// How many were asked for and not told yet.
@@ -29,18 +29,18 @@ pub(super) struct Roots {
     /// Whether the first call was made.
     is_settled: bool,
     /// The last caller's, who is asked when no call is open.
-    last: Option<Arc<Line>>,
+    last: Option<Arc<UpstreamCallContext>>,
     told: Arc<Notify>,
 }
 
 /// Whose roots are meant.
 enum Whose {
     /// Those of the call that is open.
-    Open(Arc<Line>),
+    Open(Arc<UpstreamCallContext>),
     /// Those of the session that called last.
-    Last(Arc<Line>),
+    Last(Arc<UpstreamCallContext>),
     /// Those of whoever calls first.
-    First(oneshot::Receiver<Arc<Line>>),
+    First(oneshot::Receiver<Arc<UpstreamCallContext>>),
 }
 
 /// What came of asking.
@@ -52,7 +52,7 @@ enum Next {
 
 impl Roots {
     /// Somebody calls.
-    pub(super) fn opened(&mut self, line: &Arc<Line>) {
+    pub(super) fn opened(&mut self, line: &Arc<UpstreamCallContext>) {
         if line.caller.able().roots.is_some() {
             // Whoever gave up waiting does not hear it.
             self.waiting.drain(..).for_each(|it| drop(it.send(Arc::clone(line))));
@@ -78,7 +78,7 @@ impl Lines {
     }
 }
 
-impl Switch {
+impl QuestionRouter {
     /// Answers a server that asks for roots and does not say in which call.
     pub(super) fn roots(&self) -> Answer {
         let mut lines = self.lock();
@@ -169,7 +169,7 @@ impl Switch {
 }
 
 /// A question that is over when this is dropped.
-struct Answered(Arc<Switch>);
+struct Answered(Arc<QuestionRouter>);
 
 impl Drop for Answered {
     fn drop(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::World;
+use super::ActivePlan;
 use crate::caller::Caller;
 use crate::catalog::plan::{Effect, ServerPlan};
 use crate::merge::{Lists, Target};
@@ -10,15 +10,15 @@ use crate::policy::What;
 use crate::policy::subject::Subject;
 
 /// What a caller may see and do.
-pub(crate) struct Sight<'a> {
-    pub(crate) world: &'a World,
+pub(crate) struct Visibility<'a> {
+    pub(crate) world: &'a ActivePlan,
     pub(crate) caller: &'a Caller,
     /// The tags that the caller's token is for.
     tags: Option<Vec<String>>,
 }
 
-impl<'a> Sight<'a> {
-    pub(crate) fn new(world: &'a World, caller: &'a Caller) -> Self {
+impl<'a> Visibility<'a> {
+    pub(crate) fn new(world: &'a ActivePlan, caller: &'a Caller) -> Self {
         let tags = caller.bearer.sees(&world.plan.gateway.auth);
         Self { world, caller, tags }
     }

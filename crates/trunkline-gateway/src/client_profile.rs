@@ -34,12 +34,12 @@ pub(crate) const ALL: Profile =
 
 /// What a caller can be asked, and in which era.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Able {
+pub(crate) struct ClientProfile {
     pub(crate) profile: Profile,
     pub(crate) era: Era,
 }
 
-impl Able {
+impl ClientProfile {
     /// Somebody who can be asked everything, with an answer.
     pub(crate) const ALL: Self = Self { profile: ALL, era: Era::Stateless };
 

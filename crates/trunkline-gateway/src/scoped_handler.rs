@@ -2,29 +2,29 @@
 
 use std::sync::Arc;
 
-use trunkline_proto::{Attached, Call, Heard};
+use trunkline_proto::{Attached, Call, PeerNotification};
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::method::Method;
 
 use crate::caller::{Caller, principal};
-use crate::selector::Seat;
-use crate::state::{Shared, View};
+use crate::selector::ListenerInfo;
+use crate::state::{GatewayState, View};
 
 /// A handler for all clients with one selector.
-pub(crate) struct Face {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct ScopedHandler {
+    pub(crate) shared: Arc<GatewayState>,
     pub(crate) view: Arc<View>,
 }
 
-impl Handler for Face {
-    fn call(&self, call: Call, voice: &Voice) -> Answer {
+impl Handler for ScopedHandler {
+    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         crate::gate::call(&self.shared, &self.view, call, voice)
     }
 
-    fn heard(&self, heard: Heard, voice: &Voice) {
+    fn heard(&self, heard: PeerNotification, voice: &ConversationHandle) {
         if heard.method == Method::RootsListChanged {
             let world = self.shared.world();
             return world.servers.values().for_each(|it| it.has_other_roots(voice.number()));
@@ -32,7 +32,7 @@ impl Handler for Face {
         self.shared.subscriptions.heard(&*self.shared, &heard, voice);
     }
 
-    fn listen(&self, voice: &Voice, attached: &Attached) -> Listening {
+    fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
         Some(Box::new(Joined::new(self, voice, attached)))
     }
 
@@ -53,17 +53,17 @@ impl Handler for Face {
 
 /// A client that is there.
 struct Joined {
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
     view: Arc<View>,
     conversation: u64,
-    listener: Arc<trunkline_transport::listeners::Listener<Seat>>,
+    listener: Arc<trunkline_transport::listeners::Listener<ListenerInfo>>,
 }
 
 impl Joined {
-    fn new(face: &Face, voice: &Voice, attached: &Attached) -> Self {
+    fn new(face: &ScopedHandler, voice: &ConversationHandle, attached: &Attached) -> Self {
         let caller = Caller::listening(attached, voice);
         let (selector, conversation) = (face.view.selector.clone(), caller.conversation);
-        let seat = Seat { selector, caller: caller.id.clone(), conversation };
+        let seat = ListenerInfo { selector, caller: caller.id.clone(), conversation };
         face.shared.subscriptions.joined(caller, &face.view.selector);
         let listener = face.shared.listeners.add(voice.clone(), seat);
         let (shared, view) = (Arc::clone(&face.shared), Arc::clone(&face.view));

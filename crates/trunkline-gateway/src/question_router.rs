@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use trunkline_proto::{Call, Change, Heard, Utterance};
+use trunkline_proto::{Call, Change, PeerNotification, HandlerEvent};
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::Voice;
+use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::jsonrpc::{Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
 
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
-use crate::line::{Line, OnLine, nobody};
+use crate::upstream_call::{UpstreamCallContext, OnLine, nobody};
 use crate::question;
 use crate::watcher::Watcher;
 use roots::Roots;
 
 /// Where the questions and notifications of one connection go.
-pub(crate) struct Switch {
+pub(crate) struct QuestionRouter {
     this: Weak<Self>,
     id: u64,
     server: Arc<str>,
@@ -35,13 +35,13 @@ pub(crate) struct Switch {
     /// Told when a call is over, or one more question is unclear.
     ended: Arc<Notify>,
     /// Who waits to hear that a page was visited, by its name.
-    visits: Mutex<VecDeque<(String, Voice)>>,
+    visits: Mutex<VecDeque<(String, ConversationHandle)>>,
 }
 
 /// Who may be meant by what does not say whom it means.
 #[derive(Default)]
 struct Lines {
-    open: Vec<Arc<Line>>,
+    open: Vec<Arc<UpstreamCallContext>>,
     /// Callers who gave a call up, and until when the server may still be at work on it.
     left: Vec<(Arc<Caller>, Instant)>,
     served: Served,
@@ -52,7 +52,7 @@ struct Lines {
 
 /// Whom something is for that does not say so.
 enum Meant {
-    Line(Arc<Line>),
+    Line(Arc<UpstreamCallContext>),
     /// One of several whose calls are open.
     OneOf,
     Nobody(&'static str),
@@ -82,7 +82,7 @@ impl Lines {
     /// The line of whoever is meant by what does not say so, if every call this instance has ever served
     /// was of one caller, and nobody else's is open or was given up just now: the last that was opened of
     /// those whose caller is there to hear it.
-    fn only(&mut self) -> Option<Arc<Line>> {
+    fn only(&mut self) -> Option<Arc<UpstreamCallContext>> {
         if matches!(self.served, Served::Several) {
             return None;
         }
@@ -118,7 +118,7 @@ impl Lines {
     }
 }
 
-impl Switch {
+impl QuestionRouter {
     pub(crate) fn new(
         id: u64,
         server: Arc<str>,
@@ -133,7 +133,7 @@ impl Switch {
     }
 
     /// Opens a line for as long as the guard lives.
-    pub(crate) fn open_line(self: &Arc<Self>, line: &Arc<Line>) -> OpenLine {
+    pub(crate) fn open_line(self: &Arc<Self>, line: &Arc<UpstreamCallContext>) -> OpenLine {
         let mut lines = self.lock();
         lines.served.note(&line.caller);
         lines.open.push(Arc::clone(line));
@@ -143,7 +143,7 @@ impl Switch {
     }
 
     /// Somebody is to hear when a page was visited. The oldest are forgotten.
-    pub(crate) fn will_complete(&self, id: String, voice: &Voice) {
+    pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();
@@ -185,7 +185,7 @@ impl Switch {
 
     /// Waits until it is clear whom a question is for: whoever's call ends meanwhile has not asked it. Not
     /// when every call that is open may have asked: then none of them ends.
-    async fn becomes_clear(&self) -> Result<Arc<Line>, &'static str> {
+    async fn becomes_clear(&self) -> Result<Arc<UpstreamCallContext>, &'static str> {
         let _unclear = Unclear::new(self);
         let began = Instant::now();
         loop {
@@ -207,7 +207,7 @@ impl Switch {
         }
     }
 
-    async fn ask(&self, line: Arc<Line>, method: Method, params: Object) -> Outcome {
+    async fn ask(&self, line: Arc<UpstreamCallContext>, method: Method, params: Object) -> Outcome {
         if let Some(id) = params.get("elicitationId").and_then(|it| it.to::<String>().ok()) {
             self.will_complete(id, &line.voice);
         }
@@ -223,15 +223,15 @@ impl Switch {
             if lines.open.len() == 1 { lines.only() } else { None }
         };
         match (only, self.watcher.upgrade()) {
-            (Some(line), _) => line.say(Utterance::Log(message)),
+            (Some(line), _) => line.say(HandlerEvent::Log(message)),
             (None, Some(watcher)) => watcher.logged(&self.server, self.id, &message),
             (None, None) => {}
         }
     }
 }
 
-impl Handler for Switch {
-    fn call(&self, mut call: Call, _: &Voice) -> Answer {
+impl Handler for QuestionRouter {
+    fn call(&self, mut call: Call, _: &ConversationHandle) -> Answer {
         let method = call.method.method;
         if let Err(refused) =
             question::admit(&self.server, self.questions, method, &mut call.params)
@@ -268,7 +268,7 @@ impl Handler for Switch {
         })
     }
 
-    fn heard(&self, heard: Heard, _: &Voice) {
+    fn heard(&self, heard: PeerNotification, _: &ConversationHandle) {
         if heard.method == Method::Message {
             // What is said on the stream of a request is about it, and nobody listens to that one.
             if heard.ticket.is_none() {
@@ -288,8 +288,8 @@ impl Handler for Switch {
 
 /// A line while its call is open.
 pub(crate) struct OpenLine {
-    switch: Arc<Switch>,
-    line: Arc<Line>,
+    switch: Arc<QuestionRouter>,
+    line: Arc<UpstreamCallContext>,
     is_over: bool,
 }
 
@@ -315,10 +315,10 @@ impl Drop for OpenLine {
 }
 
 /// A question while it is unclear whom it is for.
-struct Unclear<'a>(&'a Switch);
+struct Unclear<'a>(&'a QuestionRouter);
 
 impl<'a> Unclear<'a> {
-    fn new(switch: &'a Switch) -> Self {
+    fn new(switch: &'a QuestionRouter) -> Self {
         switch.lock().unclear += 1;
         switch.ended.notify_waiters();
         Self(switch)
@@ -371,16 +371,16 @@ mod tests {
         Arc::new(Caller { name, bearer, id, issuer: None, conversation, has_session, peer })
     }
 
-    fn line(caller: &Arc<Caller>) -> Arc<Line> {
+    fn line(caller: &Arc<Caller>) -> Arc<UpstreamCallContext> {
         let key = trunkline_proto::CallKey(1);
-        let (caller, voice) = (Arc::clone(caller), Voice::unheard());
-        Line::new(caller, voice, key, Revision::LATEST, false, Arc::default(), None)
+        let (caller, voice) = (Arc::clone(caller), ConversationHandle::unheard());
+        UpstreamCallContext::new(caller, voice, key, Revision::LATEST, false, Arc::default(), None)
     }
 
     /// Whether the last of these is taken to be meant, when the others were answered before.
     fn is_meant(callers: &[&Arc<Caller>]) -> bool {
         let switch =
-            Switch::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
+            QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let mut last = None;
         for caller in callers {
             let mut open = switch.open_line(&line(caller));
@@ -413,7 +413,7 @@ mod tests {
     fn of_the_calls_of_one_caller_the_last_is_meant_that_it_waits_for() {
         let alice = Arc::new(Caller::named("alice"));
         let switch =
-            Switch::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
+            QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let lines: Vec<_> = (0..4).map(|_| line(&alice)).collect();
         let mut open: Vec<_> = lines.iter().map(|it| switch.open_line(it)).collect();
         let is_meant = |at: usize| {
@@ -434,7 +434,7 @@ mod tests {
     struct Nothing;
 
     impl Watcher for Nothing {
-        fn changed(&self, _: &str, _: u64, _: Heard) {}
+        fn changed(&self, _: &str, _: u64, _: PeerNotification) {}
 
         fn question(&self, _: u64, _: String, _: Method, _: Object) -> Answer {
             Answer::Now(nobody("There is nobody."))

@@ -7,7 +7,7 @@ use trunkline_transport::handler::Answer;
 use trunkline_wire::era::stateful::RequestMeta;
 use trunkline_wire::model::meta;
 
-use crate::line::{OnTask, nobody};
+use crate::upstream_call::{OnTask, nobody};
 use crate::question::unrelated;
 use crate::watcher::Watcher;
 

@@ -15,7 +15,7 @@ use crate::question::PATIENCE;
 
 /// Where they wait.
 #[derive(Default)]
-pub(crate) struct Lot(Mutex<Calls>);
+pub(crate) struct ParkedCalls(Mutex<Calls>);
 
 #[derive(Default)]
 struct Calls {
@@ -41,7 +41,7 @@ struct Parked {
     patience: AbortHandle,
 }
 
-impl Lot {
+impl ParkedCalls {
     /// Parks a call and names it.
     pub(crate) fn park(
         self: &Arc<Self>,

@@ -23,7 +23,7 @@ use crate::trace::Trace;
 use crate::upstream::Upstream;
 
 /// A call while it walks.
-pub(crate) struct Trail {
+pub(crate) struct CallRecord {
     /// Names the call everywhere: the trace that its caller is in, or one of our own.
     pub(crate) id: Trace,
     /// Names the call in the audit. No caller can choose it.
@@ -61,7 +61,7 @@ pub(crate) struct With {
     pub(crate) span: Option<Box<Open>>,
 }
 
-impl Trail {
+impl CallRecord {
     /// Begins the record of a call. `own` is the name that we give it.
     pub(crate) fn new(call: &Call, caller: &Arc<Caller>, own: Trace, with: With) -> Self {
         let With { audits, began, span } = with;
