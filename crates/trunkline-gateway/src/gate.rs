@@ -255,13 +255,16 @@ impl Walk {
         trail: &mut Trail,
         shown: &str,
     ) -> Result<Came, Wrong> {
-        let index = self.index(shown, |it| it.tool(shown).is_some()).await;
+        let mut index = self.index(shown, |it| it.tool(shown).is_some()).await;
+        if index.tool(shown).is_none() && self.may_log_in_to_unknown(shown) {
+            if let Some(came) = self.log_in_to_unknown(shown).await? {
+                return Ok(came);
+            }
+            index = self.index(shown, |it| it.tool(shown).is_some()).await;
+        }
         let found = index.tool(shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let Some(target) = found else {
-            return match self.log_in_to_unknown(shown).await? {
-                Some(came) => Ok(came),
-                None => Err(self.no_tool(trail, &index, shown)),
-            };
+            return Err(self.no_tool(trail, &index, shown));
         };
         let server = self.server(&target)?;
         let plan = server.plan();
@@ -320,13 +323,14 @@ impl Walk {
 
     async fn prompt(&mut self, trail: &mut Trail) -> Result<Came, Wrong> {
         let shown: String = self.named("name")?;
-        let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
-        let target = index.prompt(&shown).filter(|it| self.is_allowed(trail, it)).cloned();
-        if target.is_none()
-            && let Some(came) = self.log_in_to_unknown(&shown).await?
-        {
-            return Ok(came);
+        let mut index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
+        if index.prompt(&shown).is_none() && self.may_log_in_to_unknown(&shown) {
+            if let Some(came) = self.log_in_to_unknown(&shown).await? {
+                return Ok(came);
+            }
+            index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         }
+        let target = index.prompt(&shown).filter(|it| self.is_allowed(trail, it)).cloned();
         let target = target.ok_or_else(|| {
             trail.name.get_or_insert_with(|| clip(&shown).into());
             if let Some(held) = self.held(trail, Part::Prompt, &shown) {

@@ -40,14 +40,15 @@ impl Walk {
         self.ask_to_log_in(plan).map(Some)
     }
 
+    /// Whether nothing is known yet of the server that a name begins with, and the caller has to log in there.
+    pub(super) fn may_log_in_to_unknown(&self, shown: &str) -> bool {
+        self.unknown_server(shown).is_some_and(|it| self.has_to_log_in(&it.plan()))
+    }
+
     /// The same where nothing is known yet of the server that a name begins with.
     pub(super) async fn log_in_to_unknown(&mut self, shown: &str) -> Result<Option<Came>, Wrong> {
         let Some(server) = self.unknown_server(shown) else { return Ok(None) };
-        let plan = server.plan();
-        if self.shared.accounts.is_logged_in(&plan.name, &self.caller.id) {
-            return Ok(None);
-        }
-        self.log_in_first(&plan).await
+        self.log_in_first(&server.plan()).await
     }
 
     /// Tells the caller where to log in.
