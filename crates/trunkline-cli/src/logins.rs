@@ -6,16 +6,16 @@
 //! login …      what the rules of authorization keep                in the folder or the keyring
 //! ```
 
-mod unreadable;
 mod lock_timeout;
+mod method;
 mod person;
 mod profile;
-mod method;
+mod unreadable;
 
-pub(crate) use unreadable::Damaged;
+pub(crate) use method::{Probe, Way};
 pub(crate) use person::Person;
 pub(crate) use profile::{Profile, certificate};
-pub(crate) use method::{Probe, Way};
+pub(crate) use unreadable::Damaged;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use trunkline::auth::vault::{Vault, VaultError};
 use trunkline::auth::{FileVault, KeyringVault, Login, OAuth};
 
-use self::patient::Patient;
+use self::lock_timeout::Patient;
 use crate::failure::Failure;
 use crate::words::as_word;
 
@@ -80,7 +80,7 @@ impl Logins {
             }
         }
         profiles.sort_by(|one, other| one.server().cmp(other.server()));
-        damaged.extend(damaged::files(self.files.folder()).into_iter().map(Damaged::File));
+        damaged.extend(unreadable::files(self.files.folder()).into_iter().map(Damaged::File));
         Ok((profiles, damaged))
     }
 

@@ -213,7 +213,12 @@ impl Accounts {
     }
 
     /// A session is to hear when a principal has logged in.
-    pub(crate) fn will_complete(&self, elicitation: String, owner: Owner, voice: &ConversationHandle) {
+    pub(crate) fn will_complete(
+        &self,
+        elicitation: String,
+        owner: Owner,
+        voice: &ConversationHandle,
+    ) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();

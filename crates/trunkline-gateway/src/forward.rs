@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Notify;
-use trunkline_proto::{Attached, Call, CallError, Peer, Timing, HandlerEvent};
+use trunkline_proto::{Attached, Call, CallError, HandlerEvent, Peer, Timing};
 use trunkline_transport::budget::Held;
 use trunkline_transport::voice::{Listener, Request};
 use trunkline_wire::json::Json;
@@ -15,11 +15,11 @@ use trunkline_wire::model::{InputRequest, LogLevel, meta};
 use trunkline_wire::revision::Era;
 
 use crate::failure::{Done, Failure, Stage};
-use crate::upstream_call::{UpstreamCallContext, OnLine, Question};
 use crate::otel::Open;
 use crate::pool::{Lease, Parking};
 use crate::question_router::OpenLine;
 use crate::upstream::{Instance, Upstream};
+use crate::upstream_call::{OnLine, Question, UpstreamCallContext};
 
 type Work = Pin<Box<dyn Future<Output = Result<Json, CallError>> + Send>>;
 
@@ -80,7 +80,11 @@ impl Forward {
     }
 
     /// A call that is more than one request: whatever goes on inside, it is answered once.
-    pub(crate) fn driving(lease: Lease<Upstream>, line: Arc<UpstreamCallContext>, call: Work) -> Self {
+    pub(crate) fn driving(
+        lease: Lease<Upstream>,
+        line: Arc<UpstreamCallContext>,
+        call: Work,
+    ) -> Self {
         let open = lease.instance().open_line(&line);
         let (span, asked, parking) = (None, Vec::new(), None);
         Self { call, line, asked, count: 0, open, span, lease, parking, is_begun: true }

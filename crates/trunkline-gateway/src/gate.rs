@@ -27,6 +27,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::model::{InputRequired, LogLevel, LogMessage, Tool};
 use trunkline_wire::revision::Revision;
 
+use crate::call_record::{CallRecord, With};
 use crate::caller::Caller;
 use crate::catalog::plan::{Effect, ServerPlan};
 use crate::failure::{Done, Failure, Stage};
@@ -35,14 +36,18 @@ use crate::outcome;
 use crate::policy::ask::Binding;
 use crate::policy::plugins::CallView;
 use crate::server::Server;
-use crate::state::{GatewayState, Visibility, View, ActivePlan};
-use crate::call_record::{CallRecord, With};
+use crate::state::{ActivePlan, GatewayState, View, Visibility};
 
 use decide::{Decided, Permit};
 use resolve::{About, Resolved, Work};
 
 /// Answers a call.
-pub(crate) fn call(shared: &Arc<GatewayState>, view: &Arc<View>, call: Call, voice: &ConversationHandle) -> Answer {
+pub(crate) fn call(
+    shared: &Arc<GatewayState>,
+    view: &Arc<View>,
+    call: Call,
+    voice: &ConversationHandle,
+) -> Answer {
     let world = shared.world();
     let caller = Arc::new(Caller::of(&call, voice));
     if let Some(kind) = Kind::of_method(call.method.method) {
@@ -191,7 +196,8 @@ impl Walk {
         if let Err(CallFailure::Here(failure)) = &came {
             trail.failed(failure);
         }
-        if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) = (&came, &trail.server)
+        if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
+            (&came, &trail.server)
         {
             let index = || self.view.index(&self.shared);
             self.shared.named.remember(index, &self.caller, server, said);
@@ -272,7 +278,9 @@ impl Walk {
                     failure.to_error(&trail.id.to_string())
                 })
             }
-            Err(CallFailure::Server(error, from)) => Err(carry::error(method, error, from, revision)),
+            Err(CallFailure::Server(error, from)) => {
+                Err(carry::error(method, error, from, revision))
+            }
             Err(CallFailure::Plain(error)) => Err(error),
             Err(CallFailure::Here(failure)) => Err(failure.to_error(&trail.id.to_string())),
         }

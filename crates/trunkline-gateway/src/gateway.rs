@@ -19,7 +19,6 @@ use trunkline_wire::model::{
 
 use crate::catalog::plan::Plan;
 use crate::catalog::{Change, Diff, diff};
-use crate::scoped_handler::ScopedHandler;
 use crate::failure::{Failure, Stage};
 use crate::logs::Logged;
 use crate::policy::audit::Audit;
@@ -29,9 +28,10 @@ use crate::policy::redact::Redactor;
 use crate::policy::rules::Rules;
 use crate::pool::{Cause, Event};
 use crate::report;
+use crate::scoped_handler::ScopedHandler;
 use crate::selector::Selector;
 use crate::server::Server;
-use crate::state::{Settings, GatewayState, ActivePlan, left_out};
+use crate::state::{ActivePlan, GatewayState, Settings, left_out};
 use crate::watcher::Watcher;
 
 /// Many servers behind one door. Cheap to clone.

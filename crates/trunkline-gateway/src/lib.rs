@@ -4,20 +4,20 @@
 
 #![forbid(unsafe_code)]
 
-mod client_profile;
 mod accounts;
 pub mod admin;
 mod allowed;
 pub mod attach;
 mod bearer;
 mod cache;
+mod call_record;
 mod caller;
 mod calls;
 pub mod catalog;
 pub mod certificates;
+mod client_profile;
 mod compared;
 mod copies;
-mod scoped_handler;
 pub mod failure;
 mod forward;
 mod front;
@@ -25,7 +25,6 @@ mod front;
 pub mod fuzzing;
 mod gate;
 mod gateway;
-mod upstream_call;
 pub mod logs;
 pub mod merge;
 pub mod metrics;
@@ -38,8 +37,10 @@ mod parked_calls;
 pub mod policy;
 pub mod pool;
 mod question;
+mod question_router;
 mod report;
 mod runner;
+mod scoped_handler;
 mod seal;
 mod search;
 mod selector;
@@ -47,11 +48,10 @@ mod server;
 mod socket;
 mod state;
 mod subscriptions;
-mod question_router;
 mod tasks;
 mod trace;
-mod call_record;
 mod upstream;
+mod upstream_call;
 mod watcher;
 
 pub use allowed::{Allowed, allowed};

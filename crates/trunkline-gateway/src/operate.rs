@@ -190,7 +190,7 @@ async fn load(file: PathBuf) -> Result<Loaded, Faults> {
 }
 
 impl Operate for Operation {
-    type UpstreamCallContext = Logged;
+    type Line = Logged;
 
     fn status(&self) -> Value {
         let shared = &self.gateway.0;

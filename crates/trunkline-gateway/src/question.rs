@@ -9,8 +9,8 @@ use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{InputRequest, InputRequired, meta};
 
-use crate::client_profile;
 use crate::catalog::plan::Questions;
+use crate::client_profile;
 use crate::pool::Profile;
 
 /// Lets a question through with the name of whoever asks, or says why not. People see one server, the
@@ -57,9 +57,9 @@ pub(crate) fn admit_all(
 pub(crate) fn offered(profile: Profile, allowed: Questions) -> Profile {
     let mut bits = profile.0;
     for (is_allowed, kind) in [
-        (allowed.elicitation, able::ELICITATION),
-        (allowed.sampling, able::ANY_SAMPLING),
-        (allowed.roots, able::ROOTS),
+        (allowed.elicitation, client_profile::ELICITATION),
+        (allowed.sampling, client_profile::ANY_SAMPLING),
+        (allowed.roots, client_profile::ROOTS),
     ] {
         bits &= if is_allowed { u8::MAX } else { !kind };
     }
@@ -145,9 +145,12 @@ mod tests {
     #[test]
     fn a_server_is_not_told_of_what_it_may_not_ask() {
         let none = Questions { elicitation: false, sampling: false, roots: false };
-        let left = offered(able::ALL, none);
-        assert!(!able::can_be_asked(left) && !able::has_roots(left), "{left:?}");
-        assert_eq!(offered(able::ALL, Questions::default()), able::ALL);
+        let left = offered(client_profile::ALL, none);
+        assert!(
+            !client_profile::can_be_asked(left) && !client_profile::has_roots(left),
+            "{left:?}"
+        );
+        assert_eq!(offered(client_profile::ALL, Questions::default()), client_profile::ALL);
         let envelope = r#"{"io.modelcontextprotocol/clientCapabilities":{"sampling":{},"roots":{},"x":1},"a":2}"#;
         let few = Questions { sampling: false, ..Questions::default() };
         let told = offered_in(Some(Json::parse(envelope).unwrap()), few).unwrap();

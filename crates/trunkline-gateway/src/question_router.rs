@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use trunkline_proto::{Call, Change, PeerNotification, HandlerEvent};
+use trunkline_proto::{Call, Change, HandlerEvent, PeerNotification};
 use trunkline_transport::handler::{Answer, Handler};
 use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::jsonrpc::{Object, Outcome};
@@ -18,8 +18,8 @@ use trunkline_wire::model::LogMessage;
 
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
-use crate::upstream_call::{UpstreamCallContext, OnLine, nobody};
 use crate::question;
+use crate::upstream_call::{OnLine, UpstreamCallContext, nobody};
 use crate::watcher::Watcher;
 use roots::Roots;
 

@@ -11,10 +11,10 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::revision::Era;
 
-use crate::client_profile::{self, ClientProfile};
 use crate::accounts;
 use crate::caller::Caller;
 use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
+use crate::client_profile::{self, ClientProfile};
 use crate::compared::Epoch;
 use crate::failure::{Failure, Stage};
 use crate::merge::{Draft, Kind, Lists};
@@ -228,11 +228,11 @@ impl Server {
         let (plan, era) = (self.plan(), self.era_for(able.era));
         // A server of the new era learns with every request whom it serves.
         let profile = match era {
-            Some(Era::Stateless) => able::ALL,
+            Some(Era::Stateless) => client_profile::ALL,
             _ => able.profile,
         };
         let is_old = era != self.era();
-        let profile = able::connected(question::offered(profile, plan.questions), is_old);
+        let profile = client_profile::connected(question::offered(profile, plan.questions), is_old);
         let owner = self.is_isolated(&plan, era).then(|| self.owner(who, able.profile));
         let by = match who {
             Who::Caller(caller) => Arc::clone(&caller.id),
@@ -243,14 +243,14 @@ impl Server {
         let is_alone = self.asks.load(Ordering::Relaxed)
             && matches!(who, Who::Caller(it) if it.name.is_none() && !it.has_session)
             && owner.is_some()
-            && able::can_be_asked(profile);
+            && client_profile::can_be_asked(profile);
         Want { key, owner, by, profile, is_alone, cause, patience: plan.timeouts.acquire }
     }
 
     /// A place in an instance, by what is wanted as long as it is not known better.
     pub(crate) async fn lease(&self, want: impl Fn() -> Want) -> Result<Lease<Upstream>, Failure> {
         let wanted = want();
-        let is_old = able::is_old(wanted.profile);
+        let is_old = client_profile::is_old(wanted.profile);
         let lease = self.pool.lease(wanted).await?;
         if is_old && lease.instance().opened.revision.era() == Era::Stateless {
             // It does not speak the old era, as is known now.
@@ -290,7 +290,7 @@ impl Server {
             Who::Nobody if self.plan().per_user().is_some() => Arc::from(accounts::LISTER),
             Who::Caller(caller)
                 if caller.has_session
-                    && able::has_roots(able)
+                    && client_profile::has_roots(able)
                     && self.keeps_roots.load(Ordering::Relaxed) =>
             {
                 Arc::from(format!("\0s{}", caller.conversation))
@@ -377,8 +377,10 @@ impl Server {
             Some(lease) => (lease, false),
             None if may_start => {
                 let key = Some(Box::from(LISTER));
-                let lease =
-                    self.pool.lease(self.want(key, Who::Nobody, ClientProfile::ALL, Cause::List)).await;
+                let lease = self
+                    .pool
+                    .lease(self.want(key, Who::Nobody, ClientProfile::ALL, Cause::List))
+                    .await;
                 (lease.inspect_err(|_| still())?, true)
             }
             None => {
@@ -417,10 +419,10 @@ impl Server {
     /// As whom it is asked. What a server offers may depend on what its client can do: it is asked as one
     /// that can do everything, so that the lists do not change with whoever happens to call.
     fn lists_as(&self) -> (Profile, Option<&'static str>) {
-        let profile = question::offered(able::ALL, self.plan().questions);
+        let profile = question::offered(client_profile::ALL, self.plan().questions);
         let is_apart = self.keeps_apart(Era::Stateless);
         let nobody = if self.plan().per_user().is_some() { accounts::LISTER } else { "" };
-        (able::connected(profile, false), is_apart.then_some(nobody))
+        (client_profile::connected(profile, false), is_apart.then_some(nobody))
     }
 
     /// An instance that was started for the lists alone is not needed any more.

@@ -5,9 +5,9 @@ mod account;
 mod instructions;
 mod lists;
 mod pinning;
-mod visibility;
 mod subscribed;
 mod view;
+mod visibility;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,11 +26,11 @@ use trunkline_wire::json::Json;
 
 use crate::accounts::Accounts;
 use crate::cache::Cache;
+use crate::call_record::CallRecord;
 use crate::calls::{Calls, Noted};
 use crate::catalog::plan::Plan;
 use crate::copies::Copies;
 use crate::forward::Envelopes;
-use crate::upstream_call::Notices;
 use crate::logs::{Logged, Logs};
 use crate::merge::{Kind, Page, Target};
 use crate::metrics::Metrics;
@@ -55,10 +55,10 @@ use crate::server::{Server, session_key};
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Registry;
 use crate::trace::Trace;
-use crate::call_record::CallRecord;
+use crate::upstream_call::Notices;
 use crate::watcher::Logins;
-pub(crate) use visibility::Visibility;
 pub(crate) use view::View;
+pub(crate) use visibility::Visibility;
 
 /// What a gateway is given beside its plan.
 #[derive(Clone)]

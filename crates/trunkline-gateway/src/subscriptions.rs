@@ -148,7 +148,12 @@ impl Subscriptions {
     }
 
     /// A client told us what it wants to hear of.
-    pub(crate) fn heard(&self, host: &dyn Host, heard: &PeerNotification, voice: &ConversationHandle) {
+    pub(crate) fn heard(
+        &self,
+        host: &dyn Host,
+        heard: &PeerNotification,
+        voice: &ConversationHandle,
+    ) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             Method::ResourcesSubscribe => {

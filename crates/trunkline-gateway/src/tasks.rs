@@ -14,8 +14,8 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
 use crate::failure::{Done, Failure, Stage};
-use crate::upstream_call::nobody;
 use crate::question::unrelated;
+use crate::upstream_call::nobody;
 pub(crate) use drive::{Drive, Ended, named};
 pub(crate) use entry::{End, Entry, Known, Taken};
 pub(crate) use registry::{Asker, Registry};

@@ -31,8 +31,8 @@ use trunkline_wire::revision::{Era, Revision};
 use crate::input_required::Round;
 use crate::pending::{Asked, Calls, Clock, OpenCall, Sent, add_meta, cancelled};
 use crate::{
-    Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer, Ticket,
-    RequestStream, checked,
+    Ask, Attached, Call, CallError, CallKey, Conversation, Input, Outgoing, Output, Peer,
+    RequestStream, Ticket, checked,
 };
 
 pub use config::{Config, Opened, Start};
@@ -233,7 +233,14 @@ impl Client {
     }
 
     /// A request of the server: only before 2026-07-28, and only what we declared.
-    fn on_request(&mut self, id: Id, method: &MethodName, params: Params, via: RequestStream, now: Instant) {
+    fn on_request(
+        &mut self,
+        id: Id,
+        method: &MethodName,
+        params: Params,
+        via: RequestStream,
+        now: Instant,
+    ) {
         let revision = match &self.phase {
             Phase::Open { facts, .. } if facts.revision.era() == Era::Stateful => facts.revision,
             // Only a server of the old era asks anything, and it may ping before it is asked.

@@ -30,7 +30,8 @@ use trunkline_wire::revision::{Era, Revision, Revisions};
 use crate::input_required::missing_capability;
 use crate::pending::cancelled;
 use crate::{
-    Ask, Attached, Bounds, CallError, CallKey, Change, Conversation, Input, Output, HandlerEvent, RequestStream,
+    Ask, Attached, Bounds, CallError, CallKey, Change, Conversation, HandlerEvent, Input, Output,
+    RequestStream,
 };
 use shared::{Asking, From, Shared};
 
@@ -126,11 +127,23 @@ impl Server {
     }
 
     /// Takes a message in whose era is decided.
-    pub fn receive(&mut self, incoming: Incoming, via: RequestStream, era: MessageEra, now: Instant) {
+    pub fn receive(
+        &mut self,
+        incoming: Incoming,
+        via: RequestStream,
+        era: MessageEra,
+        now: Instant,
+    ) {
         self.on_incoming(incoming, via, Some(era), now);
     }
 
-    fn on_incoming(&mut self, incoming: Incoming, via: RequestStream, era: Option<MessageEra>, now: Instant) {
+    fn on_incoming(
+        &mut self,
+        incoming: Incoming,
+        via: RequestStream,
+        era: Option<MessageEra>,
+        now: Instant,
+    ) {
         let from = From { via, batch: None };
         match incoming {
             Incoming::One(message) => self.on_message(message, from, era, now),

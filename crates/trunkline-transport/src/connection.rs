@@ -17,7 +17,7 @@ use crate::handler::Handler;
 #[cfg(feature = "http")]
 use crate::http::client::{HttpDriver, HttpTarget};
 use crate::limits::Limits;
-use crate::voice::{Request, ConversationHandle};
+use crate::voice::{ConversationHandle, Request};
 
 /// An open connection to a server. Dropping it hangs up.
 #[derive(Debug)]

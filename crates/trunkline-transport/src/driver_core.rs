@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use trunkline_proto::client::{OpenError, Opened};
-use trunkline_proto::{Call, CallKey, Conversation, PeerNotification, Input, Outgoing, Output, RequestStream};
+use trunkline_proto::{
+    Call, CallKey, Conversation, Input, Outgoing, Output, PeerNotification, RequestStream,
+};
 use trunkline_wire::jsonrpc::Outcome;
 
 use crate::clock::now;

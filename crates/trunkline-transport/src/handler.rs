@@ -149,7 +149,11 @@ pub(crate) fn begin(
 }
 
 /// Tells the handler of a notification; if it panics, the conversation goes on.
-pub(crate) fn guarded_heard(handler: &impl Handler, heard: PeerNotification, voice: &ConversationHandle) {
+pub(crate) fn guarded_heard(
+    handler: &impl Handler,
+    heard: PeerNotification,
+    voice: &ConversationHandle,
+) {
     // The panic has been reported on stderr, and nobody waits for an answer.
     let _ = catch_unwind(AssertUnwindSafe(|| handler.heard(heard, voice)));
 }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use tokio::sync::{Semaphore, TryAcquireError, mpsc, oneshot};
 use trunkline_proto::{
-    Ask, Attached, CallError, CallKey, Change, PeerNotification, Ticket, Timing, HandlerEvent,
+    Ask, Attached, CallError, CallKey, Change, HandlerEvent, PeerNotification, Ticket, Timing,
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{MethodName, Object};

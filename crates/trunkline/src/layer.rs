@@ -140,7 +140,12 @@ impl Layers {
     }
 
     /// Has a call answered through these layers.
-    pub(crate) fn answer(&self, call: Call, voice: &ConversationHandle, inside: Inside) -> Answering {
+    pub(crate) fn answer(
+        &self,
+        call: Call,
+        voice: &ConversationHandle,
+        inside: Inside,
+    ) -> Answering {
         Calls(()).call(ServerRequest {
             call,
             voice: voice.clone(),

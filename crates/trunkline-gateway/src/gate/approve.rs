@@ -8,13 +8,13 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{ElicitResult, InputRequest, InputRequired};
 use trunkline_wire::revision::Era;
 
-use super::{CallOutcome, Walk, CallFailure};
+use super::{CallFailure, CallOutcome, Walk};
+use crate::call_record::CallRecord;
 use crate::merge::Target;
 use crate::policy::ask::{Binding, is_approved, question};
 use crate::policy::audit::Decision;
 use crate::policy::{self, What};
 use crate::state::GatewayState;
-use crate::call_record::CallRecord;
 
 /// Has the user asked, unless that was done. `Some` ends the call with the question.
 pub(crate) async fn approve(

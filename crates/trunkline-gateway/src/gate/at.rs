@@ -12,19 +12,19 @@ use trunkline_wire::model::{ElicitParams, InputRequest, InputRequired};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::decide::Permit;
-use super::{CallOutcome, Walk, CallFailure};
-use crate::client_profile::ClientProfile;
+use super::{CallFailure, CallOutcome, Walk};
+use crate::call_record::CallRecord;
 use crate::catalog::plan::{Questions, Reach, ServerPlan, Strategy};
+use crate::client_profile::ClientProfile;
 use crate::failure::{Done, Failure, LOGIN_REQUIRED, Stage};
 use crate::forward::{self, Event, Forward};
-use crate::upstream_call::{Guard, UpstreamCallContext};
 use crate::parked_calls::Missing;
 use crate::pool::{Cause, Lease};
 use crate::question;
 use crate::seal::Sealed;
 use crate::server::{Server, Who, key_of};
-use crate::call_record::CallRecord;
 use crate::upstream::{Instance, Upstream, timing};
+use crate::upstream_call::{Guard, UpstreamCallContext};
 
 impl Walk {
     /// Makes the call at a server, and goes on with it until it is over or the caller has to answer.

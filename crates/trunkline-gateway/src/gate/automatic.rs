@@ -13,7 +13,7 @@ use crate::catalog::plan::{self, Effect};
 use crate::merge::Kind;
 use crate::search::{self, CALL_TOOL, FIND_TOOLS};
 use crate::selector::Selector;
-use crate::state::{GatewayState, Visibility, View, ActivePlan};
+use crate::state::{ActivePlan, GatewayState, View, Visibility};
 
 /// Whether clients of a view get the two tools.
 fn is_for<'a>(world: &'a ActivePlan, view: &View) -> Option<&'a plan::Automatic> {

@@ -17,14 +17,14 @@ use trunkline_wire::era::{stateful, stateless};
 use trunkline_wire::model::CallToolResult;
 
 use super::resolve::About;
-use super::{CallOutcome, Walk, CallFailure, approve};
+use super::{CallFailure, CallOutcome, Walk, approve};
+use crate::call_record::CallRecord;
 use crate::merge::{Item, Target};
 use crate::policy::audit::Decision;
 use crate::policy::plugins::{CallView, Rejected};
 use crate::policy::{self, What};
 use crate::server::Server;
 use crate::state::Visibility;
-use crate::call_record::CallRecord;
 
 /// Leave to call one server. It is given here alone, and [`Walk::at`] takes nothing else.
 pub(super) struct Permit {

@@ -2,20 +2,25 @@
 
 use std::sync::Arc;
 
-use super::{Walk, CallFailure};
+use super::{CallFailure, Walk};
+use crate::call_record::CallRecord;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::Failure;
 use crate::merge::{Item, Kind, Target};
 use crate::policy::audit::Decision;
 use crate::policy::pins::Part;
 use crate::server::Server;
-use crate::call_record::CallRecord;
 use crate::upstream::Instance;
 use trunkline_wire::method::Method;
 
 impl Walk {
     /// What is wrong with something that is there and is held back, for whoever may know of it.
-    pub(super) fn held(&self, trail: &mut CallRecord, part: Part, shown: &str) -> Option<CallFailure> {
+    pub(super) fn held(
+        &self,
+        trail: &mut CallRecord,
+        part: Part,
+        shown: &str,
+    ) -> Option<CallFailure> {
         if trail.decision == Decision::Denied {
             return None;
         }
@@ -56,7 +61,11 @@ impl Walk {
     }
 
     /// Refuses what is held back, be it since the call was routed.
-    pub(super) fn is_not_held(&self, trail: &mut CallRecord, plan: &ServerPlan) -> Result<(), Failure> {
+    pub(super) fn is_not_held(
+        &self,
+        trail: &mut CallRecord,
+        plan: &ServerPlan,
+    ) -> Result<(), Failure> {
         let Some(pins) = self.shared.pins_of(plan).filter(|it| it.holds(&plan.name)) else {
             return Ok(());
         };

@@ -9,7 +9,7 @@ use trunkline_wire::model::{
 };
 use trunkline_wire::revision::Era;
 
-use super::{CallOutcome, Walk, CallFailure};
+use super::{CallFailure, CallOutcome, Walk};
 use crate::accounts::Owner;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
@@ -18,7 +18,10 @@ use crate::seal::Sealed;
 impl Walk {
     /// Has the caller log in, unless it has. `Some` ends the call with the question; it goes on when it is made
     /// again.
-    pub(super) async fn log_in_first(&mut self, plan: &ServerPlan) -> Result<Option<CallOutcome>, CallFailure> {
+    pub(super) async fn log_in_first(
+        &mut self,
+        plan: &ServerPlan,
+    ) -> Result<Option<CallOutcome>, CallFailure> {
         if plan.per_user().is_none() {
             return Ok(None);
         }
@@ -40,14 +43,18 @@ impl Walk {
         self.ask_to_log_in(plan).map(Some)
     }
 
+    /// Whether nothing is known yet of the server that a name begins with, and the caller has to log in there.
+    pub(super) fn may_log_in_to_unknown(&self, shown: &str) -> bool {
+        self.unknown_server(shown).is_some_and(|it| self.has_to_log_in(&it.plan()))
+    }
+
     /// The same where nothing is known yet of the server that a name begins with.
-    pub(super) async fn log_in_to_unknown(&mut self, shown: &str) -> Result<Option<CallOutcome>, CallFailure> {
+    pub(super) async fn log_in_to_unknown(
+        &mut self,
+        shown: &str,
+    ) -> Result<Option<CallOutcome>, CallFailure> {
         let Some(server) = self.unknown_server(shown) else { return Ok(None) };
-        let plan = server.plan();
-        if self.shared.accounts.is_logged_in(&plan.name, &self.caller.id) {
-            return Ok(None);
-        }
-        self.log_in_first(&plan).await
+        self.log_in_first(&server.plan()).await
     }
 
     /// Tells the caller where to log in.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use trunkline_proto::HandlerEvent;
 use trunkline_wire::json::Json;
 
-use super::{CallOutcome, Walk, CallFailure, digest};
+use super::{CallFailure, CallOutcome, Walk, digest};
+use crate::call_record::CallRecord;
 use crate::failure::Done;
 use crate::merge::Target;
 use crate::policy::What;
 use crate::policy::plugins::{CallView, Kind, Rejected};
-use crate::call_record::CallRecord;
 
 impl Walk {
     /// Has the plugins look at the call, and change its arguments; `None` if there are none.

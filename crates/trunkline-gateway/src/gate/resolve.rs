@@ -9,7 +9,8 @@ use trunkline_wire::model::Tool;
 
 use super::automatic::{self, Automatic};
 use super::completed::{self, Completed};
-use super::{CallOutcome, Walk, CallFailure, clip, tasks};
+use super::{CallFailure, CallOutcome, Walk, clip, tasks};
+use crate::call_record::CallRecord;
 use crate::catalog::nearest;
 use crate::catalog::plan::Effect;
 use crate::failure::{Failure, Stage};
@@ -18,7 +19,6 @@ use crate::policy::audit::Decision;
 use crate::policy::pins::Part;
 use crate::server::Server;
 use crate::state::Visibility;
-use crate::call_record::CallRecord;
 
 /// What a call comes to before anything is decided.
 pub(super) enum Resolved {
@@ -50,7 +50,10 @@ pub(super) enum Work {
 }
 
 impl Walk {
-    pub(super) async fn resolve(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
+    pub(super) async fn resolve(
+        &mut self,
+        trail: &mut CallRecord,
+    ) -> Result<Resolved, CallFailure> {
         match self.call.method.method {
             Method::ToolsCall => self.tool(trail).await,
             // In boxes, so that a call of a tool does not carry their size about.
@@ -78,13 +81,16 @@ impl Walk {
                 None => {}
             }
         }
-        let index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
+        let mut index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
+        if index.tool(&shown).is_none() && self.may_log_in_to_unknown(&shown) {
+            if let Some(question) = self.log_in_to_unknown(&shown).await? {
+                return Ok(Resolved::Told(question));
+            }
+            index = self.index(&shown, |it| it.tool(&shown).is_some()).await;
+        }
         let found = index.tool(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
         let Some((target, asks)) = found else {
-            return match self.log_in_to_unknown(&shown).await? {
-                Some(question) => Ok(Resolved::Told(question)),
-                None => Err(self.no_tool(trail, &index, &shown)),
-            };
+            return Err(self.no_tool(trail, &index, &shown));
         };
         let Item::Tool(tool) = &target.item else {
             return Err(ErrorObject::invalid_params("That is no tool.").into());
@@ -121,13 +127,14 @@ impl Walk {
 
     async fn prompt(&mut self, trail: &mut CallRecord) -> Result<Resolved, CallFailure> {
         let shown: String = self.named("name")?;
-        let index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
-        let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
-        if found.is_none()
-            && let Some(question) = self.log_in_to_unknown(&shown).await?
-        {
-            return Ok(Resolved::Told(question));
+        let mut index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
+        if index.prompt(&shown).is_none() && self.may_log_in_to_unknown(&shown) {
+            if let Some(question) = self.log_in_to_unknown(&shown).await? {
+                return Ok(Resolved::Told(question));
+            }
+            index = self.index(&shown, |it| it.prompt(&shown).is_some()).await;
         }
+        let found = index.prompt(&shown).and_then(|it| Some((it, self.allowed(trail, it)?)));
         let (target, asks) = found.ok_or_else(|| {
             trail.name.get_or_insert_with(|| clip(&shown).into());
             if let Some(held) = self.held(trail, Part::Prompt, &shown) {
@@ -155,7 +162,12 @@ impl Walk {
 
     /// Where a resource is that the caller may read: at the one server that claims it, or else at the
     /// one whose result named it.
-    fn find(&self, trail: &mut CallRecord, index: &Index, uri: &str) -> Result<(Target, bool), CallFailure> {
+    fn find(
+        &self,
+        trail: &mut CallRecord,
+        index: &Index,
+        uri: &str,
+    ) -> Result<(Target, bool), CallFailure> {
         let claims = self.shared.named.places(index, &self.caller, uri);
         let allowed = |it: &Target| match self.may(it) {
             Effect::Deny => None,

@@ -9,18 +9,21 @@ use trunkline_wire::method::Gate;
 use trunkline_wire::model::{ListSkillsResult, Skill, SkillFiles};
 
 use super::decide::Permit;
-use super::{CallOutcome, Walk, CallFailure};
+use super::{CallFailure, CallOutcome, Walk};
+use crate::call_record::CallRecord;
 use crate::catalog::plan::Effect;
 use crate::merge::index::uris::wrap;
 use crate::merge::{Index, Item, Missing, Target};
 use crate::server::Server;
 use crate::state::Visibility;
-use crate::call_record::CallRecord;
 
 impl Walk {
     /// The skills of all servers that the caller sees. Those of one that does not answer are missing, and the
     /// list says so.
-    pub(super) async fn skills(&mut self, trail: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
+    pub(super) async fn skills(
+        &mut self,
+        trail: &mut CallRecord,
+    ) -> Result<CallOutcome, CallFailure> {
         self.shared.complete(&self.shared.world(), &self.view).await;
         let (world, index) = (self.shared.world(), self.view.index(&self.shared));
         let sight = Visibility::new(&world, &self.caller);
@@ -77,7 +80,9 @@ impl Walk {
                     return Err("It asked something instead of saying which it has.".to_owned());
                 }
                 Err(CallFailure::Here(failure)) => return Err(failure.message.clone()),
-                Err(CallFailure::Server(error, _) | CallFailure::Plain(error)) => return Err(error.message),
+                Err(CallFailure::Server(error, _) | CallFailure::Plain(error)) => {
+                    return Err(error.message);
+                }
             };
             let page: ListSkillsResult =
                 page.to().map_err(|error| format!("Its list cannot be read: {error}."))?;
@@ -109,7 +114,12 @@ impl Walk {
     }
 
     /// What `skills/get` or `resources/directory/read` says, in the form that the caller asked in.
-    pub(super) fn as_asked(&self, trail: &CallRecord, asked: &str, came: CallOutcome) -> CallOutcome {
+    pub(super) fn as_asked(
+        &self,
+        trail: &CallRecord,
+        asked: &str,
+        came: CallOutcome,
+    ) -> CallOutcome {
         let (CallOutcome::Answer(said, revision), Some(server)) = (&came, &trail.server) else {
             return came;
         };

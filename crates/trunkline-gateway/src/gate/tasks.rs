@@ -19,11 +19,11 @@ use trunkline_wire::model::{TASKS_EXTENSION, Task, TaskRequest, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
 use super::decide::Permit;
-use super::{CallOutcome, Walk, CallFailure};
+use super::{CallFailure, CallOutcome, Walk};
+use crate::call_record::CallRecord;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::{Done, Failure};
 use crate::forward::Forward;
-use crate::upstream_call::UpstreamCallContext;
 use crate::merge::Offer;
 use crate::policy::What;
 use crate::policy::plugins::CallView;
@@ -31,8 +31,8 @@ use crate::pool::Lease;
 use crate::seal::SealedTask;
 use crate::server::Server;
 use crate::tasks::{Asker, Drive, End, Ended, Entry, Known, lost};
-use crate::call_record::CallRecord;
 use crate::upstream::Upstream;
+use crate::upstream_call::UpstreamCallContext;
 pub(super) use methods::manage;
 use wish::{Wish, decide};
 

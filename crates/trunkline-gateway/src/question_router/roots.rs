@@ -12,7 +12,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
-use super::{Lines, Served, QuestionRouter};
+use super::{Lines, QuestionRouter, Served};
 use crate::upstream_call::{UpstreamCallContext, no_roots};
 
 /// What is known of the roots that a server asks for.

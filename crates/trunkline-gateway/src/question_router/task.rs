@@ -7,8 +7,8 @@ use trunkline_transport::handler::Answer;
 use trunkline_wire::era::stateful::RequestMeta;
 use trunkline_wire::model::meta;
 
-use crate::upstream_call::{OnTask, nobody};
 use crate::question::unrelated;
+use crate::upstream_call::{OnTask, nobody};
 use crate::watcher::Watcher;
 
 /// Answers a question that is a task's. Gives any other back.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use trunkline_proto::server::{Config, Instruct};
 
-use super::{GatewayState, Visibility, View};
+use super::{GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::merge::cut;
 use crate::selector::Selector;

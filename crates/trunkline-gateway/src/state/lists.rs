@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{GatewayState, Visibility, View, ActivePlan};
+use super::{ActivePlan, GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::LOGIN_REQUIRED;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{GatewayState, View, ActivePlan};
+use super::{ActivePlan, GatewayState, View};
 use trunkline_proto::CallError;
 use trunkline_wire::method::Method;
 

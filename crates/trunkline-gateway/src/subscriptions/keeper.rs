@@ -16,8 +16,8 @@ use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
 
 use super::Host;
-use crate::client_profile::ClientProfile;
 use crate::caller::Caller;
+use crate::client_profile::ClientProfile;
 use crate::pool::{Cause, Profile, Want};
 use crate::server::{Server, Who, key_of};
 use crate::upstream::Instance;
@@ -239,7 +239,10 @@ async fn listen(
 }
 
 /// Waits for the acknowledgement, the first that is heard of a listener; false when it is over.
-async fn is_acknowledged(call: &mut Listening, heard: &mut mpsc::Receiver<PeerNotification>) -> bool {
+async fn is_acknowledged(
+    call: &mut Listening,
+    heard: &mut mpsc::Receiver<PeerNotification>,
+) -> bool {
     tokio::select! {
         () = call => false,
         // It hears nothing more when it was refused.
@@ -250,7 +253,10 @@ async fn is_acknowledged(call: &mut Listening, heard: &mut mpsc::Receiver<PeerNo
 
 type Listening = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-fn open(instance: &Arc<Instance>, uris: &HashSet<Arc<str>>) -> (Listening, mpsc::Receiver<PeerNotification>) {
+fn open(
+    instance: &Arc<Instance>,
+    uris: &HashSet<Arc<str>>,
+) -> (Listening, mpsc::Receiver<PeerNotification>) {
     let filter = SubscriptionFilter::new()
         .resource_subscriptions(uris.iter().map(|it| it.to_string()).collect::<Vec<_>>());
     let mut params = Object::default();

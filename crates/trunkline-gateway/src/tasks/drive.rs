@@ -20,14 +20,14 @@ use trunkline_wire::revision::Era;
 use super::entry::{End, Entry};
 use super::lost;
 use super::registry::{Asker, Followed, Registry};
-use crate::client_profile::ClientProfile;
 use crate::catalog::plan::{Questions, Reach, Strategy};
+use crate::client_profile::ClientProfile;
 use crate::forward;
-use crate::upstream_call::OnTask;
 use crate::pool::{Cause, Hold, Lease};
 use crate::question::{self, unrelated};
 use crate::server::{Server, Who};
 use crate::upstream::{Instance, Upstream, timing};
+use crate::upstream_call::OnTask;
 
 /// A task that is followed. Dropped before its end it is cancelled.
 pub(crate) struct Drive {

@@ -20,10 +20,10 @@ use super::drive::Drive;
 use super::is_error;
 use super::registry::Registry;
 use crate::caller::Caller;
-use crate::upstream_call::Guard;
 use crate::policy::plugins::{CallView, Kind, Pipeline};
 use crate::policy::stamp::rfc3339;
 use crate::upstream::Instance;
+use crate::upstream_call::Guard;
 
 /// What is known of a task from the beginning.
 pub(crate) struct Known {

@@ -13,8 +13,8 @@ use trunkline_wire::model::InputRequest;
 use super::entry::Entry;
 use crate::caller::Caller;
 use crate::failure::{Failure, Stage};
-use crate::upstream_call::{Answering, Answers, Guard, UpstreamCallContext};
 use crate::selector::ListenerInfo;
+use crate::upstream_call::{Answering, Answers, Guard, UpstreamCallContext};
 
 /// All of them.
 pub(crate) struct Registry {

@@ -22,9 +22,9 @@ use trunkline_wire::model::{Implementation, SubscriptionFilter};
 use trunkline_wire::revision::{Era, Revisions};
 
 use super::{Instance, LAST_WORDS, Pids, Process, redacted};
-use crate::client_profile;
 use crate::accounts::{Account, LISTER};
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
+use crate::client_profile;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
 use crate::news::announced_by;
@@ -53,7 +53,7 @@ impl Opening {
         let (old, new) =
             (self.plan.revisions.of_era(Era::Stateful), self.plan.revisions.of_era(Era::Stateless));
         let known = self.watcher.upgrade().and_then(|it| it.known_era(&self.server));
-        if able::is_old(self.profile) && !old.is_empty() {
+        if client_profile::is_old(self.profile) && !old.is_empty() {
             match self.attempt(self.plan.revisions, Era::Stateful).await {
                 Err((_, Some(error))) if !new.is_empty() => {
                     self.lacks_old(!error.is_outage());
@@ -120,7 +120,7 @@ impl Opening {
         // An instance may serve several callers, one after the other.
         config.assumes_only_call = false;
         let profile = question::offered(self.profile, self.plan.questions);
-        config.capabilities = able::capabilities(profile);
+        config.capabilities = client_profile::capabilities(profile);
         config.bounds = self.limits.bounds();
         Arc::new(config)
     }
@@ -273,7 +273,7 @@ impl Opening {
     ) -> Instance {
         self.listen(&connection);
         let can_ask = connection.opened().revision.era() == Era::Stateful
-            && able::has_roots(question::offered(self.profile, self.plan.questions));
+            && client_profile::has_roots(question::offered(self.profile, self.plan.questions));
         Instance {
             id: self.id,
             server: Arc::clone(&self.server),

@@ -8,7 +8,7 @@ use trunkline_wire::model::meta;
 use trunkline_wire::revision::Era;
 
 use super::{Client, Origin};
-use crate::{CallError, PeerNotification, Output, Ticket, RequestStream};
+use crate::{CallError, Output, PeerNotification, RequestStream, Ticket};
 
 impl Client {
     pub(super) fn on_notification(
@@ -38,7 +38,12 @@ impl Client {
             Method::Message => self.owner(via, &params, now),
             _ => self.subscription(&params),
         };
-        self.out.push_back(Output::Heard(PeerNotification { ticket, method: row.method, params, peer: None }));
+        self.out.push_back(Output::Heard(PeerNotification {
+            ticket,
+            method: row.method,
+            params,
+            peer: None,
+        }));
     }
 
     fn on_progress(&mut self, params: &Object, now: Instant) -> Option<Ticket> {

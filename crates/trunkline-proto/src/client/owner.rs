@@ -8,12 +8,17 @@ use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
 use super::Client;
-use crate::{Ticket, RequestStream};
+use crate::{RequestStream, Ticket};
 
 impl Client {
     /// The call during which something was said: the one on whose stream it came, the one that
     /// waits for the task it names, or the only one there is if that may be assumed.
-    pub(super) fn owner(&self, via: RequestStream, params: &Object, now: Instant) -> Option<Ticket> {
+    pub(super) fn owner(
+        &self,
+        via: RequestStream,
+        params: &Object,
+        now: Instant,
+    ) -> Option<Ticket> {
         if via != RequestStream::default() {
             let of_stream = self.asked.iter().find(|it| u64::try_from(it.id) == Ok(via.0));
             return of_stream.map(|it| it.ticket);

@@ -16,7 +16,8 @@ use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
 use crate::subscribe::Listens;
 use crate::{
-    Ask, Attached, Call, CallError, CallKey, PeerNotification, Outgoing, Output, Peer, Ticket, RequestStream, checked,
+    Ask, Attached, Call, CallError, CallKey, Outgoing, Output, Peer, PeerNotification,
+    RequestStream, Ticket, checked,
 };
 
 /// What the eras share.
@@ -154,7 +155,12 @@ impl Shared {
 
     /// Tells the handler of what needs no answer of its.
     pub(super) fn tell(&mut self, method: Method, params: Object) {
-        self.out.push_back(Output::Heard(PeerNotification { ticket: None, method, params, peer: None }));
+        self.out.push_back(Output::Heard(PeerNotification {
+            ticket: None,
+            method,
+            params,
+            peer: None,
+        }));
     }
 
     /// Tells the handler that a client subscribes, or does not any more.

@@ -211,7 +211,11 @@ fn what_nobody_heard_is_not_repeated() {
 fn the_old_transport_has_one_stream_without_ids() {
     let (mut streams, now) = (Streams::new(Style::Single, WIDE), start());
     let reader = streams.attach();
-    for (via, last) in [(None, None), (Some(RequestStream(1)), None), (Some(RequestStream(2)), Some(StatusCode::OK))] {
+    for (via, last) in [
+        (None, None),
+        (Some(RequestStream(1)), None),
+        (Some(RequestStream(2)), Some(StatusCode::OK)),
+    ] {
         assert_eq!(streams.say(via, b"x".to_vec(), last, now), Some(RequestStream(0)));
     }
     let (seen, read) = take(&mut streams, reader, now);
@@ -420,7 +424,10 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
                 let text = format!("{stream}:{texts}");
                 let last = (stream != 0 && dice.roll(6) == 0).then_some(StatusCode::OK);
                 let via = (stream != 0 || dice.roll(2) == 0).then_some(RequestStream(stream));
-                assert_eq!(streams.say(via, text.clone().into(), last, now), Some(RequestStream(stream)));
+                assert_eq!(
+                    streams.say(via, text.clone().into(), last, now),
+                    Some(RequestStream(stream))
+                );
                 model.said.push(text);
                 model.over = last.is_some();
             }
@@ -484,7 +491,10 @@ fn story(dice: &mut Dice, style: Style, bounds: Bounds) {
                 0 => streams.sweep(now),
                 _ if model.known && !model.over && model.reader.is_some() => {
                     let retry = Duration::from_millis(dice.roll(100));
-                    assert_eq!(streams.pause(RequestStream(stream), retry), Some(RequestStream(stream)));
+                    assert_eq!(
+                        streams.pause(RequestStream(stream), retry),
+                        Some(RequestStream(stream))
+                    );
                 }
                 _ => {}
             },

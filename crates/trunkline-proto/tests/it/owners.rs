@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trunkline_proto::client::{Client, Config, Start};
-use trunkline_proto::{Ask, Attached, CallError, Conversation, Input, Output, Ticket, RequestStream};
+use trunkline_proto::{
+    Ask, Attached, CallError, Conversation, Input, Output, RequestStream, Ticket,
+};
 use trunkline_wire::jsonrpc::{Incoming, Object};
 use trunkline_wire::model::{ClientCapabilities, Implementation, RootsCapability};
 use trunkline_wire::revision::{Revision, Revisions};
@@ -114,8 +116,14 @@ fn what_comes_on_the_stream_of_a_post_is_about_that_call() {
     let mut play = Play::over_http();
     play.call_tool(7, "alice");
     play.call_tool(8, "bob");
-    assert_eq!((play.whose(RequestStream(2), ""), play.log_for(RequestStream(2))), (Some("alice"), Some(Ticket(7))));
-    assert_eq!((play.whose(RequestStream(3), ""), play.log_for(RequestStream(3))), (Some("bob"), Some(Ticket(8))));
+    assert_eq!(
+        (play.whose(RequestStream(2), ""), play.log_for(RequestStream(2))),
+        (Some("alice"), Some(Ticket(7)))
+    );
+    assert_eq!(
+        (play.whose(RequestStream(3), ""), play.log_for(RequestStream(3))),
+        (Some("bob"), Some(Ticket(8)))
+    );
     assert_eq!((play.whose(PIPE, ""), play.log_for(PIPE)), (None, None), "on the stream of a GET");
     // A stream that goes on after its answer speaks of nobody else's call.
     play.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#, RequestStream(2));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use trunkline_proto::client::{self, Client};
 use trunkline_proto::server::{self, Server};
 use trunkline_proto::{
-    Ask, Attached, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket, HandlerEvent,
+    Ask, Attached, CallKey, Change, Conversation, HandlerEvent, Input, Outgoing, Output, Ticket,
 };
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Id, Incoming, Message, Object};

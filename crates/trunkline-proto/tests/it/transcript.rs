@@ -8,8 +8,8 @@ use std::time::Instant;
 use trunkline_proto::client::{self, Client, OpenError};
 use trunkline_proto::server::{self, Server};
 use trunkline_proto::{
-    Ask, Attached, CallError, CallKey, Change, Conversation, Input, Outgoing, Output, Ticket,
-    Timing, HandlerEvent,
+    Ask, Attached, CallError, CallKey, Change, Conversation, HandlerEvent, Input, Outgoing, Output,
+    Ticket, Timing,
 };
 use trunkline_testkit::oracle::Side;
 use trunkline_testkit::transcript::{Saying, Step, Words, parse};

@@ -369,7 +369,9 @@ impl<H: Handler> HttpDriver<H> {
 
     /// Takes a message in that came on the stream of the request `id`, if on any.
     fn receive(&mut self, incoming: Incoming, id: Option<i64>) {
-        let via = id.and_then(|it| u64::try_from(it).ok()).map_or(RequestStream::default(), RequestStream);
+        let via = id
+            .and_then(|it| u64::try_from(it).ok())
+            .map_or(RequestStream::default(), RequestStream);
         self.core.conversation.handle(Input::Received(incoming, via), now());
     }
 

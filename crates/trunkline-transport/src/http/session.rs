@@ -452,7 +452,13 @@ impl State {
         self.core.handlers.take_todo()
     }
 
-    fn send(&mut self, message: &Outgoing, via: Option<RequestStream>, dispatched: bool, now: Instant) {
+    fn send(
+        &mut self,
+        message: &Outgoing,
+        via: Option<RequestStream>,
+        dispatched: bool,
+        now: Instant,
+    ) {
         let mut text = Vec::with_capacity(256);
         message.write(&mut text);
         flatten(&mut text);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
-use trunkline_proto::{Ask, CallError, CallKey, Change, PeerNotification, Input, Ticket, HandlerEvent};
+use trunkline_proto::{
+    Ask, CallError, CallKey, Change, HandlerEvent, Input, PeerNotification, Ticket,
+};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;

@@ -12,7 +12,7 @@ use trunkline_transport::Limits;
 use trunkline_transport::drive::{DriveError, Driver};
 use trunkline_transport::handler::{Answer, Handler, Nobody};
 use trunkline_transport::memory;
-use trunkline_transport::voice::{Request, ConversationHandle};
+use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;

@@ -11,7 +11,7 @@ use trunkline_transport::connection::Connection;
 use trunkline_transport::handler::{Answer, Handler, Listening, Nobody};
 use trunkline_transport::http::client::HttpTarget;
 use trunkline_transport::http::{Endpoint, Settings, bind, serve};
-use trunkline_transport::voice::{Request, ConversationHandle};
+use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{Implementation, ResourcesCapability};
 use trunkline_wire::revision::{Revision, Revisions};
@@ -116,7 +116,8 @@ async fn a_subscription_of_2026_07_28_is_a_conversation_of_its_own() {
     assert_eq!(first, "listens");
     let agreed = r#"subscriptions/listen {"resourceSubscriptions":["file:///a"]}"#;
     assert_eq!(told.next().await, (agreed.to_owned(), number));
-    let heard: PeerNotification = timeout(PATIENCE, hears.recv()).await.expect("it is acknowledged").unwrap();
+    let heard: PeerNotification =
+        timeout(PATIENCE, hears.recv()).await.expect("it is acknowledged").unwrap();
     assert_eq!(heard.method, "notifications/subscriptions/acknowledged");
     listening.abort();
     assert_eq!(told.next().await, ("leaves".to_owned(), number));

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use trunkline_auth::Principal;
-use trunkline_proto::{Attached, Call, CallKey, Change, Peer, HandlerEvent};
+use trunkline_proto::{Attached, Call, CallKey, Change, HandlerEvent, Peer};
 use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
@@ -95,7 +95,12 @@ impl Asker {
 }
 
 impl Context {
-    pub(super) fn new(server: &Arc<Inner>, call: &Call, voice: &ConversationHandle, asker: Asker) -> Self {
+    pub(super) fn new(
+        server: &Arc<Inner>,
+        call: &Call,
+        voice: &ConversationHandle,
+        asker: Asker,
+    ) -> Self {
         Self(Arc::new(Facts {
             key: call.key,
             revision: call.revision,

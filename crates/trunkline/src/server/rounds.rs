@@ -180,7 +180,12 @@ enum Run {
 type Questions = Vec<(String, InputRequest)>;
 
 /// Answers one request of the newest revision: with the result, or with questions.
-pub(super) async fn answer(server: Arc<Inner>, mut call: Call, voice: ConversationHandle, job: Job) -> Outcome {
+pub(super) async fn answer(
+    server: Arc<Inner>,
+    mut call: Call,
+    voice: ConversationHandle,
+    job: Job,
+) -> Outcome {
     let state = call.params.take("requestState");
     let responses = call.params.take("inputResponses");
     let responses = responses.map(|it| read_responses(&it)).transpose()?.unwrap_or_default();

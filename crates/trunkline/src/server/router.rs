@@ -194,11 +194,17 @@ impl Inner {
         let target = Target::Prompt(prompt);
         let Some(layers) = target.layers() else { return self.run_prompt(target, call, voice) };
         let server = Arc::clone(self);
-        let inside = move |call, voice: &ConversationHandle| server.run_prompt(target.clone(), call, voice);
+        let inside =
+            move |call, voice: &ConversationHandle| server.run_prompt(target.clone(), call, voice);
         self.through(&layers, call, voice, Arc::new(inside))
     }
 
-    fn run_prompt(self: &Arc<Self>, target: Target, mut call: Call, voice: &ConversationHandle) -> Answer {
+    fn run_prompt(
+        self: &Arc<Self>,
+        target: Target,
+        mut call: Call,
+        voice: &ConversationHandle,
+    ) -> Answer {
         let arguments = call.params.take("arguments");
         let texts = arguments
             .as_ref()
@@ -232,7 +238,8 @@ impl Inner {
         let job = Job { server: Arc::clone(self), target, arguments };
         let Some(layers) = job.target.layers() else { return self.ask_or_answer(call, voice, job) };
         let server = Arc::clone(self);
-        let inside = move |call, voice: &ConversationHandle| server.ask_or_answer(call, voice, job.clone());
+        let inside =
+            move |call, voice: &ConversationHandle| server.ask_or_answer(call, voice, job.clone());
         self.through(&layers, call, voice, Arc::new(inside))
     }
 

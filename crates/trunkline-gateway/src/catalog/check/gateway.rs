@@ -92,7 +92,7 @@ pub(super) fn may_listen(
 }
 
 /// What is wrong, and what to do.
-pub(super) type CallFailure = (&'static str, &'static str);
+pub(super) type Wrong = (&'static str, &'static str);
 
 /// Whether people can log in over a page of this gateway: it must know its callers by name, and at which URL a
 /// browser reaches it.
@@ -100,7 +100,7 @@ pub(super) type CallFailure = (&'static str, &'static str);
 /// # Errors
 ///
 /// What is missing.
-pub(super) fn may_log_in(plan: &GatewayPlan) -> Result<(), CallFailure> {
+pub(super) fn may_log_in(plan: &GatewayPlan) -> Result<(), Wrong> {
     let auth = &plan.auth;
     if auth.tokens.is_empty() && auth.issuers.is_empty() {
         return Err((

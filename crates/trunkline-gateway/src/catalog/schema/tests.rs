@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::catalog::tests::{EVERYTHING, PROGRAM, REMOTE, ActivePlan, as_json, asked};
+use crate::catalog::tests::{EVERYTHING, PROGRAM, REMOTE, World, as_json, asked};
 
 /// The tables that are in a table, itself included, by their paths.
 fn tables(path: &str, keys: &'static [Key], out: &mut Vec<(String, &'static [Key])>) {
@@ -25,7 +25,7 @@ fn known() -> Vec<(String, &'static [Key])> {
 
 #[test]
 fn every_key_of_the_table_is_read_and_no_other() {
-    let world = ActivePlan::usual();
+    let world = World::usual();
     let asked: BTreeSet<String> =
         [EVERYTHING, PROGRAM, REMOTE].iter().flat_map(|it| asked(it, &world)).collect();
     let expected: BTreeSet<String> = known()

@@ -496,7 +496,7 @@ gateway:
   admin: { listen: '${TOKEN}.example:80', token: 0123456789abcdef }
   auth: { tokens: [{ name: '${TOKEN}', token: short }] }
 ";
-    let mut world = ActivePlan::usual();
+    let mut world = World::usual();
     world.vars.insert("SECRET", "hunter2");
     let faults = load(text, ORIGIN.as_ref(), &world).unwrap_err();
     let all = faults.faults.iter().chain(&faults.warnings);

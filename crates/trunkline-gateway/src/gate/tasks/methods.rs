@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use trunkline_proto::{CallError, CallKey};
-use trunkline_transport::voice::{Request, ConversationHandle};
+use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
@@ -13,14 +13,17 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::{EmptyResult, ListTasksResult};
 use trunkline_wire::revision::Revision;
 
+use crate::call_record::CallRecord;
 use crate::failure::{Failure, Stage};
 use crate::forward;
-use crate::gate::{CallOutcome, Walk, CallFailure};
+use crate::gate::{CallFailure, CallOutcome, Walk};
 use crate::tasks::{End, Entry, Taken, lost, named};
-use crate::call_record::CallRecord;
 
 /// Answers `tasks/…`.
-pub(in crate::gate) async fn manage(walk: &mut Walk, trail: &mut CallRecord) -> Result<CallOutcome, CallFailure> {
+pub(in crate::gate) async fn manage(
+    walk: &mut Walk,
+    trail: &mut CallRecord,
+) -> Result<CallOutcome, CallFailure> {
     let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
     let told = match walk.call.method.method {
         Method::TasksList => list(walk)?,

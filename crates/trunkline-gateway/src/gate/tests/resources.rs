@@ -166,7 +166,8 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
         let meta = Some(Json::parse(parent).unwrap());
         let call = made("completion/complete", completion("srv"), meta, "bob");
         let view = gateway.0.view(Selector::All);
-        let Answer::Later(later) = super::super::call(&gateway.0, &view, call, &ConversationHandle::unheard())
+        let Answer::Later(later) =
+            super::super::call(&gateway.0, &view, call, &ConversationHandle::unheard())
         else {
             panic!("a server has to be asked");
         };

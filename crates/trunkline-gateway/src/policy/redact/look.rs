@@ -59,7 +59,9 @@ fn values(text: &str, found: &mut Vec<Range<usize>>) {
         let rest = &bytes[start..];
         let length = match (quote, promise) {
             (Some(quote), _) => rest.iter().position(|it| *it == quote),
-            (None, Promise::UpstreamCallContext) => rest.iter().position(|it| matches!(it, b'\n' | b'\r')),
+            (None, Promise::UpstreamCallContext) => {
+                rest.iter().position(|it| matches!(it, b'\n' | b'\r'))
+            }
             (None, _) => rest.iter().position(|it| {
                 it.is_ascii_whitespace() || matches!(it, b'&' | b',' | b';' | b'"' | b'\'' | b')')
             }),

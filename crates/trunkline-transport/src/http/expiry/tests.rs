@@ -8,7 +8,7 @@ use http_body::Body;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use trunkline_proto::server::{Config, EnvelopeCache};
-use trunkline_proto::{Call, Timing, HandlerEvent};
+use trunkline_proto::{Call, HandlerEvent, Timing};
 use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 

@@ -6,7 +6,7 @@ use trunkline_proto::Call;
 use trunkline_proto::task::{Record, TaskError, Tasks};
 use trunkline_transport::clock::now;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::{Request, ConversationHandle};
+use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::era::stateful::{self, RequestMeta};
 use trunkline_wire::era::{self, stateless};
 use trunkline_wire::json::Json;
