@@ -148,7 +148,7 @@ impl Server {
         match incoming {
             Incoming::One(message) => self.on_message(message, from, era, now),
             Incoming::Bad(malformed) => self.on_malformed(malformed, from, now),
-            Incoming::Batch(items) => self.on_batch(items, via, era, now),
+            Incoming::Batch(items) => self.on_batch(items, via, now),
         }
     }
 

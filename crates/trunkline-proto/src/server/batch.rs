@@ -7,8 +7,8 @@ use std::time::Instant;
 use trunkline_wire::era::Batch;
 use trunkline_wire::jsonrpc::{ErrorObject, Malformed, MalformedKind, Message};
 
+use super::Server;
 use super::shared::From;
-use super::{MessageEra, Server};
 use crate::{Outgoing, Output, RequestStream};
 
 pub(super) type BatchId = u32;
@@ -91,7 +91,6 @@ impl Server {
         &mut self,
         items: Vec<Result<Message, Malformed>>,
         via: RequestStream,
-        era: Option<MessageEra>,
         now: Instant,
     ) {
         let allowed = self.session.as_ref().is_some_and(|it| it.profile().batch != Batch::No);
@@ -112,7 +111,8 @@ impl Server {
         let from = From { via, batch };
         for item in items {
             match item {
-                Ok(message) => self.on_message(message, from, era.clone(), now),
+                // Each is of its own era: the dialect may stand beside others.
+                Ok(message) => self.on_message(message, from, None, now),
                 Err(malformed) => self.on_malformed(malformed, from, now),
             }
         }

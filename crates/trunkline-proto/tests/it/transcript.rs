@@ -355,7 +355,7 @@ fn to_step(output: Output) -> Step {
             };
             Step::Settled { ticket: ticket.0, outcome }
         }
-        Output::Heard(heard) => Step::PeerNotification {
+        Output::Heard(heard) => Step::Heard {
             method: heard.method.name().to_owned(),
             ticket: heard.ticket.map(|it| it.0),
             params: members(&heard.params),
