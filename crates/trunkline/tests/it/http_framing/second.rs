@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use trunkline_testkit::http::bad::rows::MODERN;
 
 use super::Counted;
-use super::frames::PeerNotification::{self, End, GoAway, Reset, Status};
+use super::frames::Heard::{self, End, GoAway, Reset, Status};
 use super::frames::*;
 use Outcome::{Answered, Dropped, Gone};
 
@@ -21,7 +21,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn is(self, heard: PeerNotification) -> bool {
+    fn is(self, heard: Heard) -> bool {
         match heard {
             Status(status) => self == Answered(status),
             Reset(reason) => self == Dropped && reason != 0,
@@ -103,7 +103,7 @@ async fn a_preface_that_is_none_is_not_spoken_to() {
 
 /// Sends bytes over a connection of their own, and returns what comes of stream 1. If that is not the
 /// end of the connection, the next call on it must be answered.
-async fn sent(counted: &Counted, bytes: &[u8]) -> PeerNotification {
+async fn sent(counted: &Counted, bytes: &[u8]) -> Heard {
     let mut wire = Wire::open(counted.house.address).await;
     wire.send(bytes).await;
     let heard = wire.outcome(1).await;

@@ -3,7 +3,7 @@
 use trunkline_testkit::http::bad::rows::MODERN;
 
 use super::Counted;
-use super::frames::PeerNotification::{End, GoAway, Status};
+use super::frames::Heard::{End, GoAway, Status};
 use super::frames::*;
 
 /// Sends bytes again and again, whatever the server says.
