@@ -54,20 +54,6 @@ pub async fn proxy(client: Client) -> Result<Server, ProxyError> {
 }
 
 /// Why a remote server cannot be offered.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use trunkline::server::{ProxyError, proxy};
-/// use trunkline::{Client, Server, tool};
-///
-/// let remote = Server::builder("crm", "2.0.0").tool(tool("find", async || "Ada")).build();
-/// let client = Client::in_memory(&remote).await?;
-/// client.close().await;
-/// assert!(matches!(proxy(client).await, Err(ProxyError::List(_))));
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProxyError {
