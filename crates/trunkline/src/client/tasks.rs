@@ -264,7 +264,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// The first pauses, in milliseconds.
-const FIRST_POLLS: [u64; 6] = [10, 20, 50, 100, 200, 500];
+const FIRST_POLLS: [u64; 7] = [1, 10, 20, 50, 100, 200, 500];
 const DEFAULT_POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(20);
 const LONGEST_POLL: Duration = Duration::from_secs(60);
