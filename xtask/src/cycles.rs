@@ -51,10 +51,11 @@ impl Graph {
             }
         }
         for (from, to, place) in imports {
-            if from != to && graph.arrows.contains_key(&to) {
-                if let Some(arrows) = graph.arrows.get_mut(&from) {
-                    arrows.entry(to).or_insert(place);
-                }
+            if from != to
+                && graph.arrows.contains_key(&to)
+                && let Some(arrows) = graph.arrows.get_mut(&from)
+            {
+                arrows.entry(to).or_insert(place);
             }
         }
         graph

@@ -26,7 +26,7 @@ use trunkline_transport::auth::HttpFetch;
 use trunkline_transport::voice::ConversationHandle;
 
 use crate::catalog::plan::{LoginClient, Reach, ServerPlan};
-use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use desk::{Desk, Link};
 use flow::Flow;
 pub(crate) use http::PATHS;
@@ -196,7 +196,8 @@ impl Accounts {
     /// A link at which a principal logs in, and what the elicitation for it is called. It is good once, for
     /// ten minutes, and for that principal alone.
     pub(crate) fn link(&self, owner: &Owner) -> Result<(String, String), Failure> {
-        let fail = |why: String| Failure::new(LOGIN_REQUIRED, Stage::Policy, why).of(&owner.server);
+        let fail =
+            |why: String| Failure::new(Reason::LoginRequired, Stage::Policy, why).of(&owner.server);
         let server = &owner.server;
         let Some(origin) = self.origin() else {
             return Err(fail(format!(

@@ -5,7 +5,7 @@ use trunkline_auth::resource::HeadView;
 
 use crate::bearer::Bearer;
 use crate::catalog::plan::{Effect, Plan, Rule};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::front;
 use crate::policy::rules::{Globs, Rules};
 
@@ -37,7 +37,7 @@ pub async fn allowed(plan: &Plan, token: &str) -> Result<Allowed, Failure> {
     let auth = &plan.gateway.auth;
     let Some(gate) = front::gate(auth, &format!("http://{}", plan.gateway.listen))? else {
         let message = "The catalog has no `auth`: everybody is let in, without a token.";
-        return Err(Failure::new("no_auth", Stage::Policy, message));
+        return Err(Failure::new(Reason::NoAuth, Stage::Policy, message));
     };
     let authorization = format!("Bearer {token}");
     let head = [("authorization", authorization.as_bytes())];
@@ -47,7 +47,7 @@ pub async fn allowed(plan: &Plan, token: &str) -> Result<Allowed, Failure> {
         if let Some(cause) = &denied.cause {
             message.push_str(&format!(" {cause}"));
         }
-        Failure::new("not_let_in", Stage::Policy, message)
+        Failure::new(Reason::NotLetIn, Stage::Policy, message)
     })?;
     let (principal, bearer) = (&principal.principal, Bearer::of(&principal.principal));
     let (tags, rules) = (bearer.sees(auth), Rules::new(&plan.gateway.rules));

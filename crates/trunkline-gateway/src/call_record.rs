@@ -117,7 +117,7 @@ impl CallRecord {
 
     /// Notes a failure of our own.
     pub(crate) fn failed(&mut self, failure: &Failure) {
-        self.reason = Some(failure.reason);
+        self.reason = Some(failure.reason.word());
         self.failed = Some(failure.into());
     }
 

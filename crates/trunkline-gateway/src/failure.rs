@@ -1,5 +1,7 @@
 //! Why a call did not come through, told so that whoever reads it knows what to do.
 
+mod reason;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use serde::Serialize;
 pub use trunkline_proto::client::Done;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::ErrorObject;
+
+pub use reason::Reason;
 
 /// How far a call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -31,8 +35,8 @@ pub enum Stage {
 /// A failure of the gateway's own, as opposed to an error that a server answered with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// A word for programs: `no_instance`, `spawn_failed`, `outcome_unknown`, …
-    pub reason: &'static str,
+    /// Why, for programs.
+    pub reason: Reason,
     /// How far it came.
     pub stage: Stage,
     /// Which server.
@@ -55,7 +59,7 @@ pub struct Failure {
 
 impl Failure {
     /// A failure at a stage, with nothing done.
-    pub fn new(reason: &'static str, stage: Stage, message: impl Into<String>) -> Self {
+    pub fn new(reason: Reason, stage: Stage, message: impl Into<String>) -> Self {
         Self {
             reason,
             stage,
@@ -106,7 +110,7 @@ impl Failure {
             trace_id: &'a str,
         }
         let data = Data {
-            reason: self.reason,
+            reason: self.reason.word(),
             stage: self.stage,
             done: self.done,
             server: self.server.as_deref(),
@@ -172,9 +176,6 @@ fn last_words(stderr: &[String]) -> Option<&String> {
     stderr[near..].iter().rev().find(says_why).or_else(|| stderr.iter().rev().find(is_said))
 }
 
-/// The reason of a call whose principal has to log in to the server first.
-pub const LOGIN_REQUIRED: &str = "login_required";
-
 /// How far from its end what a process was ended by is looked for.
 const NEAR: usize = 20;
 
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_a_process_wrote_is_told_to_the_operator_alone() {
-        let mut failure = Failure::new("instance_ended", Stage::Call, "It ended.").of("time");
+        let mut failure = Failure::new(Reason::InstanceEnded, Stage::Call, "It ended.").of("time");
         failure.exit = Some("exited with code 1".to_owned());
         failure.stderr = vec!["alice was here".to_owned()];
         let told = Json::of(&failure.to_error("t1"));

@@ -14,7 +14,7 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::{InputRequest, LogLevel, meta};
 use trunkline_wire::revision::Era;
 
-use crate::failure::{Done, Failure, Stage};
+use crate::failure::{Done, Failure, Reason, Stage};
 use crate::otel::Open;
 use crate::pool::{Lease, Parking};
 use crate::question_router::OpenLine;
@@ -259,11 +259,11 @@ pub(crate) async fn failed(
     Err(match error {
         CallError::Peer(error) | CallError::Refused(error) => return Ok(error),
         CallError::Unreachable(why) => {
-            at_call("unreachable", format!("`{server}` could not be reached: {why}"))
+            at_call(Reason::Unreachable, format!("`{server}` could not be reached: {why}"))
         }
         error @ (CallError::Closed | CallError::Lost(_)) => {
             let mut failure = instance.gone().await;
-            failure.reason = "outcome_unknown";
+            failure.reason = Reason::OutcomeUnknown;
             failure.done = Done::Unknown;
             failure.message =
                 format!("`{server}` went away during the call; the work may have been done.");
@@ -274,7 +274,7 @@ pub(crate) async fn failed(
         }
         CallError::TimedOut => {
             let mut failure = at_call(
-                "timeout",
+                Reason::Timeout,
                 format!("`{server}` did not answer in time; the work may have been done."),
             );
             failure.done = Done::Unknown;
@@ -282,13 +282,13 @@ pub(crate) async fn failed(
             failure.advice("Raise `timeouts.callSeconds`, or look before trying again.")
         }
         CallError::Cancelled => {
-            let mut failure = at_call("cancelled", format!("`{server}` gave the work up."));
+            let mut failure = at_call(Reason::Cancelled, format!("`{server}` gave the work up."));
             failure.done = Done::Unknown;
             failure
         }
         CallError::Invalid(why) => {
             let mut failure = at_call(
-                "bad_answer",
+                Reason::BadAnswer,
                 format!("The answer of `{server}` breaks the protocol: {why}"),
             );
             failure.done = Done::Unknown;
@@ -296,11 +296,11 @@ pub(crate) async fn failed(
         }
         CallError::Http(error) if !error.is_refusal() => {
             let message = format!("`{server}` failed; the work may have been done. {error}");
-            let mut failure = at_call("outcome_unknown", message);
+            let mut failure = at_call(Reason::OutcomeUnknown, message);
             failure.done = Done::Unknown;
             failure.advice("Look before trying again.")
         }
-        error => at_call("refused", format!("`{server}` did not take the call: {error}")),
+        error => at_call(Reason::Refused, format!("`{server}` did not take the call: {error}")),
     })
 }
 

@@ -28,7 +28,7 @@ use crate::accounts;
 use crate::caller::Caller;
 use crate::catalog::may_listen;
 use crate::catalog::plan::{GatewayPlan, Inward};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::gateway::Gateway;
 use crate::scoped_handler::ScopedHandler;
 use crate::selector::Selector;
@@ -90,7 +90,7 @@ impl Front {
         let plan = gateway.0.world().plan.gateway.clone();
         // It may have been changed since somebody last looked.
         may_listen(&address.to_string(), &plan)
-            .map_err(|why| Failure::new("bad_auth", Stage::Policy, why))?;
+            .map_err(|why| Failure::new(Reason::BadAuth, Stage::Policy, why))?;
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let origin = format!("{scheme}://{}", reached_at(address, &plan.hosts));
         let gate = gate(&plan.auth, &origin)?;
@@ -107,7 +107,7 @@ impl Front {
     /// put elsewhere than it says.
     pub fn can_follow(&self, plan: &GatewayPlan) -> Result<(), Failure> {
         may_listen(&self.address.to_string(), plan)
-            .map_err(|why| Failure::new("bad_auth", Stage::Policy, why))?;
+            .map_err(|why| Failure::new(Reason::BadAuth, Stage::Policy, why))?;
         gate(&plan.auth, &self.origin).map(drop)
     }
 
@@ -428,7 +428,11 @@ pub(crate) fn gate(auth: &Inward, origin: &str) -> Result<Option<Arc<Gate>>, Fai
     }
     let fetch = Arc::new(HttpFetch::new(Guard::new(Reach::Local)));
     let gate = Gate::new(protect, fetch).map_err(|error| {
-        Failure::new("bad_auth", Stage::Policy, format!("`gateway.auth` does not work: {error}"))
+        Failure::new(
+            Reason::BadAuth,
+            Stage::Policy,
+            format!("`gateway.auth` does not work: {error}"),
+        )
     })?;
     Ok(Some(Arc::new(gate)))
 }

@@ -30,7 +30,7 @@ use trunkline_wire::revision::Revision;
 use crate::call_record::{CallRecord, With};
 use crate::caller::Caller;
 use crate::catalog::plan::{Effect, ServerPlan};
-use crate::failure::{Done, Failure, Stage};
+use crate::failure::{Done, Failure, Reason, Stage};
 use crate::merge::{Cursor, Kind, Look, Target};
 use crate::outcome;
 use crate::policy::ask::Binding;
@@ -273,7 +273,7 @@ impl Walk {
                 carry::result(method, said, from, revision, schema).map_err(|error| {
                     let message =
                         format!("The answer of the server cannot be told in {revision}: {error}.");
-                    let mut failure = Failure::new("bad_answer", Stage::Bridge, message);
+                    let mut failure = Failure::new(Reason::BadAnswer, Stage::Bridge, message);
                     failure.done = Done::Unknown;
                     failure.to_error(&trail.id.to_string())
                 })
@@ -294,7 +294,7 @@ impl Walk {
         let known = self.world.servers.get(&*target.server).cloned();
         let known = known.or_else(|| self.shared.world().servers.get(&*target.server).cloned());
         known.ok_or_else(|| {
-            Failure::new("gone", Stage::Route, "That server is no longer in the catalog.")
+            Failure::new(Reason::Gone, Stage::Route, "That server is no longer in the catalog.")
                 .of(&target.server)
         })
     }

@@ -19,7 +19,7 @@ use trunkline_wire::model::{
 
 use crate::catalog::plan::Plan;
 use crate::catalog::{Change, Diff, diff};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::logs::Logged;
 use crate::policy::audit::Audit;
 use crate::policy::pins::PinFile;
@@ -84,7 +84,7 @@ impl Gateway {
             Some(plan) => {
                 let audit = Audit::with(plan).map_err(|error| {
                     let message = format!("`{}` cannot be written: {error}.", plan.path.display());
-                    Failure::new("bad_audit", Stage::Policy, message)
+                    Failure::new(Reason::BadAudit, Stage::Policy, message)
                 })?;
                 Some(Arc::new(audit))
             }

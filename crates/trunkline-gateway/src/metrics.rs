@@ -203,7 +203,9 @@ impl ServerMetrics {
                 self.start_results.of("ok").add(1);
                 self.start_durations.note(*took);
             }
-            Event::StartFailed { failure, .. } => self.start_results.of(failure.reason).add(1),
+            Event::StartFailed { failure, .. } => {
+                self.start_results.of(failure.reason.word()).add(1)
+            }
             Event::BackingOff { .. } => self.back_offs.add(1),
             Event::Suspended { .. } => self.suspensions.add(1),
             Event::Stopping { .. } => {}

@@ -17,7 +17,7 @@ use trunkline_proto::budget::{Ledger, Over};
 use trunkline_wire::json::Json;
 
 use crate::caller::Caller;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::merge::index::uris::wrap;
 use crate::merge::{Index, Item, Target};
 
@@ -27,7 +27,7 @@ pub(crate) fn ambiguous(uri: &str, found: &[Target]) -> Failure {
     let first = found.first().map(|it| &*it.server).unwrap_or_default();
     let shown = crate::policy::plain(uri, 200);
     let message = format!("The servers {} claim `{shown}`.", names.join(" and "));
-    Failure::new("ambiguous_uri", Stage::Route, message)
+    Failure::new(Reason::AmbiguousUri, Stage::Route, message)
         .advice(format!("Say which is meant: `{}`.", wrap(first, &shown)))
 }
 

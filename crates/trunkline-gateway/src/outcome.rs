@@ -4,7 +4,7 @@ use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::method::Method;
 
-use crate::failure::{Done, Failure, Stage};
+use crate::failure::{Done, Failure, Reason, Stage};
 
 /// What came of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Outcome {
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {
         match (failure.stage, failure.reason, failure.done) {
-            (_, "timeout", _) => Self::TimedOut,
+            (_, Reason::Timeout, _) => Self::TimedOut,
             (Stage::Policy | Stage::Route, ..) => Self::Refused,
             (.., Done::Unknown) => Self::Unknown,
             (Stage::Acquire | Stage::Spawn | Stage::Handshake, ..) => Self::Unavailable,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::task::AbortHandle;
 use trunkline_auth::tag::random_name;
 
-use crate::failure::{Done, Failure, Stage};
+use crate::failure::{Done, Failure, Reason, Stage};
 use crate::forward::Forward;
 use crate::question::PATIENCE;
 
@@ -54,7 +54,7 @@ impl ParkedCalls {
         let most = if owner.is_empty() { ALL / 2 } else { OWN };
         if lot.parked.len() >= ALL || own >= most {
             let mut failure = Failure::new(
-                "too_many_parked",
+                Reason::TooManyParked,
                 Stage::Bridge,
                 "Too many calls wait for answers of their callers.",
             );

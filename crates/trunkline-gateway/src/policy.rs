@@ -19,7 +19,7 @@ pub(crate) mod uri;
 use crate::merge::{Item, Target};
 use std::time::Duration;
 
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 
 /// What a call is about, by the name that its own server knows.
 ///
@@ -75,7 +75,7 @@ impl<'a> What<'a> {
 pub fn limited(server: &str, what: What<'_>, retry_after: Duration) -> Failure {
     let seconds = retry_after.as_millis().div_ceil(1000);
     let message = format!("`{}` was called too often.", what.on(server));
-    let mut failure = Failure::new("rate_limited", Stage::Policy, message).of(server);
+    let mut failure = Failure::new(Reason::RateLimited, Stage::Policy, message).of(server);
     failure.retry_after = Some(retry_after);
     failure.advice(format!("Try again in {seconds} s."))
 }
@@ -83,7 +83,7 @@ pub fn limited(server: &str, what: What<'_>, retry_after: Duration) -> Failure {
 /// What a caller is told whose user did not approve of the call.
 pub fn not_approved(server: &str, what: What<'_>) -> Failure {
     let message = format!("The user did not approve of this call of `{}`.", what.on(server));
-    Failure::new("not_approved", Stage::Policy, message)
+    Failure::new(Reason::NotApproved, Stage::Policy, message)
         .of(server)
         .advice("Ask the user what to do instead.")
 }
@@ -93,7 +93,7 @@ pub fn cannot_ask(server: &str, what: What<'_>) -> Failure {
     let name = what.on(server);
     let message =
         format!("Calls of `{name}` need the user's approval, and this client cannot ask.");
-    Failure::new("approval_unavailable", Stage::Policy, message)
+    Failure::new(Reason::ApprovalUnavailable, Stage::Policy, message)
         .of(server)
         .advice("Use a client that supports elicitation, or change the rule.")
 }

@@ -18,7 +18,7 @@ pub(crate) fn pool(server: &str, event: &Event) {
             target: "trunkline::instance", server, instance = id, ?cause, ms = ms(*took), "started"
         ),
         Event::StartFailed { id, cause, failure, .. } => tracing::warn!(
-            target: "trunkline::instance", server, instance = id, ?cause, reason = failure.reason, %failure,
+            target: "trunkline::instance", server, instance = id, ?cause, reason = failure.reason.word(), %failure,
             "did not start"
         ),
         Event::BackingOff { attempt, pause } => tracing::info!(

@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
 use crate::client_profile::{self, ClientProfile};
 use crate::compared::Epoch;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::merge::{Draft, Kind, Lists};
 use crate::news::News;
 use crate::policy::pins::Offered;
@@ -492,7 +492,7 @@ impl Server {
                 Err(CallError::Peer(_) | CallError::Refused(_)) if kind == Kind::Templates => {}
                 Err(error) => {
                     let message = format!("`{}` did not say what it offers. {error}", self.name);
-                    let failure = Failure::new("list_failed", Stage::Call, message);
+                    let failure = Failure::new(Reason::ListFailed, Stage::Call, message);
                     let mut failure = failure.of(&self.name);
                     failure.instance = Some(instance.id);
                     failure.stderr = instance.stderr();

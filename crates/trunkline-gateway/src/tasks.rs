@@ -13,7 +13,7 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 
-use crate::failure::{Done, Failure, Stage};
+use crate::failure::{Done, Failure, Reason, Stage};
 use crate::question::unrelated;
 use crate::upstream_call::nobody;
 pub(crate) use drive::{Drive, Ended, named};
@@ -53,7 +53,7 @@ fn is_error(said: &Json) -> bool {
 
 pub(crate) fn lost(server: &str) -> Failure {
     let message = format!("The instance of `{server}` that worked on the task is gone.");
-    let mut failure = Failure::new("task_lost", Stage::Call, message).of(server);
+    let mut failure = Failure::new(Reason::TaskLost, Stage::Call, message).of(server);
     failure.done = Done::Unknown;
     failure.advice("Look at what was done before trying again.")
 }

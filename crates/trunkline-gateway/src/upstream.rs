@@ -25,7 +25,7 @@ use trunkline_wire::revision::Era;
 
 use crate::catalog::plan::ServerPlan;
 use crate::compared::ComparedLists;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::merge::Kind;
 use crate::news::{Told, announced_by};
 use crate::policy::redact::Redactor;
@@ -139,7 +139,7 @@ impl Backend for Upstream {
             match timeout(within, opening.open()).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(Failure::new(
-                    "start_timeout",
+                    Reason::StartTimeout,
                     Stage::Handshake,
                     format!("`{}` did not start within {within:?}.", opening.server),
                 )
@@ -323,7 +323,7 @@ impl Instance {
     /// What is known of its end, once the connection is over.
     pub(crate) async fn gone(&self) -> Failure {
         let mut failure = Failure::new(
-            "instance_ended",
+            Reason::InstanceEnded,
             Stage::Call,
             format!("An instance of `{}` ended.", self.server),
         )

@@ -23,7 +23,7 @@ pub struct Refusal {
     /// The methods that are served, if this one is not.
     pub allow: Option<&'static str>,
     /// `WWW-Authenticate`: what would let the request in.
-    pub challenge: Option<String>,
+    pub challenge: Option<Box<str>>,
 }
 
 impl Refusal {

@@ -4,7 +4,7 @@
 //! this side, a deadline), tells the conversation, and does what the conversation says. Three habits
 //! make it quick: a handler is polled once in place before it gets a task of its own, one write sends
 //! everything that is ready, and the loop looks at the clock only when nothing else is left. What it
-//! shares with the drivers of HTTP is in [`driver_core`](crate::driver_core).
+//! shares with the drivers of HTTP is in `driver_core`.
 
 mod outbox;
 

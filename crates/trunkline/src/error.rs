@@ -32,7 +32,7 @@ pub struct ToolError {
     pub(crate) message: String,
     pub(crate) data: Option<Json>,
     /// Set when this is not for the model but a fault of the caller.
-    pub(crate) rpc: Option<ErrorObject>,
+    pub(crate) rpc: Option<Box<ErrorObject>>,
     /// What is only for the log.
     causes: Option<String>,
 }
@@ -80,7 +80,7 @@ impl ToolError {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub fn rpc(error: ErrorObject) -> Self {
-        Self { rpc: Some(error.clone()), ..Self::new(error.message) }
+        Self { rpc: Some(Box::new(error.clone())), ..Self::new(error.message) }
     }
 
     /// A failure that is nobody's business but ours: the log has the error and its causes, the
@@ -114,7 +114,7 @@ impl ToolError {
     pub(crate) fn into_tool_result(self) -> Result<CallToolResult, ErrorObject> {
         self.log();
         match self.rpc {
-            Some(error) => Err(error),
+            Some(error) => Err(*error),
             None => {
                 let mut result = CallToolResult::error(self.message);
                 result.structured_content = self.data;
@@ -126,7 +126,7 @@ impl ToolError {
     /// What prompts and resources answer with: they have no result that says "it failed".
     pub(crate) fn into_rpc(self) -> ErrorObject {
         self.log();
-        self.rpc.unwrap_or_else(|| {
+        self.rpc.map(|it| *it).unwrap_or_else(|| {
             let object = ErrorObject::new(code::INTERNAL_ERROR, self.message);
             match self.data {
                 Some(data) => object.with_data(data),

@@ -11,7 +11,7 @@ use trunkline_auth::tag::random_name;
 
 use super::*;
 use crate::catalog::plan::AdminPlan;
-use crate::failure::Stage;
+use crate::failure::{Reason, Stage};
 
 #[tokio::test]
 async fn what_is_asked_for_is_answered() {
@@ -293,9 +293,9 @@ impl Operate for MadeUp {
 
     async fn stop(&self, server: &str) -> Result<Value, Complaint> {
         match server {
-            "git" => {
-                Err(Failure::new("busy", Stage::Acquire, "It is busy.").advice("Wait.").into())
-            }
+            "git" => Err(Failure::new(Reason::Busy, Stage::Acquire, "It is busy.")
+                .advice("Wait.")
+                .into()),
             _ => Ok(json!({ "stopped": server })),
         }
     }

@@ -16,7 +16,7 @@ use super::{CallFailure, CallOutcome, Walk};
 use crate::call_record::CallRecord;
 use crate::catalog::plan::{Questions, Reach, ServerPlan, Strategy};
 use crate::client_profile::ClientProfile;
-use crate::failure::{Done, Failure, LOGIN_REQUIRED, Stage};
+use crate::failure::{Done, Failure, Reason, Stage};
 use crate::forward::{self, Event, Forward};
 use crate::parked_calls::Missing;
 use crate::pool::{Cause, Lease};
@@ -77,14 +77,14 @@ impl Walk {
             let is_last = tries >= TRIES;
             let forward = match self.begin(trail, &server, &plan, stay.take()).await {
                 // The catalog was changed meanwhile: whoever has its name now is meant.
-                Err(failure) if failure.reason == "draining" && !is_last => {
+                Err(failure) if failure.reason == Reason::Draining && !is_last => {
                     let now = self.shared.world().servers.get(&*server.name).cloned();
                     let now = now.filter(|it| !Arc::ptr_eq(it, &server));
                     server = now.ok_or_else(|| after(failure.into(), may_be_done))?;
                     plan = server.plan();
                     continue;
                 }
-                Err(failure) if failure.reason == LOGIN_REQUIRED => {
+                Err(failure) if failure.reason == Reason::LoginRequired => {
                     return self.ask_to_log_in(&plan);
                 }
                 Err(failure) => return Err(after(failure.into(), may_be_done)),
@@ -131,7 +131,7 @@ impl Walk {
         {
             // The pool does not lend it so; should it ever, nobody acts with another's account.
             let message = format!("`{}` has no instance of your own.", plan.name);
-            return Err(Failure::new("not_yours", Stage::Acquire, message).of(&plan.name));
+            return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
         }
         trail.leased(lease.id());
         self.is_not_held(trail, plan)?;
@@ -373,7 +373,7 @@ fn stale() -> ErrorObject {
 /// A question was open for others to wait.
 fn made_way(server: &str) -> Failure {
     let mut failure = Failure::new(
-        "made_way",
+        Reason::MadeWay,
         Stage::Bridge,
         format!(
             "The call to `{server}` was given up while a question about it was open: others waited for \
@@ -385,5 +385,5 @@ fn made_way(server: &str) -> Failure {
 }
 
 /// Of an instance whose connection is over.
-const ENDED: &str = "instance_ended";
+const ENDED: Reason = Reason::InstanceEnded;
 const TRIES: u32 = 3;

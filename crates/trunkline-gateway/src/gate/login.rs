@@ -12,7 +12,7 @@ use trunkline_wire::revision::Era;
 use super::{CallFailure, CallOutcome, Walk};
 use crate::accounts::Owner;
 use crate::catalog::plan::ServerPlan;
-use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::seal::Sealed;
 
 impl Walk {
@@ -35,7 +35,7 @@ impl Walk {
             }
         } else if answer.is_some() {
             let message = format!("The login to `{}` was declined.", plan.name);
-            return Err(Failure::new("login_declined", Stage::Policy, message)
+            return Err(Failure::new(Reason::LoginDeclined, Stage::Policy, message)
                 .of(&plan.name)
                 .advice("Make the call again to be asked once more.")
                 .into());
@@ -64,7 +64,7 @@ impl Walk {
             let message = format!(
                 "`{server}` has a login for each principal, and this connection is nobody's."
             );
-            return Err(Failure::new(LOGIN_REQUIRED, Stage::Policy, message)
+            return Err(Failure::new(Reason::LoginRequired, Stage::Policy, message)
                 .of(server)
                 .advice("Connect over HTTP with a token of `gateway.auth`.")
                 .into());
@@ -94,7 +94,7 @@ impl Walk {
             _ => {
                 let advice = format!("Open {url} in a browser, log in, and make the call again.");
                 let message = format!("`{server}` wants a login of your own.");
-                Err(Failure::new(LOGIN_REQUIRED, Stage::Policy, message)
+                Err(Failure::new(Reason::LoginRequired, Stage::Policy, message)
                     .of(server)
                     .advice(advice)
                     .into())

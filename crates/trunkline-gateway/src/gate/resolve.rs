@@ -13,7 +13,7 @@ use super::{CallFailure, CallOutcome, Walk, clip, tasks};
 use crate::call_record::CallRecord;
 use crate::catalog::nearest;
 use crate::catalog::plan::Effect;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::merge::{Index, Item, Kind, Target};
 use crate::policy::audit::Decision;
 use crate::policy::pins::Part;
@@ -108,7 +108,7 @@ impl Walk {
             return held;
         }
         let message = format!("There is no tool `{}` here.", clip(shown));
-        let mut failure = Failure::new("unknown_tool", Stage::Route, message);
+        let mut failure = Failure::new(Reason::UnknownTool, Stage::Route, message);
         let sight = Visibility::new(&self.world, &self.caller);
         if let Some(why) = self.world.why_not(&sight, shown) {
             return failure.advice(why).into();
@@ -141,7 +141,7 @@ impl Walk {
                 return held;
             }
             let message = format!("There is no prompt `{}` here.", clip(&shown));
-            Failure::new("unknown_prompt", Stage::Route, message).into()
+            Failure::new(Reason::UnknownPrompt, Stage::Route, message).into()
         })?;
         self.about(trail, target.clone(), asks, Work::Prompt).map(Resolved::About)
     }
@@ -198,7 +198,7 @@ impl Walk {
         let bad = || ErrorObject::invalid_params("`ref` names neither a prompt nor a template.");
         let unknown = || {
             let message = "There is no such prompt or template here.";
-            Failure::new("unknown_reference", Stage::Route, message)
+            Failure::new(Reason::UnknownReference, Stage::Route, message)
         };
         let reference = self.call.params.get("ref").ok_or_else(bad)?;
         let mut object = Object::parse(reference.get()).map_err(|_| bad())?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::failure::{Done, Failure, Stage};
+use crate::failure::{Done, Failure, Reason, Stage};
 use crate::pool::InstanceStatus;
 
 const MS: Duration = Duration::from_millis(1);
@@ -106,7 +106,7 @@ fn the_life_of_an_instance_is_told() {
     let metrics = Metrics::default();
     let git = metrics.server("git");
     let (id, cause, took) = (1, Cause::Call, 120 * MS);
-    let failure = Failure::new("spawn_failed", Stage::Spawn, "It is not there.");
+    let failure = Failure::new(Reason::SpawnFailed, Stage::Spawn, "It is not there.");
     for event in [
         Event::Starting { id, cause },
         Event::Started { id, cause, took },
@@ -142,17 +142,17 @@ fn the_life_of_an_instance_is_told() {
 #[test]
 fn a_failure_is_told_by_how_far_the_call_came() {
     for (reason, stage, done, expected) in [
-        ("why", Stage::Policy, Done::No, "refused"),
-        ("why", Stage::Route, Done::No, "refused"),
-        ("why", Stage::Acquire, Done::No, "unavailable"),
-        ("why", Stage::Handshake, Done::No, "unavailable"),
+        (Reason::Gone, Stage::Policy, Done::No, "refused"),
+        (Reason::Gone, Stage::Route, Done::No, "refused"),
+        (Reason::Gone, Stage::Acquire, Done::No, "unavailable"),
+        (Reason::Gone, Stage::Handshake, Done::No, "unavailable"),
         // A second try did not start; what the first did nobody knows.
-        ("why", Stage::Spawn, Done::Unknown, "unknown"),
-        ("outcome_unknown", Stage::Call, Done::Unknown, "unknown"),
-        ("bad_answer", Stage::Call, Done::Unknown, "unknown"),
-        ("timeout", Stage::Call, Done::Unknown, "timed_out"),
-        ("unreachable", Stage::Call, Done::No, "error"),
-        ("why", Stage::Bridge, Done::No, "error"),
+        (Reason::Gone, Stage::Spawn, Done::Unknown, "unknown"),
+        (Reason::OutcomeUnknown, Stage::Call, Done::Unknown, "unknown"),
+        (Reason::BadAnswer, Stage::Call, Done::Unknown, "unknown"),
+        (Reason::Timeout, Stage::Call, Done::Unknown, "timed_out"),
+        (Reason::Unreachable, Stage::Call, Done::No, "error"),
+        (Reason::Gone, Stage::Bridge, Done::No, "error"),
     ] {
         let failure = Failure { done, ..Failure::new(reason, stage, "It is so.") };
         assert_eq!(Outcome::from(&failure).word(), expected);

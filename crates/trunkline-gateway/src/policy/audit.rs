@@ -30,7 +30,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::pins::Held;
 use super::{What, plain, stamp};
 use crate::catalog::plan::AuditPlan;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use book::Book;
 use chain::Head;
 
@@ -226,7 +226,7 @@ impl Audit {
             return Ok(());
         }
         let message = "Calls have to be noted, and just now they cannot be.";
-        let mut failure = Failure::new("audit_unavailable", Stage::Policy, message);
+        let mut failure = Failure::new(Reason::AuditUnavailable, Stage::Policy, message);
         failure.retry_after = Some(FLOOD);
         Err(failure.advice("Have an operator look at the gateway's `audit` file and its disk."))
     }

@@ -30,7 +30,7 @@ use trunkline_auth::digest::sha256;
 
 use super::hidden;
 use crate::catalog::plan::Pinning;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 
 pub use file::{PinFault, PinFile, Unapproved};
 pub use offered::{Offered, Part};
@@ -93,7 +93,7 @@ impl Held {
         let message = format!("{what} of `{server}` {}, and is held back.", self.why.told());
         let advice =
             format!("Look at it, and approve it if it is meant: `trunkline approve {server}`.");
-        Failure::new("held_back", Stage::Policy, message).of(server).advice(advice)
+        Failure::new(Reason::HeldBack, Stage::Policy, message).of(server).advice(advice)
     }
 }
 

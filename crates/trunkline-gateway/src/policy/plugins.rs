@@ -19,7 +19,7 @@ use trunkline_wire::model::InputRequest;
 use super::audit::Called;
 use super::{What, canonical, plain};
 use crate::catalog::plan::{Category, PluginPlan};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 pub(crate) use message::Kind;
 use message::{Answer, Phase};
 use process::Plugin;
@@ -104,7 +104,9 @@ impl Pipeline {
                 let name = &plugin.plan().name;
                 let message = format!("The plugin `{name}` did not start: {last_error}.");
                 let advice = "Try its command in a terminal, or say `required: false`.";
-                return Err(Failure::new("plugin_failed", Stage::Policy, message).advice(advice));
+                return Err(
+                    Failure::new(Reason::PluginFailed, Stage::Policy, message).advice(advice)
+                );
             }
         }
         Ok(pipeline)
@@ -239,7 +241,7 @@ impl Rejected {
 
     /// As the caller of something else is told.
     pub fn to_failure(&self, server: &str) -> Failure {
-        Failure::new("rejected", Stage::Policy, self.to_string()).of(server)
+        Failure::new(Reason::Rejected, Stage::Policy, self.to_string()).of(server)
     }
 }
 

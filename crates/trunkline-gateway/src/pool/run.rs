@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::state::{self, Action, Asked, State};
 use super::{Backend, Event, PoolStatus, Profile, Want, Work};
 use crate::catalog::plan::ServerPlan;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 
 /// The instances of one server. Dropping it stops them all at once; `close` does so gently.
 pub struct Pool<B: Backend> {
@@ -392,7 +392,7 @@ impl<B: Backend> Inner<B> {
             let result = match started {
                 Ok(result) => result.map(Arc::new),
                 Err(panic) => Err(Failure::new(
-                    "panicked",
+                    Reason::Panicked,
                     Stage::Spawn,
                     format!("Starting the server went wrong inside the gateway: {panic}"),
                 )),
@@ -407,7 +407,11 @@ impl<B: Backend> Inner<B> {
         let task = self.runtime.spawn(async move {
             let ended = caught(move || backend.ended(instance)).await;
             let failure = ended.unwrap_or_else(|panic| {
-                Failure::new("panicked", Stage::Call, format!("It could not be watched: {panic}"))
+                Failure::new(
+                    Reason::Panicked,
+                    Stage::Call,
+                    format!("It could not be watched: {panic}"),
+                )
             });
             if let Some(inner) = weak.upgrade() {
                 inner.with(|state, now| state.ended(id, failure, now));

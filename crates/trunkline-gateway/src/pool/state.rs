@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::catalog::plan::{Activation, ServerPlan, Strategy};
-use crate::failure::{Failure, LOGIN_REQUIRED};
+use crate::failure::{Failure, Reason};
 use crate::pool::{Cause, Event, Profile, Want, Why};
 
 use fair::{Parked, Shares};
@@ -397,7 +397,7 @@ impl<H: Clone, W> State<H, W> {
         let alone = !self.slots.values().any(Slot::is_ready);
         let before = (self.trouble.attempt, self.trouble.suspended);
         // That one principal has to log in says nothing about the server, nor about the others.
-        if failure.reason != LOGIN_REQUIRED {
+        if failure.reason != Reason::LoginRequired {
             self.trouble.failed(failure.clone(), slot.round, alone, &self.plan.retry, now);
         }
         let attempt = self.trouble.attempt;
@@ -545,16 +545,16 @@ impl<H: Clone, W> State<H, W> {
     }
 
     fn refuse(&mut self, waiter: Waiter<W>, failure: Failure, now: Duration) {
-        *self.refusals.entry(failure.reason).or_default() += 1;
+        *self.refusals.entry(failure.reason.word()).or_default() += 1;
         self.shares.wait_no_more(&waiter.want.by);
         self.tell(Event::Waited { took: now.saturating_sub(waiter.since), served: false });
-        self.tell(Event::Refused { reason: failure.reason });
+        self.tell(Event::Refused { reason: failure.reason.word() });
         self.actions.push(Action::Refuse { to: waiter.to, failure });
     }
 
     fn turn_away(&mut self, failure: Failure) -> Asked<H> {
-        *self.refusals.entry(failure.reason).or_default() += 1;
-        self.tell(Event::Refused { reason: failure.reason });
+        *self.refusals.entry(failure.reason.word()).or_default() += 1;
+        self.tell(Event::Refused { reason: failure.reason.word() });
         Asked::Refused(failure)
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::GatewayState;
 use crate::accounts::Changed;
 use crate::catalog::plan::Plan;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 
 impl GatewayState {
     /// Reads who is logged in, where a plan has logins of principals.
@@ -14,7 +14,7 @@ impl GatewayState {
             return Ok(());
         }
         let loaded = self.accounts.load().await;
-        loaded.map_err(|error| Failure::new("bad_accounts", Stage::Policy, error.to_string()))
+        loaded.map_err(|error| Failure::new(Reason::BadAccounts, Stage::Policy, error.to_string()))
     }
 
     /// Notes it, and has the next call of that principal go by what it has now.

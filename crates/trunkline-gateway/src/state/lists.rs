@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::{ActivePlan, GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
-use crate::failure::LOGIN_REQUIRED;
+use crate::failure::Reason;
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
 use crate::news::{Next, Told};
@@ -82,7 +82,7 @@ impl GatewayState {
             Ok(None) => None,
             Err(failure) => {
                 server.give_up();
-                if failure.reason == LOGIN_REQUIRED {
+                if failure.reason == Reason::LoginRequired {
                     // Lists say so to whoever asks for them.
                     tracing::debug!(server = &*server.name, "nobody is logged in");
                     return None;

@@ -14,7 +14,7 @@ use trunkline_proto::CallError;
 use trunkline_wire::method::Method;
 
 use crate::catalog::plan::ServerPlan;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists};
 use crate::policy::pins::{Held, Offered, Part, PinFile};
@@ -79,7 +79,7 @@ impl GatewayState {
             "`{}` did not say what it offers now, so that could not be compared with what is pinned. {why}",
             plan.name
         );
-        let mut failure = Failure::new("not_compared", Stage::Policy, message).of(&plan.name);
+        let mut failure = Failure::new(Reason::NotCompared, Stage::Policy, message).of(&plan.name);
         failure.instance = Some(instance.id);
         Err(failure.advice(format!(
             "See `trunkline logs {}`. With `pin: off` calls do not wait for this, and nothing is held back.",

@@ -29,7 +29,7 @@ async fn gateway() -> Gateway {
     };
     let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
     for (name, server) in &gateway.0.world().servers {
-        give(&*gateway.0, server, &format!("x://{name}"));
+        give(&gateway.0, server, &format!("x://{name}"));
     }
     gateway
 }

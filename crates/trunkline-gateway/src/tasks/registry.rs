@@ -12,7 +12,7 @@ use trunkline_wire::model::InputRequest;
 
 use super::entry::Entry;
 use crate::caller::Caller;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::selector::ListenerInfo;
 use crate::upstream_call::{Answering, Answers, Guard, UpstreamCallContext};
 
@@ -201,7 +201,8 @@ impl Inner {
         if all < ALL && own < share(caller) {
             return Ok(());
         }
-        let failure = Failure::new("too_many_tasks", Stage::Bridge, "Too many tasks are at work.");
+        let failure =
+            Failure::new(Reason::TooManyTasks, Stage::Bridge, "Too many tasks are at work.");
         Err(failure.advice("Cancel some, or wait until they are over."))
     }
 

@@ -26,7 +26,7 @@ use crate::accounts::{Account, LISTER};
 use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::client_profile;
 use crate::compared::ComparedLists;
-use crate::failure::{Failure, LOGIN_REQUIRED, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::news::announced_by;
 use crate::policy::redact::Redactor;
 use crate::pool::Profile;
@@ -143,9 +143,9 @@ impl Opening {
         });
         let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {
             let reason = match error.cause.kind() {
-                std::io::ErrorKind::NotFound => "not_found",
-                std::io::ErrorKind::PermissionDenied => "not_executable",
-                _ => "spawn_failed",
+                std::io::ErrorKind::NotFound => Reason::NotFound,
+                std::io::ErrorKind::PermissionDenied => Reason::NotExecutable,
+                _ => Reason::SpawnFailed,
             };
             (self.failure(reason, Stage::Spawn, error.to_string()), None)
         })?;
@@ -173,7 +173,7 @@ impl Opening {
                     let _ = timeout(LAST_WORDS, child.exited()).await;
                 }
                 let message = format!("`{}` did not shake hands. {error}", self.server);
-                let mut failure = self.failure("handshake_failed", Stage::Handshake, message);
+                let mut failure = self.failure(Reason::HandshakeFailed, Stage::Handshake, message);
                 failure.exit = child.exit().map(|it| it.to_string());
                 failure.stderr = redacted(&self.redactor, child.stderr());
                 let _ = child.stop().await;
@@ -198,7 +198,7 @@ impl Opening {
             let pem = tokio::fs::read(path).await.map_err(|error| {
                 let message =
                     format!("The certificates in `{}` cannot be read: {error}.", path.display());
-                (self.failure("bad_certificates", Stage::Spawn, message), None)
+                (self.failure(Reason::BadCertificates, Stage::Spawn, message), None)
             })?;
             target = target.root_certificate(pem);
         }
@@ -225,7 +225,7 @@ impl Opening {
             }
             Err(error) => {
                 let message = format!("`{shown}` did not shake hands. {error}");
-                Err((self.failure("handshake_failed", Stage::Handshake, message), Some(error)))
+                Err((self.failure(Reason::HandshakeFailed, Stage::Handshake, message), Some(error)))
             }
         }
     }
@@ -262,7 +262,7 @@ impl Opening {
 
     fn login_required(&self) -> Failure {
         let message = format!("Nobody is logged in to `{}` yet.", self.server);
-        Failure::new(LOGIN_REQUIRED, Stage::Handshake, message).of(&self.server)
+        Failure::new(Reason::LoginRequired, Stage::Handshake, message).of(&self.server)
     }
 
     fn instance(
@@ -321,7 +321,7 @@ impl Opening {
         });
     }
 
-    fn failure(&self, reason: &'static str, stage: Stage, message: String) -> Failure {
+    fn failure(&self, reason: Reason, stage: Stage, message: String) -> Failure {
         let message = self.redactor.redact(&message);
         let mut failure = Failure::new(reason, stage, message).of(&self.server);
         failure.instance = Some(self.id);

@@ -98,7 +98,10 @@ impl<H: Handler> Endpoint<H> {
         let why = denied.cause.as_deref().unwrap_or(&denied.description);
         self.handler.denied(denied.status, why);
         let status = StatusCode::from_u16(denied.status).unwrap_or(StatusCode::UNAUTHORIZED);
-        Refusal { challenge: denied.challenge, ..Refusal::new(status, denied.description) }
+        Refusal {
+            challenge: denied.challenge.map(String::into_boxed_str),
+            ..Refusal::new(status, denied.description)
+        }
     }
 }
 

@@ -73,7 +73,7 @@ pub fn refuse(refusal: Refusal) -> Response<HttpBody> {
         | StatusCode::NOT_IMPLEMENTED => say(header::CONNECTION, "close"),
         _ => None,
     };
-    if let Some(challenge) = challenge.and_then(|it| HeaderValue::try_from(it).ok()) {
+    if let Some(challenge) = challenge.and_then(|it| HeaderValue::try_from(&*it).ok()) {
         headers.insert(header::WWW_AUTHENTICATE, challenge);
     }
     response

@@ -5,8 +5,9 @@ use std::time::Duration;
 /// A time since 1970 as RFC 3339 writes it, in UTC with milliseconds.
 ///
 /// ```
-/// # use std::time::Duration;
-/// # use trunkline_wire::text::rfc3339;
+/// use std::time::Duration;
+/// use trunkline_wire::text::rfc3339;
+///
 /// assert_eq!(rfc3339(Duration::from_millis(1_785_231_000_125)), "2026-07-28T09:30:00.125Z");
 /// ```
 pub fn rfc3339(since_1970: Duration) -> String {

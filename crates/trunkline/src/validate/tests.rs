@@ -428,7 +428,7 @@ fn arguments_are_read_or_everything_wrong_with_them_is_told() {
         compile(&schema)
     };
     let read = |schema: Option<&Schema>, text: &str| {
-        read::<Trip>(schema, Some(&Json::parse(text.to_owned()).unwrap()))
+        read::<Trip>(schema, Some(&Json::parse(text).unwrap()))
     };
     let trip = |nights| Trip { city: "Oslo".into(), nights, note: None };
     for schema in [None, Some(&plain), Some(&strict)] {

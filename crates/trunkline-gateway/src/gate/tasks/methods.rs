@@ -14,7 +14,7 @@ use trunkline_wire::model::{EmptyResult, ListTasksResult};
 use trunkline_wire::revision::Revision;
 
 use crate::call_record::CallRecord;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::forward;
 use crate::gate::{CallFailure, CallOutcome, Walk};
 use crate::tasks::{End, Entry, Taken, lost, named};
@@ -57,7 +57,7 @@ fn find(walk: &Walk, trail: &mut CallRecord) -> Result<(Arc<Entry>, String), Cal
     let bad = || ErrorObject::invalid_params("`taskId` must be a string.");
     let id = walk.call.params.get("taskId").ok_or_else(bad)?;
     let id: String = id.to().map_err(|_| bad())?;
-    let unknown = || Failure::new("unknown_task", Stage::Route, "There is no such task.");
+    let unknown = || Failure::new(Reason::UnknownTask, Stage::Route, "There is no such task.");
     let sealed = walk.shared.seals.open_task(&id, &walk.caller.id).ok_or_else(unknown)?;
     let entry = walk.shared.tasks.get(&id).ok_or_else(unknown)?;
     trail.server = Some(Arc::clone(&entry.known().server));

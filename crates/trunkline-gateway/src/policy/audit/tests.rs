@@ -303,7 +303,7 @@ async fn a_full_disk_is_told_and_calls_are_refused_if_they_must_be_noted() {
         let why = audit.status()["failing"].as_str().unwrap().to_owned();
         assert!(why.contains("space"), "{why}");
         assert_eq!(
-            audit.admit().map_err(|it| it.reason).err(),
+            audit.admit().map_err(|it| it.reason.word()).err(),
             refuses.then_some("audit_unavailable")
         );
     }

@@ -280,7 +280,7 @@ fn the_failure_says_how_to_approve() {
         definition: None,
     };
     let failure = held.failure("git");
-    assert_eq!((failure.reason, failure.stage), ("held_back", Stage::Policy));
+    assert_eq!((failure.reason.word(), failure.stage), ("held_back", Stage::Policy));
     let told = failure.to_string();
     assert!(told.contains("`trunkline approve git`"), "{told}");
     assert!(told.contains(r"`pu\u{1b}\u{202e}sh`"), "{told}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::catalog::plan::Retry;
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 
 /// What is known of starts that failed.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Trouble {
     ) {
         // Several starts at a time that fail together are one attempt.
         let same = round != self.round;
-        let fatal = matches!(failure.reason, "not_found" | "not_executable");
+        let fatal = matches!(failure.reason, Reason::NotFound | Reason::NotExecutable);
         self.last = Some(failure);
         if !same {
             self.round += 1;
@@ -82,12 +82,12 @@ impl Trouble {
         let mut failure = self
             .last
             .clone()
-            .unwrap_or_else(|| Failure::new("spawn_failed", Stage::Spawn, String::new()));
+            .unwrap_or_else(|| Failure::new(Reason::SpawnFailed, Stage::Spawn, String::new()));
         let said = std::mem::take(&mut failure.message);
         failure.instance = None;
         failure.server = Some(server.to_owned());
         if self.suspended {
-            failure.reason = "suspended";
+            failure.reason = Reason::Suspended;
             failure.retry_after = None;
             failure.message = format!(
                 "`{server}` is suspended: {} start{} in a row failed. {said}",
@@ -98,7 +98,7 @@ impl Trouble {
                 Some(format!("Repair it, then `trunkline retry {server}` or change its entry."));
         } else {
             let rest = self.until.unwrap_or(now).saturating_sub(now);
-            failure.reason = "backoff";
+            failure.reason = Reason::Backoff;
             failure.retry_after = Some(rest);
             failure.message = format!(
                 "`{server}` did not start and is not tried again for {} s. {said}",
@@ -117,7 +117,7 @@ pub(crate) fn busy(server: &str, starting: bool, patience: Duration) -> Failure 
     } else {
         format!("Every instance of `{server}` was busy for {seconds} s.")
     };
-    let mut failure = Failure::new("busy", Stage::Acquire, message)
+    let mut failure = Failure::new(Reason::Busy, Stage::Acquire, message)
         .of(server)
         .advice("Try again, or raise `maxInstances` or `maxConcurrent`.");
     failure.retry_after = Some(SOON);
@@ -126,7 +126,7 @@ pub(crate) fn busy(server: &str, starting: bool, patience: Duration) -> Failure 
 
 pub(crate) fn sticky_busy(server: &str, max: usize) -> Failure {
     let mut failure = Failure::new(
-        "sticky_busy",
+        Reason::StickyBusy,
         Stage::Acquire,
         format!("All {max} instances of `{server}` belong to other sessions."),
     )
@@ -138,7 +138,7 @@ pub(crate) fn sticky_busy(server: &str, max: usize) -> Failure {
 
 pub(crate) fn overloaded(server: &str, waiters: usize) -> Failure {
     let mut failure = Failure::new(
-        "overloaded",
+        Reason::Overloaded,
         Stage::Acquire,
         format!("{waiters} callers wait for `{server}` already."),
     )
@@ -149,14 +149,14 @@ pub(crate) fn overloaded(server: &str, waiters: usize) -> Failure {
 }
 
 pub(crate) fn draining(server: &str) -> Failure {
-    Failure::new("draining", Stage::Acquire, format!("`{server}` is being stopped."))
+    Failure::new(Reason::Draining, Stage::Acquire, format!("`{server}` is being stopped."))
         .of(server)
         .advice("It was removed or changed in the catalog, or the gateway is shutting down.")
 }
 
 pub(crate) fn start_timeout(server: &str, id: u64, limit: Duration) -> Failure {
     let mut failure = Failure::new(
-        "start_timeout",
+        Reason::StartTimeout,
         Stage::Handshake,
         format!("`{server}` was not ready {} s after its start.", limit.as_secs_f32()),
     )

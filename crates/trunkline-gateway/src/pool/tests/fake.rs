@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep; // the sleep is the subject: the clock is moved
 
 use super::sim::{failed, plan};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::pool::{Backend, Cause, Pool, Profile, Want, Work};
 
 /// How the next thing goes.
@@ -118,7 +118,7 @@ impl Backend for Fake {
     fn ended(&self, instance: Arc<Instance>) -> Work<Failure> {
         Box::pin(async move {
             instance.crash.notified().await;
-            Failure::new("ended", Stage::Call, "It ended by itself.")
+            Failure::new(Reason::Ended, Stage::Call, "It ended by itself.")
         })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::sim::{failed, numbers, plan};
 use crate::catalog::plan::{ServerPlan, Sharing, Strategy};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::pool::state::{Action, Asked, MAX_WAITERS, Phase, State};
 use crate::pool::{Cause, Event, Profile, Want};
 
@@ -118,7 +118,7 @@ impl World {
             }
             75..77 => {
                 if let Some(id) = pick(&mut self.dice, self.up.keys()) {
-                    let failure = Failure::new("ended", Stage::Call, "It ended.");
+                    let failure = Failure::new(Reason::Ended, Stage::Call, "It ended.");
                     self.state.ended(id, failure, now);
                 }
             }
@@ -328,7 +328,7 @@ impl World {
     fn refused(&self, failure: &Failure) {
         assert_eq!(failure.server.as_deref(), Some("time"), "{}: {failure:?}", self.seed);
         let again = failure.retry_after.is_some();
-        match failure.reason {
+        match failure.reason.word() {
             "busy" | "sticky_busy" | "overloaded" | "backoff" => assert!(again, "{failure:?}"),
             "suspended" => assert!(!again && failure.advice.is_some(), "{failure:?}"),
             "spawn_failed" | "not_found" | "start_timeout" | "draining" => {}

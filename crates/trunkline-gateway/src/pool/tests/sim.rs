@@ -11,7 +11,7 @@ use crate::catalog::plan::{
     Activation, Affinity, LoginClient, Outward, Pinning, Probe, Questions, Reach, Retry,
     ServerPlan, Sharing, Strategy, Timeouts,
 };
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Reason, Stage};
 use crate::pool::state::{Action, Asked, State};
 use crate::pool::{Cause, Event, Profile, Want};
 
@@ -192,7 +192,7 @@ impl Sim {
             "started" => self.state.started(id(), Ok(id()), now),
             "failed" => self.state.started(id(), Err(failed(rest.get(1).copied())), now),
             "ended" => {
-                let failure = Failure::new("ended", Stage::Call, "It ended.");
+                let failure = Failure::new(Reason::Ended, Stage::Call, "It ended.");
                 self.state.ended(id(), failure, now);
             }
             "stopped" => self.state.stopped(id(), now),
@@ -308,9 +308,9 @@ pub(super) fn numbers() -> &'static AtomicU64 {
 
 pub(super) fn failed(reason: Option<&str>) -> Failure {
     let reason = match reason {
-        Some("not_found") => "not_found",
-        Some("login_required") => crate::failure::LOGIN_REQUIRED,
-        _ => "spawn_failed",
+        Some("not_found") => Reason::NotFound,
+        Some("login_required") => crate::failure::Reason::LoginRequired,
+        _ => Reason::SpawnFailed,
     };
     let mut failure = Failure::new(reason, Stage::Spawn, "It did not start.");
     failure.exit = Some("exited with code 1".to_owned());
@@ -322,7 +322,7 @@ fn told(failure: &Failure) -> String {
         Some(after) if failure.reason == "backoff" => {
             format!("backoff {}s", after.as_secs_f32())
         }
-        _ => failure.reason.to_owned(),
+        _ => failure.reason.to_string(),
     }
 }
 

@@ -91,7 +91,7 @@ fn names_in_a_secret_are_secret() {
             "{sentences}"
         );
         let text = r#"{"keys":{"hunter2":5,"hunter2":5}}"#;
-        let twice = Json::parse(text.to_owned()).unwrap();
+        let twice = Json::parse(text).unwrap();
         let why = read::<Value>(Some(&schema.by_hand()), Some(&twice)).unwrap_err();
         assert_eq!(why, "The arguments do not fit: a name stands twice in one object.");
     }
