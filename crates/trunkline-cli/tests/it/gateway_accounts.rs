@@ -335,12 +335,13 @@ async fn a_login_that_is_refused_leads_to_the_page_again() {
 #[tokio::test]
 async fn the_gateways_own_issuer_says_who_opens_a_link() {
     let (place, upstream) = (Place::new("issuer"), Upstream::start().await);
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let resource = format!("http://127.0.0.1:{port}/mcp");
+    // An address that nothing else uses: no other test can take the port in between.
+    let at = TcpListener::bind("127.83.1.1:0").await.unwrap().local_addr().unwrap();
+    let resource = format!("http://{at}/mcp");
     let own = authority(&resource, ["ann", "bob"]).await;
     let auth = json!({ "issuers": [own.issuer()], "resource": resource, "scopes": ["mcp"] });
     place.catalog(&upstream.catalog(json!({ "auth": auth })));
-    let gateway = Gateway::start_at(&place, &format!("127.0.0.1:{port}")).await;
+    let gateway = Gateway::start_at(&place, &at.to_string()).await;
     let token = |name| own.token(name, &resource, "mcp", SystemTime::now());
     let (ann, bob) = (token("ann"), token("bob"));
     let mut ann = Client::open(gateway.address, Revision::V2026_07_28, &ann).await;

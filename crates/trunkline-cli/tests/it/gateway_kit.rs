@@ -151,7 +151,10 @@ impl Gateway {
             let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
             let line = line.expect("it says where it is").expect("it says text");
             let line = line.unwrap_or_else(|| panic!("It ended and said {said:?}."));
-            let address = line.split_once("http://").and_then(|it| it.1.split_once('/'));
+            // What it logs meanwhile may name other URLs.
+            let is_it = line.starts_with("The gateway serves ");
+            let address = line.split_once("http://").filter(|_| is_it);
+            let address = address.and_then(|it| it.1.split_once('/'));
             match address.and_then(|it| it.0.parse().ok()) {
                 Some(address) => break address,
                 None => said.push(line),

@@ -51,7 +51,10 @@ impl Gateway {
             let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
             let line = line.expect("it says where it is").unwrap();
             let line = line.unwrap_or_else(|| panic!("It ended: {said}"));
-            let found = line.split_once("http://").and_then(|it| it.1.split_once('/'));
+            // What it logs meanwhile may name other URLs.
+            let is_it = line.starts_with("The gateway serves ");
+            let found = line.split_once("http://").filter(|_| is_it);
+            let found = found.and_then(|it| it.1.split_once('/'));
             if let Some(address) = found.and_then(|it| it.0.parse().ok()) {
                 break address;
             }

@@ -37,8 +37,10 @@ impl Walk {
     ) -> Result<CallOutcome, CallFailure> {
         let server = permit.server();
         let plan = server.plan();
-        if let Some(came) = Box::pin(self.log_in_first(&plan)).await? {
-            return Ok(came);
+        if plan.per_user().is_some()
+            && let Some(question) = Box::pin(self.log_in_first(&plan)).await?
+        {
+            return Ok(question);
         }
         // Where a state was written, as long as that runs.
         let mut stay = None;
