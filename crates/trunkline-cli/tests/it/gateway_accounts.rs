@@ -332,11 +332,20 @@ async fn a_login_that_is_refused_leads_to_the_page_again() {
     bob.is("bob-at-work").await;
 }
 
+/// An address below the ports that systems give out by themselves, so that nothing takes it before it is used.
+async fn free_address() -> SocketAddr {
+    for port in 21_000..32_000 {
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)).await {
+            return listener.local_addr().unwrap();
+        }
+    }
+    panic!("no port is free")
+}
+
 #[tokio::test]
 async fn the_gateways_own_issuer_says_who_opens_a_link() {
     let (place, upstream) = (Place::new("issuer"), Upstream::start().await);
-    // An address that nothing else uses: no other test can take the port in between.
-    let at = TcpListener::bind("127.83.1.1:0").await.unwrap().local_addr().unwrap();
+    let at = free_address().await;
     let resource = format!("http://{at}/mcp");
     let own = authority(&resource, ["ann", "bob"]).await;
     let auth = json!({ "issuers": [own.issuer()], "resource": resource, "scopes": ["mcp"] });
