@@ -103,7 +103,7 @@ impl Accounts {
         let now = SystemTime::now();
         let Some(owner) = self.desk().look(link, now).cloned() else { return used_up() };
         let Some(gate) = gate else { return used_up() };
-        let browser = cookie(headers).filter(|it| self.desk().knows(it));
+        let browser = self.cookie_in(headers).filter(|it| self.desk().knows(it));
         let browser = browser.map_or_else(random_name, str::to_owned);
         if let Some(issuer) = owner.issuer.clone() {
             let Some(owner) = self.desk().open(link, now) else { return used_up() };
@@ -145,7 +145,8 @@ impl Accounts {
     ) -> (Shown, Option<Changed>) {
         let fields = url::fields(query);
         let state = fields.iter().find(|(name, _)| name == "state").map(|(_, it)| &**it);
-        let back = self.desk().back(state.unwrap_or_default(), cookie(headers), SystemTime::now());
+        let back =
+            self.desk().back(state.unwrap_or_default(), self.cookie_in(headers), SystemTime::now());
         let (owner, browser, step, mut flow) = match back {
             Ok(visit) => visit,
             Err(lost) => return (lost_page(&lost), None),
@@ -257,12 +258,25 @@ impl Accounts {
     }
 
     fn cookie(&self, browser: &str) -> String {
-        let is_secure = self.origin().is_some_and(|it| it.starts_with("https://"));
-        let secure = if is_secure { "; Secure" } else { "" };
-        let life = LIFE.as_secs();
-        format!(
-            "{COOKIE}={browser}; Path=/accounts; Max-Age={life}; HttpOnly; SameSite=Lax{secure}"
-        )
+        let (name, life) = (self.cookie_name(), LIFE.as_secs());
+        let more = if self.is_secure() { "; Path=/; Secure" } else { "; Path=/accounts" };
+        format!("{name}={browser}; Max-Age={life}; HttpOnly; SameSite=Lax{more}")
+    }
+
+    /// Over `https` no neighbour of the gateway's host can set it (RFC 6265bis §4.1.3.2).
+    fn cookie_name(&self) -> &'static str {
+        if self.is_secure() { "__Host-trunkline_login" } else { "trunkline_login" }
+    }
+
+    fn cookie_in<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let name = self.cookie_name();
+        let all = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok());
+        let mut pairs = all.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+        pairs.find(|(it, _)| *it == name).map(|(_, value)| value)
+    }
+
+    fn is_secure(&self) -> bool {
+        self.origin().is_some_and(|it| it.starts_with("https://"))
     }
 }
 
@@ -325,12 +339,6 @@ fn page(status: StatusCode, page: &Page<'_>) -> Shown {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok());
-    let mut pairs = all.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
 }
 
 /// A form, if it is short and comes soon.
@@ -411,7 +419,6 @@ impl Vault for Unkept {
     }
 }
 
-const COOKIE: &str = "trunkline_login";
 const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const FORM: usize = 16 * 1024;
 const FORM_TIME: Duration = Duration::from_secs(10);
@@ -428,3 +435,30 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "same-origin"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A neighbour of the host can set cookies for it, but none that begins like this.
+    #[test]
+    fn over_https_the_cookie_is_one_that_only_this_host_can_set() {
+        let accounts = Accounts::new(Arc::new(MemoryVault::new()));
+        let headers = |text: &'static str| {
+            HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static(text))])
+        };
+        let both = headers("trunkline_login=theirs; __Host-trunkline_login=ours");
+        accounts.reached_at("http://127.0.0.1:7373/mcp");
+        assert!(accounts.cookie("b").starts_with("trunkline_login=b; "));
+        assert_eq!(accounts.cookie_in(&both), Some("theirs"));
+        accounts.reached_at("https://mcp.example/mcp");
+        let set = accounts.cookie("b");
+        assert!(set.starts_with("__Host-trunkline_login=b; "), "{set}");
+        assert!(
+            set.contains("Path=/;") && set.contains("Secure") && set.contains("HttpOnly"),
+            "{set}"
+        );
+        assert_eq!(accounts.cookie_in(&both), Some("ours"));
+        assert_eq!(accounts.cookie_in(&headers("trunkline_login=theirs")), None);
+    }
+}

@@ -6,6 +6,7 @@
 //! | rates | every call, before anybody is asked | `rate_limited` |
 //! | consent | what a rule says `ask` of: the person, once for these arguments | `not_approved` |
 //! | plugins | every call: they see its arguments and the answers to questions, and may change them | `rejected` |
+//! | login | `at`, before a lease: where each principal has its own (`auth.perUser`), it has to have logged in | `login_required` |
 //! | pins | `at`, at the instance: what is held back, or was not compared yet | `held_back` |
 //!
 //! Lists, `skills/list` among them, show what rules let the caller see. `tasks/…` are for the owner of the sealed

@@ -118,7 +118,7 @@ impl Backend for Fake {
     fn ended(&self, instance: Arc<Instance>) -> Work<Failure> {
         Box::pin(async move {
             instance.crash.notified().await;
-            Failure::new(Reason::Ended, Stage::Call, "It ended by itself.")
+            Failure::new(Reason::InstanceEnded, Stage::Call, "It ended by itself.")
         })
     }
 }

@@ -118,7 +118,7 @@ impl World {
             }
             75..77 => {
                 if let Some(id) = pick(&mut self.dice, self.up.keys()) {
-                    let failure = Failure::new(Reason::Ended, Stage::Call, "It ended.");
+                    let failure = Failure::new(Reason::InstanceEnded, Stage::Call, "It ended.");
                     self.state.ended(id, failure, now);
                 }
             }

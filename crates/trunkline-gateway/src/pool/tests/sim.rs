@@ -192,7 +192,7 @@ impl Sim {
             "started" => self.state.started(id(), Ok(id()), now),
             "failed" => self.state.started(id(), Err(failed(rest.get(1).copied())), now),
             "ended" => {
-                let failure = Failure::new(Reason::Ended, Stage::Call, "It ended.");
+                let failure = Failure::new(Reason::InstanceEnded, Stage::Call, "It ended.");
                 self.state.ended(id(), failure, now);
             }
             "stopped" => self.state.stopped(id(), now),
