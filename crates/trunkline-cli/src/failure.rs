@@ -189,7 +189,8 @@ impl Failure {
             }
             (Some(401), None) => {
                 self.cause = format!("`{url}` wants a login, and there is none.");
-                self.advice = Some(login);
+                let token = "--header 'Authorization: Bearer TOKEN'";
+                self.advice = Some(format!("{login}, or `{token}` if you were given one."));
             }
             (None, Some(denial)) if self.is_denied => {
                 if let Some(scopes) = &denial.lacks {

@@ -21,6 +21,8 @@ async fn a_person_logs_in_to_the_demo_and_calls_are_let_in() {
     assert_eq!(found.code, 3, "{}", found.stderr);
     assert!(found.stderr.contains(&format!("`{url}` wants a login, and there is none.")));
     assert!(found.stderr.contains(&format!("try: `trunkline login {url}`")), "{}", found.stderr);
+    let token = "or `--header 'Authorization: Bearer TOKEN'` if you were given one";
+    assert!(found.stderr.contains(token), "{}", found.stderr);
 
     let found = demo.login(&["login", "--no-browser", url]).await;
     assert_eq!(found.code, 0, "{}", found.stderr);
