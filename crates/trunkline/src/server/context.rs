@@ -67,7 +67,7 @@ pub(super) struct Facts {
 }
 
 /// The head start that the last progress notification has over the answer.
-const BREATH: Duration = Duration::from_millis(5);
+const PROGRESS_HEAD_START: Duration = Duration::from_millis(5);
 
 tokio::task_local! {
     /// The call whose `once` effect is being polled, by the address of its facts.
@@ -143,17 +143,17 @@ impl Context {
     }
 
     /// Whether no earlier run of the handler has sent this notification.
-    fn is_new_word(&self) -> bool {
-        lock(self.0.asker.notebook()).is_new_word()
+    fn is_first_time(&self) -> bool {
+        lock(self.0.asker.notebook()).is_first_time()
     }
 
     /// Waits until the last progress has had time to arrive before the answer. The npm SDK
     /// unregisters its progress callback with the answer, and loses progress that arrives together
     /// with it.
-    pub(super) async fn be_heard(&self) {
+    pub(super) async fn let_progress_arrive(&self) {
         let reported = *lock(&self.0.reported);
         if let Some(reported) = reported {
-            tokio::time::sleep_until(reported + BREATH).await;
+            tokio::time::sleep_until(reported + PROGRESS_HEAD_START).await;
         }
     }
 
@@ -174,7 +174,7 @@ impl Context {
     /// #     peer.call_tool("save", ()).await.unwrap(); assert_eq!(peer.logs()[0].logger.as_deref(), Some("disk")); });
     /// ```
     pub async fn log_message(&self, message: LogMessage) {
-        if self.is_new_word() {
+        if self.is_first_time() {
             self.0.voice.say(self.0.key, HandlerEvent::Log(message)).await;
         }
     }
@@ -338,7 +338,7 @@ impl Context {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
     /// ```
     pub async fn changed(&self, change: Change) {
-        if self.is_new_word() {
+        if self.is_first_time() {
             self.home().tell(&change);
         }
     }
@@ -464,7 +464,7 @@ impl Context {
     }
 
     /// Sets the mounted server that the handler belongs to.
-    pub(super) fn settle(&self, home: &Arc<Inner>) {
+    pub(super) fn set_home(&self, home: &Arc<Inner>) {
         let _ = self.0.home.set(Arc::clone(home));
     }
 

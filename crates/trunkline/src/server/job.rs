@@ -76,7 +76,7 @@ impl Job {
     /// Starts the function. Invalid arguments are answered as the call's revision wants it.
     pub(super) fn start(&self, context: &Context) -> Running {
         if let Some(origin) = self.target.origin() {
-            context.settle(&origin.home);
+            context.set_home(&origin.home);
         }
         let arguments = self.arguments.as_ref();
         let input = Input { context, name: self.target.name(), arguments, schema: None, uri: None };
@@ -159,7 +159,7 @@ impl Running {
         &mut self,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Result<CallToolResult, ErrorObject>> {
-        let result = ready!(self.attend(cx, |work, job, cx| match work {
+        let result = ready!(self.poll_step(cx, |work, job, cx| match work {
             Kind::Tool(work) => work.as_mut().poll(cx).map_ok(|it| job.checked(it)),
             Kind::Failed(result) => Poll::Ready(result.take().unwrap_or_else(|| Err(not_a_tool()))),
             _ => Poll::Ready(Err(not_a_tool())),
@@ -168,7 +168,7 @@ impl Running {
     }
 
     /// Polls the function once. After a panic it is never polled again.
-    fn attend<T>(
+    fn poll_step<T>(
         &mut self,
         cx: &mut TaskContext<'_>,
         step: impl FnOnce(&mut Kind, &Job, &mut TaskContext<'_>) -> Poll<T>,
@@ -197,7 +197,7 @@ impl Future for Running {
             let result = ready!(this.poll_tool(cx));
             return Poll::Ready(result.map(|it| this.job.encode_tool(it, revision)));
         }
-        let outcome = ready!(this.attend(cx, |work, job, cx| {
+        let outcome = ready!(this.poll_step(cx, |work, job, cx| {
             let server = &job.server;
             match work {
                 Kind::Prompt(work) => work

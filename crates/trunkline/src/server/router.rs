@@ -34,7 +34,7 @@ pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 impl Handler for Router {
     fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         #[cfg(feature = "testing")]
-        let call = self.0.made_by(call);
+        let call = self.0.with_test_principal(call);
         match self.0.watch(&call, self.1) {
             None => self.0.answer(call, voice),
             Some(watch) => watch.answer(|| self.0.answer(call, voice)),
@@ -43,7 +43,7 @@ impl Handler for Router {
 
     fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
         let listener = self.0.listeners.add(voice.clone(), call_by(attached, None));
-        Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
+        Some(Box::new(ListenerGuard { server: Arc::clone(&self.0), listener }))
     }
 
     fn param_headers(
@@ -79,12 +79,12 @@ impl Handler for Router {
 }
 
 /// Forgets a listener when its conversation ends.
-struct Heeded {
+struct ListenerGuard {
     server: Arc<Inner>,
     listener: Arc<Listener<Call>>,
 }
 
-impl Drop for Heeded {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.server.listeners.remove(&self.listener);
     }
@@ -93,7 +93,7 @@ impl Drop for Heeded {
 impl Inner {
     /// The call, with the principal that a test set for it.
     #[cfg(feature = "testing")]
-    fn made_by(&self, call: Call) -> Call {
+    fn with_test_principal(&self, call: Call) -> Call {
         match super::context::lock(&self.principal).clone() {
             Some(principal) => {
                 let attached = crate::caller::Added::with(principal, call.attached);
@@ -257,7 +257,7 @@ impl Inner {
                 }
                 Answer::later(async move {
                     let outcome = running.await;
-                    context.be_heard().await;
+                    context.let_progress_arrive().await;
                     outcome
                 })
             }

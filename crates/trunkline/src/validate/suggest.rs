@@ -10,7 +10,7 @@ pub(super) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
     let letters: Vec<char> = name.chars().collect();
     let allowed = letters.len() / 3;
     let simple_name = simple(name);
-    let known = known.take(LOOKED_AT).filter(|it| it.len() <= MOST_COMPARED && *it != name);
+    let known = known.take(MAX_CANDIDATES).filter(|it| it.len() <= MOST_COMPARED && *it != name);
     let near = known.filter_map(|it| {
         if simple(it) == simple_name {
             return Some((0, it));
@@ -28,4 +28,4 @@ fn simple(name: &str) -> String {
 
 const MOST_COMPARED: usize = 64;
 /// How many names are looked at: who guesses must not cost much.
-const LOOKED_AT: usize = 200;
+const MAX_CANDIDATES: usize = 200;
