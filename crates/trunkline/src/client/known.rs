@@ -1,4 +1,4 @@
-//! Lists of tools → what is known of each tool without asking again.
+//! Lists of tools → what the client remembers of each tool.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,15 +17,15 @@ struct Fact {
     output: Option<Output>,
 }
 
-/// A schema, read when it is first needed.
+/// A schema, parsed on first use.
 enum Output {
     Raw(Json),
-    /// Nothing if it cannot be read: then nothing is promised.
+    /// `None` if it cannot be parsed: then nothing is checked.
     Read(Option<Arc<Schema>>),
 }
 
 impl Known {
-    /// Takes in what a list says.
+    /// Remembers the tools of a list.
     pub(super) fn learn(&self, tools: &[Tool]) {
         let mut known = self.lock();
         for tool in tools {
@@ -42,8 +42,8 @@ impl Known {
         self.lock().get(tool).map(|it| it.annotations.clone())
     }
 
-    /// Whether a structured result is what the tool's list promises, as far as that is known; or
-    /// else everything that is wrong with it.
+    /// Checks a structured result against the tool's listed `outputSchema`, if that is known. The
+    /// error lists all violations.
     pub(super) fn check(&self, tool: &str, result: &Json) -> Result<(), String> {
         let schema = self.output(tool);
         schema.map_or(Ok(()), |schema| validate::result(&schema, result))
@@ -66,5 +66,5 @@ impl Known {
     }
 }
 
-/// Tools that are remembered; those beyond are unknown.
+/// How many tools are remembered; the others count as unknown.
 const MOST: usize = 10_000;

@@ -1,4 +1,4 @@
-//! When a task is looked at, and what is heard of it.
+//! When a task is polled, and which progress is reported.
 
 use trunkline_wire::model::{DetailedTask, Progress, Task, TaskStatus};
 
