@@ -1,4 +1,4 @@
-//! One client of one server, which the body of a test speaks through and looks at.
+//! The client of a test, with scripted answers and a record of what it saw.
 
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError};
@@ -15,8 +15,8 @@ use crate::model::{LogLevel, LogMessage, Progress, Root};
 use crate::transport::memory;
 use crate::{Change, Client, Principal, Revision, Server};
 
-/// A client that is connected to the server of the test. It derefs to [`Client`], declares
-/// everything a client can, answers from a script and remembers what it saw.
+/// A client connected to the server of the test. It derefs to [`Client`], declares all client
+/// capabilities, answers from a script and records what it sees.
 ///
 /// ```
 /// use trunkline::testing::{self, Peer, ScriptedModel, Transport};
@@ -47,7 +47,7 @@ pub struct Peer {
     place: Place,
 }
 
-/// Where the server is.
+/// How to connect to the server.
 #[derive(Debug)]
 struct Place {
     server: Server,
@@ -59,8 +59,8 @@ struct Place {
 }
 
 impl Peer {
-    /// Answers the questions of the server to its user, in this order. A question without an answer
-    /// fails the test, and so does an answer without a question.
+    /// Scripts the answers to the server's questions to the user, in this order. A question without
+    /// an answer fails the test, and so does an answer without a question.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -78,12 +78,13 @@ impl Peer {
         self.stage.answers(replies.into_iter().map(Into::into));
     }
 
-    /// Answers the questions of the server to a model; keep a clone to see what it was asked.
+    /// Scripts the answers to the server's questions to a model; keep a clone to read the
+    /// questions.
     pub fn model(&self, model: ScriptedModel) {
         self.stage.model(model);
     }
 
-    /// The folders the server is told. Say [`Client::roots_changed`] if it knows others already.
+    /// Sets the roots. Call [`Client::roots_changed`] if the server knows others already.
     ///
     /// ```
     /// # use trunkline::{*, model::Root, testing::*};
@@ -115,9 +116,9 @@ impl Peer {
         self.stage.questions()
     }
 
-    /// What is doubtful about handlers that were called so far, in sentences: one that waits for something outside
-    /// [`Context::once`](crate::Context::once) before it asks, and so does it again with each answer. That shows in debug
-    /// builds and in 2026-07-28, where calls that ask run again.
+    /// Warnings about handlers called so far, in sentences: a handler that awaits something outside
+    /// [`Context::once`](crate::Context::once) before it asks repeats it with each answer. This is
+    /// detected in debug builds and in 2026-07-28, where calls that ask run again.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -144,7 +145,7 @@ impl Peer {
         inner.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The progress of all calls so far, in the order in which it came.
+    /// The progress of all calls so far, in order of arrival.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -174,7 +175,7 @@ impl Peer {
         self.stage.logs()
     }
 
-    /// The changes the server told so far; in 2026-07-28 only those that are listened to.
+    /// The changes that the server announced so far; in 2026-07-28 only those listened to.
     ///
     /// ```
     /// # use trunkline::{*, model::SubscriptionFilter, testing::*};
@@ -191,7 +192,7 @@ impl Peer {
         self.stage.changes()
     }
 
-    /// Every message after the handshake, as it went over the wire.
+    /// Every message after the handshake, as sent on the wire.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -239,7 +240,7 @@ impl Peer {
         }
     }
 
-    /// The revision that is spoken.
+    /// The revision of the connection.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -252,7 +253,7 @@ impl Peer {
         self.place.revision
     }
 
-    /// What lies between client and server.
+    /// The transport between client and server.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -279,7 +280,8 @@ impl Peer {
         &self.place.server
     }
 
-    /// A clock that only the test moves: deadlines, pauses and lifetimes of both sides go by it.
+    /// A clock that only the test advances: deadlines, pauses and lifetimes of both sides follow
+    /// it.
     ///
     /// ```
     /// # use {std::time::Duration, trunkline::{*, testing::*}};
@@ -294,8 +296,8 @@ impl Peer {
         Clock::stop()
     }
 
-    /// Has every call to the server made by somebody who was let in, with these scopes, until
-    /// another is named. Nobody needs a token for that.
+    /// Makes every call to the server as this principal, with its scopes, until another is set. No
+    /// token is needed.
     ///
     /// ```
     /// # use trunkline::{*, testing::*};
@@ -327,7 +329,7 @@ impl Peer {
         &self,
         builder: ClientBuilder<H>,
     ) -> Result<Client, ConnectError> {
-        // Somewhere else, if there are places: what it says is not part of this transcript.
+        // On another port, if there are ports: its messages are not part of this transcript.
         let Place { server, revision, transport, .. } = &self.place;
         let aside = Recorder::default();
         let place = Place::open(server.clone(), *revision, *transport, aside.clone()).await;
