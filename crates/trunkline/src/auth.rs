@@ -61,7 +61,7 @@ pub fn oauth(url: impl Into<String>) -> OAuth {
     let url = url.into();
     let vault: Arc<dyn Vault> = match FileVault::usual() {
         Ok(vault) => Arc::new(vault),
-        Err(error) => Arc::new(Nowhere(error)),
+        Err(error) => Arc::new(NoVault(error)),
     };
     let fetch = Arc::new(HttpFetch::for_server(&url));
     OAuth::new(url).fetch(fetch).vault(vault).browser(Arc::new(Loopback::new()))
@@ -88,15 +88,15 @@ pub fn machine(url: impl Into<String>, client: ClientAuth) -> OAuth {
 }
 
 /// The vault of a user without a folder for logins: every use is an error that says so.
-struct Nowhere(VaultError);
+struct NoVault(VaultError);
 
-impl Nowhere {
+impl NoVault {
     fn refuse<T: Send + 'static>(&self) -> Pending<'_, Result<T, VaultError>> {
         Box::pin(async { Err(self.0.clone()) })
     }
 }
 
-impl Vault for Nowhere {
+impl Vault for NoVault {
     fn get<'a>(&'a self, _: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
         self.refuse()
     }

@@ -36,9 +36,9 @@ use std::time::Duration;
 use trunkline_wire::revision::Revision;
 
 pub use crate::trace::BadTraceparent;
-pub(crate) use client::Outward;
+pub(crate) use client::ClientObserver;
 pub use metrics::Metrics;
-pub(crate) use server::{About, Inward};
+pub(crate) use server::{About, ServerObserver};
 pub(crate) use watch::{Watch, follow};
 
 /// Receives every finished operation: a call that a server answered, or a request of a client.

@@ -62,7 +62,7 @@ use trunkline_wire::json::Json as RawJson;
 use trunkline_wire::model::CacheHint;
 
 use crate::layer::Layers;
-use crate::observe::{Inward, Transport};
+use crate::observe::{ServerObserver, Transport};
 use crate::schema::SchemaProfile;
 use lists::Registry;
 
@@ -128,7 +128,7 @@ pub(crate) struct Inner {
     pub(crate) sealer: Sealer,
     pub(crate) tasks: tasks::Runtime,
     pub(crate) listeners: Listeners<Call>,
-    pub(crate) observe: Inward,
+    pub(crate) observe: ServerObserver,
     pub(crate) layers: Layers,
     pub(crate) mounts: Vec<compose::Mount>,
     pub(crate) outers: compose::Outers,

@@ -20,7 +20,7 @@ use super::listen::{Hub, change_of};
 use super::responder::Responder;
 
 /// A type-erased responder, so that a client has one type.
-pub(super) trait Asked: Send + Sync {
+pub(super) trait ErasedResponder: Send + Sync {
     /// Answers one question.
     fn answer(&self, question: InputRequest, revision: Revision) -> Answering;
 
@@ -33,18 +33,18 @@ pub(super) type Answering =
     Pin<Box<dyn Future<Output = Result<InputResponse, ErrorObject>> + Send>>;
 
 /// A responder and the capabilities that it declared when the connection was made.
-pub(super) struct Hosted<H> {
+pub(super) struct DeclaredResponder<H> {
     responder: Arc<H>,
     capabilities: ClientCapabilities,
 }
 
-impl<H: Responder> Hosted<H> {
+impl<H: Responder> DeclaredResponder<H> {
     pub(super) fn new(responder: Arc<H>, capabilities: ClientCapabilities) -> Self {
         Self { responder, capabilities }
     }
 }
 
-impl<H: Responder> Asked for Hosted<H> {
+impl<H: Responder> ErasedResponder for DeclaredResponder<H> {
     fn answer(&self, question: InputRequest, revision: Revision) -> Answering {
         if let Err(error) = check(&question, &self.capabilities) {
             return Box::pin(async { Err(error) });
@@ -79,7 +79,7 @@ impl<H: Responder> Asked for Hosted<H> {
 
 /// Answers the requests that the server sends over the connection.
 pub(super) struct Answers<H> {
-    pub(super) hosted: Arc<Hosted<H>>,
+    pub(super) hosted: Arc<DeclaredResponder<H>>,
     pub(super) hub: Arc<Hub>,
 }
 

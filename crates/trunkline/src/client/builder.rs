@@ -22,7 +22,7 @@ use trunkline_wire::model::{Implementation, LogLevel, Progress, TASKS_EXTENSION}
 use trunkline_wire::revision::{Era, Revision, Revisions};
 
 use super::Client;
-use super::ask::{Answers, Hosted};
+use super::ask::{Answers, DeclaredResponder};
 use super::cache::Cache;
 use super::call::{Caller, Shared};
 use super::error::ConnectError;
@@ -30,7 +30,7 @@ use super::layer::Layers;
 use super::listen::Hub;
 use super::responder::Responder;
 use crate::Server;
-use crate::observe::{Outward, Transport};
+use crate::observe::{ClientObserver, Transport};
 
 use http::Http;
 pub use sugar::IntoHooks;
@@ -59,14 +59,14 @@ pub struct ClientBuilder<H = ()> {
     framing: Framing,
     keeps_answers: bool,
     http: Http,
-    pub(crate) observe: Outward,
+    pub(crate) observe: ClientObserver,
     layers: Layers,
     on_progress: OnProgress,
 }
 
 /// A callback for the progress of every call.
 #[derive(Clone, Default)]
-struct OnProgress(Option<super::call::Everyone>);
+struct OnProgress(Option<super::call::ProgressCallback>);
 
 impl std::fmt::Debug for OnProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -86,7 +86,7 @@ impl ClientBuilder {
             framing: Framing::Newline,
             keeps_answers: true,
             http: Http::default(),
-            observe: Outward::default(),
+            observe: ClientObserver::default(),
             layers: Layers::default(),
             on_progress: OnProgress::default(),
         }
@@ -285,7 +285,7 @@ impl<H: Responder> ClientBuilder<H> {
                 let mut failed = ConnectError::handshake(error.clone());
                 if matches!(error, OpenError::Closed { .. }) {
                     // It is about to exit, and its exit status says most.
-                    let _ = timeout(LAST_WORDS, child.exited()).await;
+                    let _ = timeout(EXIT_GRACE, child.exited()).await;
                 }
                 failed.exit = child.exit();
                 failed.command = Some(line);
@@ -324,7 +324,7 @@ impl<H: Responder> ClientBuilder<H> {
         config.bounds = bounds(limits, timing, revisions);
 
         let hub = Arc::new(Hub::default());
-        let hosted = Arc::new(Hosted::new(Arc::clone(&self.responder), capabilities));
+        let hosted = Arc::new(DeclaredResponder::new(Arc::clone(&self.responder), capabilities));
         let answers = Answers { hosted: Arc::clone(&hosted), hub: Arc::clone(&hub) };
         let cache_entries = if self.keeps_answers { limits.cache_entries } else { 0 };
         let shared = Shared {
@@ -335,7 +335,7 @@ impl<H: Responder> ClientBuilder<H> {
             hub,
             cache: Cache::new(cache_entries, limits.cache_bytes),
             rejected: super::rejected::Rejected::default(),
-            known: super::known::Known::default(),
+            known: super::known::KnownTools::default(),
             layers: self.layers.clone(),
             observe: self.observe.clone(),
             on_progress: self.on_progress.0.clone(),
@@ -382,4 +382,4 @@ fn bounds(limits: &Limits, timing: Timing, revisions: Revisions) -> Bounds {
 }
 
 /// How long a server that closed its stdout may take to exit.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(1);

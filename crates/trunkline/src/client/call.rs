@@ -22,16 +22,16 @@ use trunkline_wire::method::Method;
 use trunkline_wire::model::{ListParams, ListToolsResult, LogLevel, Progress, Tool, meta};
 use trunkline_wire::revision::{Era, Revision};
 
-use super::ask::Asked;
+use super::ask::ErasedResponder;
 use super::cache::{Cache, Key};
 use super::error::CallError;
-use super::known::Known;
+use super::known::KnownTools;
 use super::layer::{ClientRequest, Layers};
 use super::listen::Hub;
 use super::pages::follow;
 use super::rejected::Rejected;
 use crate::TraceContext;
-use crate::observe::Outward;
+use crate::observe::ClientObserver;
 
 /// A call, sent when it is awaited. Dropping the future cancels the call on the wire.
 ///
@@ -60,7 +60,7 @@ pub type Running<T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>
 
 type OnProgress = Box<dyn FnMut(Progress) + Send>;
 /// A callback for the progress of every call.
-pub(super) type Everyone = Arc<dyn Fn(&Progress) + Send + Sync>;
+pub(super) type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 impl<T> Call<T> {
     pub(super) fn new(ask: Ask, run: fn(Ask) -> Running<T>) -> Self {
@@ -159,15 +159,15 @@ pub(super) struct Shared {
     pub(super) timing: Timing,
     /// The level that every stateless request carries; a stateful server remembers it itself.
     pub(super) log_level: Mutex<Option<LogLevel>>,
-    pub(super) asked: Arc<dyn Asked>,
+    pub(super) asked: Arc<dyn ErasedResponder>,
     pub(super) hub: Arc<Hub>,
     pub(super) cache: Cache,
     pub(super) rejected: Rejected,
-    pub(super) known: Known,
+    pub(super) known: KnownTools,
     pub(super) layers: Layers,
-    pub(super) observe: Outward,
+    pub(super) observe: ClientObserver,
     /// A callback for the progress of every call of a handler.
-    pub(super) on_progress: Option<Everyone>,
+    pub(super) on_progress: Option<ProgressCallback>,
 }
 
 impl Caller {

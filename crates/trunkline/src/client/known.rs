@@ -10,9 +10,9 @@ use crate::validate::{self, Schema};
 
 /// What the last lists say about each tool.
 #[derive(Default)]
-pub(super) struct Known(Mutex<BTreeMap<String, Fact>>);
+pub(super) struct KnownTools(Mutex<BTreeMap<String, ToolFacts>>);
 
-struct Fact {
+struct ToolFacts {
     annotations: ToolAnnotations,
     output: Option<Output>,
 }
@@ -24,7 +24,7 @@ enum Output {
     Read(Option<Arc<Schema>>),
 }
 
-impl Known {
+impl KnownTools {
     /// Remembers the tools of a list.
     pub(super) fn learn(&self, tools: &[Tool]) {
         let mut known = self.lock();
@@ -34,7 +34,7 @@ impl Known {
             }
             let annotations = tool.annotations.clone().unwrap_or_default();
             let output = tool.output_schema.clone().map(Output::Raw);
-            known.insert(tool.name.clone(), Fact { annotations, output });
+            known.insert(tool.name.clone(), ToolFacts { annotations, output });
         }
     }
 
@@ -61,7 +61,7 @@ impl Known {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Fact>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ToolFacts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,7 +17,7 @@ pub(super) trait Page: DeserializeOwned + Send + 'static {
     type Item: Send + 'static;
 
     /// Removes the items that must not be used.
-    fn sift(&mut self, _caller: &Caller) {}
+    fn remove_rejected(&mut self, _caller: &Caller) {}
 
     /// Its items, and the cursor of the next page.
     fn split(self) -> (Vec<Self::Item>, Option<String>);
@@ -39,9 +39,9 @@ macro_rules! pages {
 
 pages! {
     ListToolsResult { tools: Tool } {
-        fn sift(&mut self, caller: &Caller) {
+        fn remove_rejected(&mut self, caller: &Caller) {
             if caller.revision().era() == Era::Stateless {
-                caller.shared.rejected.sift(&mut self.tools);
+                caller.shared.rejected.remove_rejected(&mut self.tools);
             }
             caller.shared.known.learn(&self.tools);
         }
@@ -106,6 +106,6 @@ pub(super) fn follow<P: Page>(mut ask: Ask) -> Running<Vec<P::Item>> {
 
 async fn page<P: Page>(ask: &mut Ask) -> Result<P, CallError> {
     let mut page = ask.send_and_read::<P>().await?;
-    page.sift(&ask.caller);
+    page.remove_rejected(&ask.caller);
     Ok(page)
 }

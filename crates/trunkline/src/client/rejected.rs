@@ -35,7 +35,7 @@ pub(super) struct Rejected(Mutex<Vec<RejectedTool>>);
 
 impl Rejected {
     /// Removes the tools that must not be used, and records why.
-    pub(super) fn sift(&self, tools: &mut Vec<Tool>) {
+    pub(super) fn remove_rejected(&self, tools: &mut Vec<Tool>) {
         let mut noted = self.lock();
         tools.retain(|tool| {
             let verdict = ParamHeaders::read(&tool.input_schema);

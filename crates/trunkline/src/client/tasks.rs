@@ -137,11 +137,11 @@ async fn settle(ask: &mut Ask, task: Task) -> Result<CallToolResult, CallError> 
 
 async fn settle_core(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, CallError> {
     let mut pace = Pace::default();
-    let mut words = Words::default();
+    let mut last_status = LastStatus::default();
     // Questions arrive as separate requests while `tasks/result` waits.
     while task.status == TaskStatus::Working {
         sleep(pace.next(&task)).await;
-        task = look(ask, &task.task_id, &mut words).await?.task;
+        task = poll_task(ask, &task.task_id, &mut last_status).await?.task;
     }
     if task.status == TaskStatus::Cancelled {
         return Err(CallError::Cancelled);
@@ -155,10 +155,10 @@ async fn settle_core(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, Ca
 async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResult, CallError> {
     let mut answered = HashSet::new();
     let mut pace = Pace::default();
-    let mut words = Words::default();
+    let mut last_status = LastStatus::default();
     loop {
         sleep(pace.next(&task)).await;
-        let now = look(ask, &task.task_id, &mut words).await?;
+        let now = poll_task(ask, &task.task_id, &mut last_status).await?;
         task = now.task;
         match task.status {
             TaskStatus::Working => {}
@@ -186,11 +186,15 @@ async fn settle_extension(ask: &mut Ask, mut task: Task) -> Result<CallToolResul
 }
 
 /// Fetches the state of a task, and reports news as progress of the call.
-async fn look(ask: &mut Ask, task_id: &str, words: &mut Words) -> Result<DetailedTask, CallError> {
+async fn poll_task(
+    ask: &mut Ask,
+    task_id: &str,
+    last_status: &mut LastStatus,
+) -> Result<DetailedTask, CallError> {
     let mut get = ask.caller.ask(Method::TasksGet, TaskParams::new(task_id));
     get.timing = ask.timing;
     let task: DetailedTask = get.send_and_read().await?;
-    if let Some(step) = words.step(&task, ask.last_step) {
+    if let Some(step) = last_status.step(&task, ask.last_step) {
         ask.report(step);
     }
     Ok(task)
@@ -198,9 +202,9 @@ async fn look(ask: &mut Ask, task_id: &str, words: &mut Words) -> Result<Detaile
 
 /// The last status message of a task.
 #[derive(Default)]
-struct Words(Option<String>);
+struct LastStatus(Option<String>);
 
-impl Words {
+impl LastStatus {
     /// The new progress of a task. If the server sends no numbers, each new status message counts
     /// as a step.
     fn step(&mut self, now: &DetailedTask, last: Option<f64>) -> Option<Progress> {

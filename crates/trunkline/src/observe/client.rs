@@ -17,13 +17,13 @@ use crate::TraceContext;
 
 /// How a client is observed, and the source of its trace context.
 #[derive(Clone, Default)]
-pub(crate) struct Outward {
+pub(crate) struct ClientObserver {
     meter: Option<Arc<dyn Meter>>,
     trace: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
     transport: Option<Transport>,
 }
 
-impl Outward {
+impl ClientObserver {
     /// Sets the meter of finished requests.
     pub(crate) fn set_meter(&mut self, meter: impl Meter) {
         self.meter = Some(Arc::new(meter));
@@ -141,9 +141,9 @@ impl From<&CallError> for ErrorType {
     }
 }
 
-impl fmt::Debug for Outward {
+impl fmt::Debug for ClientObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outward")
+        f.debug_struct("ClientObserver")
             .field("meter", &self.meter.is_some())
             .field("trace", &self.trace.is_some())
             .field("transport", &self.transport)

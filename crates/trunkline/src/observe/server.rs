@@ -13,14 +13,14 @@ use crate::TraceContext;
 
 /// How a server is observed.
 #[derive(Clone, Default)]
-pub(crate) struct Inward {
+pub(crate) struct ServerObserver {
     meter: Option<Arc<dyn Meter>>,
     join: Option<Join>,
 }
 
 type Join = Arc<dyn Fn(&Span, &TraceContext) + Send + Sync>;
 
-impl Inward {
+impl ServerObserver {
     /// Sets the meter of finished calls.
     pub(crate) fn set_meter(&mut self, meter: impl Meter) {
         self.meter = Some(Arc::new(meter));
@@ -132,8 +132,10 @@ pub(crate) struct About {
     pub(crate) uri: Option<String>,
 }
 
-impl fmt::Debug for Inward {
+impl fmt::Debug for ServerObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inward").field("meter", &self.meter.is_some()).finish_non_exhaustive()
+        f.debug_struct("ServerObserver")
+            .field("meter", &self.meter.is_some())
+            .finish_non_exhaustive()
     }
 }

@@ -26,7 +26,7 @@ use super::skills::{SkillEntry, Skills};
 use super::tool::IntoTool;
 use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, tasks};
 use crate::layer::Layers;
-use crate::observe::Inward;
+use crate::observe::ServerObserver;
 use crate::schema::SchemaProfile;
 use fault::list;
 
@@ -54,7 +54,7 @@ pub struct ServerBuilder {
     page: usize,
     cache: CacheHint,
     sealer: Option<Sealer>,
-    pub(crate) observe: Inward,
+    pub(crate) observe: ServerObserver,
     tasks: TaskBounds,
     task_store: Option<Arc<dyn Store>>,
     takeover: Duration,
@@ -93,7 +93,7 @@ impl ServerBuilder {
             page: 50,
             cache: CacheHint::NONE,
             sealer: None,
-            observe: Inward::default(),
+            observe: ServerObserver::default(),
             tasks: TaskBounds::default(),
             task_store: None,
             takeover: tasks::LIFE,

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::net::unix::pipe;
 
 use super::clock::Clock;
-use super::script::{Reply, ScriptedModel, Stage};
+use super::script::{Reply, ScriptedModel, ScriptedResponder};
 use super::tap::Tap;
 use super::transcript::{Recorder, Transcript};
 use super::{Transport, client};
@@ -43,7 +43,7 @@ use crate::{Change, Client, Principal, Revision, Server};
 #[derive(Debug)]
 pub struct Peer {
     client: Client,
-    stage: Arc<Stage>,
+    responder: Arc<ScriptedResponder>,
     place: Place,
 }
 
@@ -75,13 +75,13 @@ impl Peer {
     /// });
     /// ```
     pub fn answers<R: Into<Reply>>(&self, replies: impl IntoIterator<Item = R>) {
-        self.stage.answers(replies.into_iter().map(Into::into));
+        self.responder.answers(replies.into_iter().map(Into::into));
     }
 
     /// Scripts the answers to the server's questions to a model; keep a clone to read the
     /// questions.
     pub fn model(&self, model: ScriptedModel) {
-        self.stage.model(model);
+        self.responder.model(model);
     }
 
     /// Sets the roots. Call [`Client::roots_changed`] if the server knows others already.
@@ -97,7 +97,7 @@ impl Peer {
     /// });
     /// ```
     pub fn roots(&self, roots: impl IntoIterator<Item = Root>) {
-        self.stage.roots.set(roots);
+        self.responder.roots.set(roots);
     }
 
     /// The questions to the user so far.
@@ -113,7 +113,7 @@ impl Peer {
     /// });
     /// ```
     pub fn questions(&self) -> Vec<Question> {
-        self.stage.questions()
+        self.responder.questions()
     }
 
     /// Warnings about handlers called so far, in sentences: a handler that awaits something outside
@@ -157,7 +157,7 @@ impl Peer {
     /// });
     /// ```
     pub fn progress(&self) -> Vec<Progress> {
-        self.stage.progress()
+        self.responder.progress()
     }
 
     /// What the server logged so far.
@@ -172,7 +172,7 @@ impl Peer {
     /// });
     /// ```
     pub fn logs(&self) -> Vec<LogMessage> {
-        self.stage.logs()
+        self.responder.logs()
     }
 
     /// The changes that the server announced so far; in 2026-07-28 only those listened to.
@@ -189,7 +189,7 @@ impl Peer {
     /// });
     /// ```
     pub fn changes(&self) -> Vec<Change> {
-        self.stage.changes()
+        self.responder.changes()
     }
 
     /// Every message after the handshake, as sent on the wire.
@@ -340,19 +340,19 @@ impl Peer {
         server: Server,
         revision: Revision,
         transport: Transport,
-    ) -> Result<(Self, Arc<Stage>), String> {
+    ) -> Result<(Self, Arc<ScriptedResponder>), String> {
         let recorder = Recorder::default();
         let place = Place::open(server, revision, transport, recorder.clone()).await?;
-        let stage = Arc::new(Stage::new());
-        let seen = Arc::clone(&stage);
+        let responder = Arc::new(ScriptedResponder::new());
+        let seen = Arc::clone(&responder);
         let builder = client()
-            .responder(Arc::clone(&stage))
+            .responder(Arc::clone(&responder))
             .log_level(LogLevel::Debug)
             .watch_progress(move |progress| seen.progressed(progress));
         let connected = place.connect(builder, &recorder).await;
         let client = connected.map_err(|error| format!("The client did not connect: {error}"))?;
         recorder.begin();
-        Ok((Self { client, stage: Arc::clone(&stage), place }, stage))
+        Ok((Self { client, responder: Arc::clone(&responder), place }, responder))
     }
 }
 

@@ -190,7 +190,7 @@ impl ScriptedModel {
 
 /// The script of a test's client, and the record of what it saw.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct ScriptedResponder {
     script: Mutex<Script>,
     pub(super) roots: Roots,
 }
@@ -207,7 +207,7 @@ struct Script {
     fault: Option<String>,
 }
 
-impl Stage {
+impl ScriptedResponder {
     pub(super) fn new() -> Self {
         Self { script: Mutex::default(), roots: Roots::new([]) }
     }
@@ -261,7 +261,7 @@ impl Stage {
     }
 }
 
-impl Responder for Stage {
+impl Responder for ScriptedResponder {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::new()
             .elicitation(ElicitationCapability::BOTH)

@@ -111,10 +111,10 @@ impl Line {
 
 /// Records messages. Clones share one record.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recorder(Arc<Mutex<Taken>>);
+pub(super) struct Recorder(Arc<Mutex<Recording>>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Recording {
     lines: Vec<Line>,
     /// Requests of the handshake without an answer yet.
     opening: Vec<Value>,
@@ -138,12 +138,12 @@ impl Recorder {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Recording> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taken {
+impl Recording {
     fn take(&mut self, by_client: bool, mut message: Value) {
         if self.is_handshake(by_client, &message) {
             return;

@@ -1,4 +1,4 @@
-//! A name that is not known → the one that was probably meant.
+//! An unknown name → the known name that was probably meant.
 
 use trunkline_wire::text::edit_distance;
 
@@ -21,11 +21,11 @@ pub(super) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
     near.min_by_key(|(far, _)| *far).map(|(_, it)| it)
 }
 
-/// A name without what people spell differently: `check_in`, `checkIn`, `check-in`.
+/// The name as it is compared: `check_in`, `checkIn` and `check-in` are equal.
 fn simple(name: &str) -> String {
     name.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 const MOST_COMPARED: usize = 64;
-/// How many names are looked at: who guesses must not cost much.
+/// How many names are compared, so that a guessing caller costs little.
 const MAX_CANDIDATES: usize = 200;

@@ -29,7 +29,7 @@ pub(super) struct Http {
     #[cfg(feature = "tls")]
     roots: Vec<Vec<u8>>,
     #[cfg(feature = "auth")]
-    way: Option<Way>,
+    login_method: Option<LoginMethod>,
     /// The issuer that credentials are for.
     #[cfg(feature = "auth")]
     issuer: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Http {
 /// How a client authenticates.
 #[cfg(feature = "auth")]
 #[derive(Clone)]
-enum Way {
+enum LoginMethod {
     Given(Arc<dyn Credentials>),
     Person,
     Machine(ClientAuth),
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Http {
         let mut shown = f.debug_struct("Http");
         shown.field("headers", &headers);
         #[cfg(feature = "auth")]
-        shown.field("credentials", &self.way.is_some());
+        shown.field("credentials", &self.login_method.is_some());
         shown.finish_non_exhaustive()
     }
 }
@@ -62,10 +62,10 @@ impl std::fmt::Debug for Http {
 impl Http {
     /// The credentials for the server at `url`.
     fn credentials(&self, name: &str, url: &str) -> Option<Arc<dyn Credentials>> {
-        let login = match self.way.as_ref()? {
-            Way::Given(credentials) => return Some(Arc::clone(credentials)),
-            Way::Person => auth::oauth(url).client_name(name),
-            Way::Machine(client) => auth::machine(url, client.clone()).client_name(name),
+        let login = match self.login_method.as_ref()? {
+            LoginMethod::Given(credentials) => return Some(Arc::clone(credentials)),
+            LoginMethod::Person => auth::oauth(url).client_name(name),
+            LoginMethod::Machine(client) => auth::machine(url, client.clone()).client_name(name),
         };
         let login = login.fetch(Arc::new(self.fetch(url)));
         Some(Arc::new(match &self.issuer {
@@ -120,7 +120,7 @@ impl<H: Responder> ClientBuilder<H> {
     /// ```
     #[cfg(feature = "auth")]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
-        self.http.way = Some(Way::Given(credentials));
+        self.http.login_method = Some(LoginMethod::Given(credentials));
         self
     }
 
@@ -128,7 +128,7 @@ impl<H: Responder> ClientBuilder<H> {
     /// the next time. See [`auth::oauth`](crate::auth::oauth), whose parts can be replaced.
     #[cfg(feature = "auth")]
     pub fn login(mut self) -> Self {
-        self.http.way = Some(Way::Person);
+        self.http.login_method = Some(LoginMethod::Person);
         self
     }
 
@@ -149,7 +149,8 @@ impl<H: Responder> ClientBuilder<H> {
         client_id: impl Into<String>,
         client_secret: impl Into<String>,
     ) -> Self {
-        self.http.way = Some(Way::Machine(ClientAuth::secret(client_id, client_secret)));
+        self.http.login_method =
+            Some(LoginMethod::Machine(ClientAuth::secret(client_id, client_secret)));
         self
     }
 
