@@ -1,5 +1,5 @@
 //! How do I serve it inside my web server, and know who calls? A layer of axum checks the caller's
-//! key; tools get a `Principal`, and some are hidden from callers without one.
+//! key; tools get a `Principal`, and one is visible to administrators only.
 
 use axum::Router;
 use axum::extract::Request;
