@@ -1,4 +1,4 @@
-//! A refused request → what to do about it. And: which scopes to ask for.
+//! A refused request → what to do about it. And which scopes to request.
 
 use super::authorize::OFFLINE;
 use super::store::Came;
@@ -8,11 +8,11 @@ use crate::scope::Scopes;
 #[derive(Clone, Debug)]
 pub(super) struct Situation {
     pub(super) status: u16,
-    /// How often this very request was refused.
+    /// How often this request was refused.
     pub(super) times: u32,
-    /// What the server says is wrong.
+    /// The `error` of the challenge.
     pub(super) error: Option<String>,
-    /// The scopes that the request needs, if the server says so.
+    /// The scopes that the request needs, if the challenge names them.
     pub(super) needed: Scopes,
     /// The login that it was sent with; `None` if there was none.
     pub(super) sent: Option<Sent>,
@@ -29,9 +29,9 @@ pub(super) struct Sent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Send it again: something has changed already.
+    /// Retry: something has changed already.
     Again,
-    /// Renew the tokens, and log in if that fails.
+    /// Refresh the tokens, and log in if that fails.
     Renew,
     /// Log in.
     LogIn,
@@ -40,21 +40,21 @@ pub(super) enum Next {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It is not a question of the login.
+    /// The login is not the reason.
     Forbidden,
-    /// The login has what is asked for.
+    /// The login has the required scopes.
     HasScopes,
-    /// What is asked for was asked for, and not granted.
+    /// The scopes were requested before, and not granted.
     NotGranted,
-    /// A login just made is refused.
+    /// A new login is refused.
     Useless,
     TooOften,
-    /// The proof of the key is refused, whatever it says.
+    /// Every DPoP proof is refused.
     Proof,
 }
 
-/// Decides. Each login costs a person's time: there are at most three in the life of a request, and
-/// none that would only repeat the last one.
+/// Decides. Each login costs a person's time: there are at most three per request, and none that
+/// would only repeat the last one.
 pub(super) fn next(situation: &Situation) -> Next {
     let Situation { status, times, error, needed, sent } = situation;
     let Some(sent) = sent else {
@@ -68,7 +68,7 @@ pub(super) fn next(situation: &Situation) -> Next {
         return if *times > MAX_NONCES { Next::GiveUp(Why::TooOften) } else { Next::Again };
     }
     if sent.is_bound && error.as_deref() == Some("invalid_dpop_proof") {
-        // It is not the login that is refused: a new one would end the same.
+        // Not the login is refused, so a new one would not help.
         return if *times > MAX_PROOFS { Next::GiveUp(Why::Proof) } else { Next::Again };
     }
     if *times > MAX_LOGINS {
@@ -95,22 +95,22 @@ pub(super) fn next(situation: &Situation) -> Next {
     }
 }
 
-/// What the scopes to ask for are chosen from.
+/// The sources of the scopes to request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice<'a> {
-    /// What the server's refusal asks for.
+    /// The scopes of the challenge.
     pub(super) challenged: Option<&'a Scopes>,
-    /// What the set-up asks for.
+    /// The scopes of the set-up.
     pub(super) wished: &'a Scopes,
-    /// What the server's document lists.
+    /// The scopes in the server's metadata.
     pub(super) supported: &'a Scopes,
-    /// What was asked for before, which shall not be lost.
+    /// The scopes requested before, which must not be lost.
     pub(super) before: &'a Scopes,
     /// Whether `offline_access` is wanted, and the authorization server lists it.
     pub(super) offline: bool,
 }
 
-/// The scopes to ask for. Empty: say nothing, and leave it to the authorization server.
+/// The scopes to request. If empty, omit the parameter and leave it to the authorization server.
 pub(super) fn scopes(choice: Choice<'_>) -> Scopes {
     let base = match choice.challenged {
         Some(challenged) => challenged,
@@ -118,16 +118,16 @@ pub(super) fn scopes(choice: Choice<'_>) -> Scopes {
         None => choice.wished,
     };
     let all = choice.before.union(base);
-    // No resource needs it, whatever servers list: it is the authorization server's to offer.
+    // No resource needs it, whatever servers list: only the authorization server offers it.
     let all: Scopes = all.as_slice().iter().filter(|it| *it != OFFLINE).collect();
     let all = all.union(choice.wished);
-    // Alone it would take the place of whatever is granted when nothing is said.
+    // Alone it would replace the scopes that are granted by default.
     if choice.offline && !all.is_empty() { all.union(&Scopes::parse(OFFLINE)) } else { all }
 }
 
-/// Authorizations in the life of one request.
+/// Authorizations per request.
 const MAX_LOGINS: u32 = 3;
-/// Nonces change, and several requests may be on their way.
+/// Nonces change, and several requests may be in flight.
 const MAX_NONCES: u32 = 5;
 /// One more proof, also after a nonce.
 const MAX_PROOFS: u32 = 2;
