@@ -12,7 +12,7 @@ use super::machine::Order;
 use super::oauth::OAuth;
 use super::refresh::is_final;
 use super::register::{Client, Kind};
-use super::store::{Came, Held, Kept, Store, written};
+use super::store::{Held, Kept, Store, TokenOrigin, written};
 use super::token::{TokenAsk, Tokens};
 use crate::credentials::{Credentials, Denied, Headers, People, Refused, Target};
 use crate::dpop;
@@ -281,7 +281,7 @@ impl OAuth {
         let kept = self.kept_of(&order, client, tokens);
         store.save(&kept).await?;
         self.step(Step::Done(shown(&place.issuer)));
-        Ok(self.hold(Held::new(kept, Came::LoggedIn)))
+        Ok(self.hold(Held::new(kept, TokenOrigin::LoggedIn)))
     }
 
     /// Logs a person in. If the authorization server has lost our registration, or registered us
@@ -512,7 +512,7 @@ impl Drop for Waiting<'_> {
 
 fn what_was_sent(held: &Held) -> Sent {
     Sent {
-        came: held.came,
+        origin: held.origin,
         is_bound: held.kept.is_bound,
         can_renew: held.kept.refresh.is_some(),
         requested: Scopes::parse(&held.kept.requested),

@@ -1,7 +1,7 @@
 //! A refused request → what to do about it. And which scopes to request.
 
 use super::authorize::OFFLINE;
-use super::store::Came;
+use super::store::TokenOrigin;
 use crate::scope::Scopes;
 
 /// What is known when a request was refused.
@@ -20,7 +20,7 @@ pub(super) struct Situation {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
-    pub(super) came: Came,
+    pub(super) origin: TokenOrigin,
     pub(super) is_bound: bool,
     pub(super) can_renew: bool,
     pub(super) requested: Scopes,
@@ -79,7 +79,7 @@ pub(super) fn next(situation: &Situation) -> Next {
         return match error.as_deref() {
             Some("insufficient_scope") if !lacks(&sent.granted) => Next::GiveUp(Why::HasScopes),
             Some("insufficient_scope")
-                if !lacks(&sent.requested) && sent.came == Came::LoggedIn =>
+                if !lacks(&sent.requested) && sent.origin == TokenOrigin::LoggedIn =>
             {
                 Next::GiveUp(Why::NotGranted)
             }
@@ -87,9 +87,9 @@ pub(super) fn next(situation: &Situation) -> Next {
             _ => Next::GiveUp(Why::Forbidden),
         };
     }
-    match sent.came {
-        Came::LoggedIn if *times > 1 => Next::GiveUp(Why::Useless),
-        Came::Renewed if *times > 1 => Next::LogIn,
+    match sent.origin {
+        TokenOrigin::LoggedIn if *times > 1 => Next::GiveUp(Why::Useless),
+        TokenOrigin::Renewed if *times > 1 => Next::LogIn,
         _ if sent.can_renew && !lacks(&sent.requested) => Next::Renew,
         _ => Next::LogIn,
     }
@@ -136,9 +136,9 @@ const MAX_PROOFS: u32 = 2;
 mod tests {
     use super::*;
 
-    fn sent(came: Came, can_renew: bool) -> Option<Sent> {
+    fn sent(origin: TokenOrigin, can_renew: bool) -> Option<Sent> {
         let (requested, granted) = (Scopes::parse("a b"), Scopes::parse("a"));
-        Some(Sent { came, is_bound: false, can_renew, requested, granted })
+        Some(Sent { origin, is_bound: false, can_renew, requested, granted })
     }
 
     fn check(status: u16, times: u32, error: &str, needed: &str, sent: Option<Sent>) -> Next {
@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_login_that_is_refused_is_renewed_or_made_anew() {
-        use Came::{LoggedIn, Renewed, Stored};
-        for (times, needed, came, can_renew, expected) in [
+        use TokenOrigin::{LoggedIn, Renewed, Stored};
+        for (times, needed, origin, can_renew, expected) in [
             (1, "", Stored, true, Next::Renew),
             (1, "b", Stored, true, Next::Renew),
             (1, "c", Stored, true, Next::LogIn),
@@ -172,16 +172,16 @@ mod tests {
             (3, "", Renewed, true, Next::LogIn),
             (4, "", Renewed, true, Next::GiveUp(Why::TooOften)),
         ] {
-            let got = check(401, times, "invalid_token", needed, sent(came, can_renew));
-            assert_eq!(got, expected, "{times} {needed} {came:?} {can_renew}");
+            let got = check(401, times, "invalid_token", needed, sent(origin, can_renew));
+            assert_eq!(got, expected, "{times} {needed} {origin:?} {can_renew}");
         }
     }
 
     #[test]
     fn scopes_are_stepped_up_but_never_asked_for_twice() {
-        use Came::{LoggedIn, Renewed, Stored};
+        use TokenOrigin::{LoggedIn, Renewed, Stored};
         let short = "insufficient_scope";
-        for (times, error, needed, came, expected) in [
+        for (times, error, needed, origin, expected) in [
             (1, short, "c", LoggedIn, Next::LogIn),
             (1, short, "c", Stored, Next::LogIn),
             (3, short, "c", LoggedIn, Next::LogIn),
@@ -194,36 +194,36 @@ mod tests {
             (1, "", "c", LoggedIn, Next::GiveUp(Why::Forbidden)),
             (1, "invalid_token", "c", LoggedIn, Next::GiveUp(Why::Forbidden)),
         ] {
-            let got = check(403, times, error, needed, sent(came, true));
-            assert_eq!(got, expected, "{times} {error} {needed} {came:?}");
+            let got = check(403, times, error, needed, sent(origin, true));
+            assert_eq!(got, expected, "{times} {error} {needed} {origin:?}");
         }
     }
 
     #[test]
     fn a_nonce_is_a_reason_to_send_again_if_there_was_a_proof() {
-        let bound = || sent(Came::LoggedIn, false).map(|it| Sent { is_bound: true, ..it });
+        let bound = || sent(TokenOrigin::LoggedIn, false).map(|it| Sent { is_bound: true, ..it });
         assert_eq!(check(401, 1, "use_dpop_nonce", "", bound()), Next::Again);
         assert_eq!(check(401, 5, "use_dpop_nonce", "", bound()), Next::Again);
         assert_eq!(check(401, 6, "use_dpop_nonce", "", bound()), Next::GiveUp(Why::TooOften));
-        let bearer = sent(Came::Stored, false);
+        let bearer = sent(TokenOrigin::Stored, false);
         assert_eq!(check(401, 1, "use_dpop_nonce", "", bearer), Next::LogIn);
     }
 
     #[test]
     fn a_proof_that_is_refused_is_no_reason_to_log_in() {
-        let bound = |came| sent(came, true).map(|it| Sent { is_bound: true, ..it });
-        for came in [Came::LoggedIn, Came::Renewed, Came::Stored] {
+        let bound = |origin| sent(origin, true).map(|it| Sent { is_bound: true, ..it });
+        for origin in [TokenOrigin::LoggedIn, TokenOrigin::Renewed, TokenOrigin::Stored] {
             for (status, times, expected) in [
                 (401, 1, Next::Again),
                 (401, 2, Next::Again),
                 (401, 3, Next::GiveUp(Why::Proof)),
                 (401, 9, Next::GiveUp(Why::Proof)),
             ] {
-                let got = check(status, times, "invalid_dpop_proof", "", bound(came));
-                assert_eq!(got, expected, "{status} {times} {came:?}");
+                let got = check(status, times, "invalid_dpop_proof", "", bound(origin));
+                assert_eq!(got, expected, "{status} {times} {origin:?}");
             }
         }
-        let bearer = sent(Came::Stored, false);
+        let bearer = sent(TokenOrigin::Stored, false);
         assert_eq!(check(401, 1, "invalid_dpop_proof", "", bearer), Next::LogIn);
     }
 

@@ -11,7 +11,7 @@ use super::error::AuthError;
 use super::grant::Proof;
 use super::oauth::OAuth;
 use super::register::{Client, Kind};
-use super::store::{Came, Held, Kept};
+use super::store::{Held, Kept, TokenOrigin};
 use super::token::{TokenAsk, Tokens};
 use crate::url::shown;
 
@@ -31,10 +31,10 @@ impl OAuth {
             return Err(self.needs_login());
         };
         if kept.access != old.kept.access && kept.is_alive(self.now()?) {
-            return Ok(self.hold(Held::new(kept, Came::Stored)));
+            return Ok(self.hold(Held::new(kept, TokenOrigin::Stored)));
         }
         let Some(refresh) = kept.refresh.clone() else { return Err(self.needs_login()) };
-        let current = Held::new(kept.clone(), Came::Stored);
+        let current = Held::new(kept.clone(), TokenOrigin::Stored);
         let client = self.current(&kept.client);
         let fields = vec![
             ("grant_type", "refresh_token"),
@@ -55,14 +55,14 @@ impl OAuth {
                 let kept = renewed(kept.clone(), tokens);
                 let was_kept = store.put_token(&kept).await;
                 // The old token is used up, so at least this process uses the new one.
-                let held = self.hold(Held::new(kept, Came::Renewed));
+                let held = self.hold(Held::new(kept, TokenOrigin::Renewed));
                 was_kept.map(|()| held)
             }
             Err(error) => {
                 if error.is("invalid_grant") {
                     kept.refresh = None;
                     store.put_token(&kept).await?;
-                    self.hold(Held::new(kept, old.came));
+                    self.hold(Held::new(kept, old.origin));
                 } else if is_final(&error) && kept.client.kind == Kind::Registered {
                     // The refresh token stays: it was not rejected.
                     store.forget_client(&kept.issuer).await?;

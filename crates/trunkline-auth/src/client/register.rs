@@ -112,7 +112,7 @@ impl Method {
 
 /// How to become registered.
 #[derive(Debug, PartialEq, Eq)]
-enum Way<'a> {
+enum RegistrationMethod<'a> {
     Given(&'a str),
     Document(&'a str),
     Register(&'a String),
@@ -182,8 +182,8 @@ impl OAuth {
         store: &Store<'_>,
     ) -> Result<(Client, Box<dyn Visit>), AuthError> {
         let uris = &self.redirect_uris;
-        let client = match self.way(&place.server)? {
-            Way::Given(id) => {
+        let client = match self.registration_method(&place.server)? {
+            RegistrationMethod::Given(id) => {
                 let secret = self.client_secret.as_ref();
                 let auth = secret.map(|it| ClientAuth::secret(id, it));
                 let listed = &place.server.token_endpoint_auth_methods_supported;
@@ -194,8 +194,8 @@ impl OAuth {
                     None => Client::public(id, Kind::Given, uris),
                 }
             }
-            Way::Document(url) => Client::public(url, Kind::Document, uris),
-            Way::Register(endpoint) => {
+            RegistrationMethod::Document(url) => Client::public(url, Kind::Document, uris),
+            RegistrationMethod::Register(endpoint) => {
                 return self.registered(place, endpoint, scopes, store).await;
             }
         };
@@ -284,9 +284,12 @@ impl OAuth {
     }
 
     /// The best kind of registration, in the order of the spec.
-    fn way<'a>(&'a self, server: &'a AuthorizationServer) -> Result<Way<'a>, AuthError> {
+    fn registration_method<'a>(
+        &'a self,
+        server: &'a AuthorizationServer,
+    ) -> Result<RegistrationMethod<'a>, AuthError> {
         if let Some(id) = &self.client_id {
-            return Ok(Way::Given(id));
+            return Ok(RegistrationMethod::Given(id));
         }
         if let (Some(url), true) =
             (&self.client_metadata_url, server.client_id_metadata_document_supported)
@@ -299,9 +302,9 @@ impl OAuth {
                     shown(url)
                 )));
             }
-            return Ok(Way::Document(url));
+            return Ok(RegistrationMethod::Document(url));
         }
-        server.registration_endpoint.as_ref().map(Way::Register).ok_or_else(|| {
+        server.registration_endpoint.as_ref().map(RegistrationMethod::Register).ok_or_else(|| {
             let issuer = shown(&server.issuer);
             let also = if server.client_id_metadata_document_supported {
                 ", or give the URL of a client metadata document"
@@ -462,8 +465,9 @@ mod tests {
         let endpoint = "https://id.example/register".to_owned();
         let bare = || OAuth::new("https://a.example");
         let document = || bare().client_metadata_url("https://c.example/client.json");
-        let words =
-            |it: OAuth, server: &AuthorizationServer| it.way(server).unwrap_err().to_string();
+        let words = |it: OAuth, server: &AuthorizationServer| {
+            it.registration_method(server).unwrap_err().to_string()
+        };
         assert_eq!(
             words(bare(), &server),
             "`https://id.example` does not let clients register themselves. Register one there by \
@@ -471,13 +475,25 @@ mod tests {
         );
         assert_eq!(words(document(), &server), words(bare(), &server));
         server.registration_endpoint = Some(endpoint.clone());
-        assert_eq!(bare().way(&server), Ok(Way::Register(&endpoint)));
-        assert_eq!(document().way(&server), Ok(Way::Register(&endpoint)));
+        assert_eq!(
+            bare().registration_method(&server),
+            Ok(RegistrationMethod::Register(&endpoint))
+        );
+        assert_eq!(
+            document().registration_method(&server),
+            Ok(RegistrationMethod::Register(&endpoint))
+        );
         server.client_id_metadata_document_supported = true;
-        assert_eq!(bare().way(&server), Ok(Way::Register(&endpoint)));
+        assert_eq!(
+            bare().registration_method(&server),
+            Ok(RegistrationMethod::Register(&endpoint))
+        );
         let url = "https://c.example/client.json";
-        assert_eq!(document().way(&server), Ok(Way::Document(url)));
-        assert_eq!(document().client_id("x").way(&server), Ok(Way::Given("x")));
+        assert_eq!(document().registration_method(&server), Ok(RegistrationMethod::Document(url)));
+        assert_eq!(
+            document().client_id("x").registration_method(&server),
+            Ok(RegistrationMethod::Given("x"))
+        );
         server.registration_endpoint = None;
         assert!(words(bare(), &server).contains("the URL of a client metadata document"));
         for bad in [
@@ -486,7 +502,7 @@ mod tests {
             "https://c.example/",
             "https://c.example/x#y",
         ] {
-            let error = bare().client_metadata_url(bad).way(&server).unwrap_err();
+            let error = bare().client_metadata_url(bad).registration_method(&server).unwrap_err();
             assert!(matches!(error, AuthError::Setup(_)), "{bad}");
         }
     }

@@ -75,12 +75,12 @@ impl Kept {
 pub(super) struct Held {
     pub(super) kept: Kept,
     pub(super) key: Option<Arc<SigningKey>>,
-    pub(super) came: Came,
+    pub(super) origin: TokenOrigin,
 }
 
 /// How this process got a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum TokenOrigin {
     /// It was in the vault.
     Stored,
     Renewed,
@@ -88,12 +88,12 @@ pub(super) enum Came {
 }
 
 impl Held {
-    pub(super) fn new(kept: Kept, came: Came) -> Self {
+    pub(super) fn new(kept: Kept, origin: TokenOrigin) -> Self {
         let key = kept.key.as_deref().and_then(|it| {
             let pkcs8 = STANDARD.decode(it).ok()?;
             SigningKey::from_pkcs8(&pkcs8, Algorithm::ES256).ok().map(Arc::new)
         });
-        Self { kept, key, came }
+        Self { kept, key, origin }
     }
 }
 
@@ -131,7 +131,7 @@ impl<'a> Store<'a> {
     pub(super) async fn load(&self) -> Result<Option<Held>, AuthError> {
         let Some(pointer) = self.pointer().await? else { return Ok(None) };
         let kept = self.token(&pointer.issuer, &pointer.resource).await?;
-        let held = kept.map(|it| Held::new(it, Came::Stored));
+        let held = kept.map(|it| Held::new(it, TokenOrigin::Stored));
         // A bound token is useless without its key.
         Ok(held.filter(|it| !it.kept.is_bound || it.key.is_some()))
     }
