@@ -269,7 +269,7 @@ impl Server {
         match plan.sharing {
             _ if plan.per_user().is_some() => true,
             _ if plan.strategy == Strategy::Singleton => false,
-            Sharing::GatewayState => false,
+            Sharing::Shared => false,
             Sharing::Isolated => true,
             // As long as the era is unknown, it may be the stateful one.
             Sharing::Auto => {

@@ -1,18 +1,18 @@
-//! Every key of the file: what `check` reads, what `schema` describes. One table for both.
+//! The table of all keys of the catalog: what `check` reads and what `schema` describes.
 
 /// A key.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
-    /// Other names, of other programs' files.
+    /// Other names, from other programs' files.
     pub(super) aliases: &'static [&'static str],
     pub(super) kind: Kind,
-    /// Whether what it stands in makes no sense without it.
+    /// Whether its object is invalid without it.
     pub(super) is_required: bool,
     pub(super) about: &'static str,
 }
 
-/// What stands at a key.
+/// The type of a key's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Text,
@@ -21,19 +21,19 @@ pub(super) enum Kind {
     /// A file or folder; relative to the catalog.
     Path,
     Flag,
-    /// A whole number, and the least it may be.
+    /// A whole number, and its minimum.
     Count(u64),
     /// A time in seconds, and whether it may be zero.
     Seconds(bool),
-    /// One of these.
+    /// One of these words.
     Choice(&'static [&'static str]),
     /// A list of texts; one text is a list of one.
     Texts,
     /// Like [`Kind::Texts`], of files.
     Paths,
-    /// Names and secrets.
+    /// A map of names and secrets.
     Secrets,
-    /// Names and texts.
+    /// A map of names and texts.
     Map,
     /// A path, or an object with one.
     PathOr(&'static [Key]),
@@ -436,11 +436,11 @@ pub(super) static FOREIGN_SERVER: &[&str] = &[
     "version",
 ];
 
-/// Keys of other programs' files, beside their servers.
+/// Other keys of other programs' files.
 pub(super) static FOREIGN_ROOT: &[&str] =
     &["$schema", "inputs", "globalShortcut", "preferences", "sandbox", "version"];
 
-/// Keys of other programs' files that mean something there, and what to write here.
+/// Keys that mean something in other programs' files, and what to write here instead.
 pub(super) static ELSEWHERE: &[(&str, &str)] = &[
     ("envFile", "Put the variables into `env`, or name the file by `gateway.envFile`."),
     ("disabledTools", "Name the tools to show in `exposeTools`."),
