@@ -40,7 +40,7 @@ fn span(span: &Span) -> Json {
     let attributes = span.attributes.iter().map(|(key, value)| {
         let value = match value {
             Value::Text(text) => json!({ "stringValue": text }),
-            Value::GatewayState(text) => json!({ "stringValue": &**text }),
+            Value::Shared(text) => json!({ "stringValue": &**text }),
             Value::Int(number) => json!({ "intValue": number.to_string() }),
         };
         json!({ "key": key, "value": value })

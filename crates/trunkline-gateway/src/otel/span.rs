@@ -40,7 +40,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(Cow<'static, str>),
-    GatewayState(Arc<str>),
+    Shared(Arc<str>),
     Int(i64),
 }
 
@@ -205,7 +205,7 @@ impl Noted {
         };
         let text = |text: &'static str| Some(Value::Text(text.into()));
         let transport = self.is_http.map(|it| if it { "tcp" } else { "pipe" });
-        let name = name.map_or_else(|| Value::Text(OTHER.into()), Value::GatewayState);
+        let name = name.map_or_else(|| Value::Text(OTHER.into()), Value::Shared);
         let all = [
             ("mcp.method.name", text(method.name())),
             ("mcp.protocol.version", text(self.revision.as_str())),
@@ -213,7 +213,7 @@ impl Noted {
             (named.unwrap_or_default(), named.map(|_| name)),
             ("network.transport", transport.and_then(text)),
             ("network.protocol.name", text("http").filter(|_| self.is_http == Some(true))),
-            ("trunkline.server", server.map(Value::GatewayState)),
+            ("trunkline.server", server.map(Value::Shared)),
             ("trunkline.instance", self.instance.map(|it| Value::Int(it as i64))),
             ("trunkline.outcome", outcome.and_then(|it| text(it.word()))),
             ("error.type", error.map(Value::Text)),

@@ -32,7 +32,7 @@ fn a_span_is_written_as_otlp_has_it() {
         end: 1_544_712_661_000_000_000,
         attributes: vec![
             ("mcp.method.name", Value::Text("tools/call".into())),
-            ("trunkline.server", Value::GatewayState("travel".into())),
+            ("trunkline.server", Value::Shared("travel".into())),
             ("trunkline.instance", Value::Int(7)),
         ],
         is_failed: true,
