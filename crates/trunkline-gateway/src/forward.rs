@@ -268,7 +268,7 @@ pub(crate) async fn failed(
             failure.message =
                 format!("`{server}` went away during the call; the work may have been done.");
             if let CallError::Lost(why) = error {
-                failure.message.push_str(&format!(" What is known: {why}"));
+                failure.message.push_str(&format!(" Details: {why}"));
             }
             failure.advice("Look before trying again.")
         }

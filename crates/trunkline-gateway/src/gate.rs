@@ -97,7 +97,8 @@ fn list(
 ) -> Outcome {
     let index = view.index(shared);
     let sight = Visibility::new(world, caller);
-    let bad = || ErrorObject::invalid_params("The cursor is not valid here. Begin again without.");
+    let bad =
+        || ErrorObject::invalid_params("The cursor is not valid here. List again without one.");
     let after = match call.params.get("cursor") {
         None => None,
         Some(cursor) => {

@@ -28,7 +28,7 @@ pub(crate) fn ambiguous(uri: &str, found: &[Target]) -> Failure {
     let shown = crate::policy::plain(uri, 200);
     let message = format!("The servers {} claim `{shown}`.", names.join(" and "));
     Failure::new(Reason::AmbiguousUri, Stage::Route, message)
-        .advice(format!("Say which is meant: `{}`.", wrap(first, &shown)))
+        .advice(format!("Name the one you mean: `{}`.", wrap(first, &shown)))
 }
 
 /// Which server named which URI to which principal.

@@ -326,7 +326,7 @@ impl Operate for Operation {
         let gone = shared.accounts.log_out(&plan, whom).await;
         let gone = gone.map_err(|error| {
             let status = http::StatusCode::INTERNAL_SERVER_ERROR;
-            Complaint::new(status, format!("The login is kept no more, but: {error}"))
+            Complaint::new(status, format!("The login was forgotten here, but: {error}"))
         })?;
         gone.iter().for_each(|it| shared.account_changed(it));
         let names: Vec<_> = gone.iter().map(|it| &*it.owner.name).collect();

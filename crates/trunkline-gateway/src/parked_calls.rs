@@ -56,11 +56,11 @@ impl ParkedCalls {
             let mut failure = Failure::new(
                 Reason::TooManyParked,
                 Stage::Bridge,
-                "Too many calls wait for answers of their callers.",
+                "Too many calls wait for their callers' answers.",
             );
             // The server has begun the work.
             failure.done = Done::Unknown;
-            return Err(failure.advice("Answer or give up the others first."));
+            return Err(failure.advice("Answer or cancel the others first."));
         }
         let (name, told) = (random_name(), forward.park());
         let (this, gone) = (Arc::downgrade(self), name.clone());

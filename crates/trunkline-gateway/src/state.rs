@@ -160,7 +160,11 @@ impl ActivePlan {
             return Some(left_out(name, why));
         }
         let server = self.unknown(shown).filter(|it| sight.sees_server(&it.name))?;
-        Some(format!("`{}` has not said yet what it offers. {}", server.name, server.why_unknown()))
+        Some(format!(
+            "`{}` has not listed yet what it offers. {}",
+            server.name,
+            server.why_unknown()
+        ))
     }
 
     /// The server that a name starts with, if its lists are unknown.

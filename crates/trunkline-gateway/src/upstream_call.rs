@@ -181,7 +181,10 @@ impl UpstreamCallContext {
                 }
                 self.news.notify_one();
                 told.await.unwrap_or_else(|_| {
-                    Err(ErrorObject::internal("no_answer", "The caller did not come back."))
+                    Err(ErrorObject::internal(
+                        "no_answer",
+                        "The caller did not retry with an answer.",
+                    ))
                 })
             }
         }

@@ -86,9 +86,9 @@ impl<O: Operate> Admin<O> {
         let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
         while followers.try_join_next().is_some() {}
         if followers.len() >= FOLLOWERS {
-            let message = "Too many follow the log already.";
+            let message = "Too many clients follow the log already.";
             return Err(Complaint::new(StatusCode::SERVICE_UNAVAILABLE, message)
-                .advice("Leave one of them, or ask without `follow`."));
+                .advice("End one of them, or ask without `follow`."));
         }
         followers.spawn(follow::<O>(first, news, query.server.clone(), sender));
         Ok(answer::lines(HttpBody::pieces(pieces)))
@@ -290,8 +290,9 @@ fn not_taken(faults: Value) -> Complaint {
     sentences.insert(0, "The catalog was not taken over.".to_owned());
     Complaint {
         faults: Some(list.clone()),
-        ..Complaint::new(StatusCode::UNPROCESSABLE_ENTITY, sentences.join(" "))
-            .advice("See all that is wrong with `trunkline check`; what ran goes on as it was.")
+        ..Complaint::new(StatusCode::UNPROCESSABLE_ENTITY, sentences.join(" ")).advice(
+            "See all that is wrong with `trunkline check`; the running catalog stays in force.",
+        )
     }
 }
 

@@ -370,7 +370,9 @@ fn is_about_urls(error: &ErrorObject) -> bool {
 }
 
 fn stale() -> ErrorObject {
-    ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
+    ErrorObject::invalid_params(
+        "`requestState` is not valid here any more. Make the call again without it.",
+    )
 }
 
 /// The call gave up its place to waiting calls while its question was open.
@@ -379,12 +381,12 @@ fn made_way(server: &str) -> Failure {
         Reason::MadeWay,
         Stage::Bridge,
         format!(
-            "The call to `{server}` was given up while a question about it was open: others waited for \
-             its place, and you had more of them."
+            "The call to `{server}` was cancelled while its question was open: another caller waited for \
+             its place, and you had more places."
         ),
     );
     failure.done = Done::Unknown;
-    failure.of(server).advice("Make the call anew, with fewer at a time.")
+    failure.of(server).advice("Make the call again, with fewer calls at a time.")
 }
 
 const ENDED: Reason = Reason::InstanceEnded;

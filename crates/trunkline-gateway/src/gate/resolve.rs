@@ -93,7 +93,7 @@ impl Walk {
             return Err(self.no_tool(trail, &index, &shown));
         };
         let Item::Tool(tool) = &target.item else {
-            return Err(ErrorObject::invalid_params("That is no tool.").into());
+            return Err(ErrorObject::invalid_params("This is not a tool.").into());
         };
         let tool = Arc::clone(tool);
         let about = self.about(trail, target.clone(), asks, Work::Tool(Arc::clone(&tool)))?;

@@ -77,7 +77,7 @@ impl Walk {
             let page = match self.at(trail, permit, true).await {
                 Ok(CallOutcome::Answer(page, _)) => page,
                 Ok(_) => {
-                    return Err("It asked something instead of saying which it has.".to_owned());
+                    return Err("It asked a question instead of listing its skills.".to_owned());
                 }
                 Err(CallFailure::Here(failure)) => return Err(failure.message.clone()),
                 Err(CallFailure::Server(error, _) | CallFailure::Plain(error)) => {

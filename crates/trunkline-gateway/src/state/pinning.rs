@@ -76,7 +76,7 @@ impl GatewayState {
             Err(_) => format!("It took longer than {:?}.", plan.timeouts.start),
         };
         let message = format!(
-            "`{}` did not say what it offers now, so that could not be compared with what is pinned. {why}",
+            "`{}` did not list what it offers now, so that it could not be compared with its pins. {why}",
             plan.name
         );
         let mut failure = Failure::new(Reason::NotCompared, Stage::Policy, message).of(&plan.name);
@@ -189,7 +189,7 @@ impl GatewayState {
                 }
                 Told::Last => {
                     let text = format!(
-                        "More of `{0}` is held back; for a minute it is not told here. See \
+                        "More of `{0}` is held back; for a minute it is not logged here. See \
                          `trunkline approve {0}`.",
                         plan.name
                     );

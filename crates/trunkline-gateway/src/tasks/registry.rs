@@ -202,8 +202,8 @@ impl Inner {
             return Ok(());
         }
         let failure =
-            Failure::new(Reason::TooManyTasks, Stage::Bridge, "Too many tasks are at work.");
-        Err(failure.advice("Cancel some, or wait until they are over."))
+            Failure::new(Reason::TooManyTasks, Stage::Bridge, "Too many tasks are running.");
+        Err(failure.advice("Cancel some, or wait until they end."))
     }
 
     /// Evicts the oldest finished tasks if there are too many or they hold too many bytes: this caller's if its
