@@ -27,10 +27,10 @@ use trunkline_wire::revision::Era;
 use super::admitted::Admitted;
 use super::budgets::Subscribed;
 use crate::clock::now;
+use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, Urged};
 use crate::handler::{Guarded, Handler, Listening, begin, guarded_heard};
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 use deferred::{Deferred, Todo};
 use waiting::Waiting;
 
@@ -38,7 +38,7 @@ use waiting::Waiting;
 pub(super) struct Session<H> {
     pub(super) id: String,
     handler: Arc<H>,
-    voice: ConversationHandle,
+    handle: ConversationHandle,
     tags: Tags,
     is_old: bool,
     /// What came with the request that opened it.
@@ -89,7 +89,7 @@ impl<H: Handler> Session<H> {
         limits: &Limits,
         owner: Attached,
     ) -> Arc<Self> {
-        let (voice, commands) = ConversationHandle::new(limits.queue);
+        let (handle, commands) = ConversationHandle::new(limits.queue);
         let bounds = Bounds {
             events: limits.replay_events,
             bytes: limits.replay_bytes,
@@ -111,7 +111,7 @@ impl<H: Handler> Session<H> {
         Arc::new_cyclic(|me| Self {
             id,
             handler,
-            voice,
+            handle,
             tags,
             is_old: style == Style::Single,
             owner,
@@ -124,7 +124,7 @@ impl<H: Handler> Session<H> {
 
     /// Begins to hear of changes and of what handlers say.
     pub(super) fn begin(&self) {
-        let listening = self.handler.listen(&self.voice, &self.owner);
+        let listening = self.handler.listen(&self.handle, &self.owner);
         let mut state = self.lock();
         if state.ended {
             drop(state);
@@ -318,7 +318,7 @@ impl<H: Handler> Session<H> {
 
     fn perform(&self, todo: Todo) {
         for heard in todo.heard {
-            guarded_heard(&*self.handler, heard, &self.voice);
+            guarded_heard(&*self.handler, heard, &self.handle);
         }
         for call in todo.calls {
             self.start(call);
@@ -329,7 +329,7 @@ impl<H: Handler> Session<H> {
         let key = call.key;
         // Those that are not done at once get a task, which asks again.
         let mut cx = Context::from_waker(Waker::noop());
-        let outcome = match begin(&*self.handler, call, &self.voice, &mut cx) {
+        let outcome = match begin(&*self.handler, call, &self.handle, &mut cx) {
             Ok(outcome) => outcome,
             Err(future) => return self.work_on(key, future),
         };

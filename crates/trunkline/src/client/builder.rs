@@ -350,7 +350,7 @@ struct Ready(Arc<Shared>);
 impl Ready {
     fn join(self, connection: Connection) -> Client {
         let caller = Caller {
-            voice: connection.voice().clone(),
+            voice: connection.handle().clone(),
             opened: Arc::clone(connection.opened()),
             shared: self.0,
         };

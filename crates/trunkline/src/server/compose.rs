@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use trunkline_proto::{Call, Change};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateful;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};
 use trunkline_wire::method::Method;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use trunkline_proto::{Attached, Call};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;

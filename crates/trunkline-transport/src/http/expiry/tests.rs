@@ -13,19 +13,19 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
 use super::*;
+use crate::conversation_handle::ConversationHandle;
 use crate::handler::{Answer, Handler};
 use crate::http::{Endpoint, HttpBody, Settings};
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 
 /// Says something, then waits to be let through.
 struct Patient(Arc<Semaphore>);
 
 impl Handler for Patient {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
-        let (voice, open) = (voice.clone(), Arc::clone(&self.0));
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        let (handle, open) = (handle.clone(), Arc::clone(&self.0));
         Answer::later(async move {
-            voice.say(call.key, HandlerEvent::Progress(Progress::new(1.0))).await;
+            handle.say(call.key, HandlerEvent::Progress(Progress::new(1.0))).await;
             open.acquire().await.expect("nobody closes it").forget();
             Ok(Json::empty_object())
         })

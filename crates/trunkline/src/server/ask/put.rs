@@ -1,7 +1,7 @@
 //! A question → its answer, in the way the era of the client has.
 
 use serde::de::DeserializeOwned;
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::era::stateful::{self, Fit, Unfit};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
