@@ -319,8 +319,8 @@ impl<H: Handler> HttpDriver<H> {
         self.next
     }
 
-    /// Cancels a request. From 2026-07-28 the client cancels by closing the connection, but only after
-    /// the request has had time to arrive.
+    /// Cancels a request. From 2026-07-28 closing its connection says so. Before, a notification does,
+    /// which must not overtake the request.
     fn cancel(&mut self, id: i64, message: &Message) {
         self.held.retain(|it| it.id != Some(id));
         if let Some(asking) = &mut self.asking {
@@ -443,5 +443,5 @@ fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
 const REPORTS: usize = 64;
 /// How many turns the loop takes before it yields.
 const TURNS: u32 = 32;
-/// How long a request may take to arrive before we close its connection to cancel it.
+/// How long a request may take to arrive before its cancellation follows.
 const ARRIVAL: Duration = Duration::from_millis(100);

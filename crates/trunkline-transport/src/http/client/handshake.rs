@@ -216,7 +216,7 @@ impl<H: Handler> HttpDriver<H> {
             let why = "the server answered with HTTP status 404.".to_owned();
             self.core.conversation.undelivered(id, CallError::Lost(why), now());
         }
-        // The server never saw these requests, so report them as not made.
+        // The server has not acted on these requests.
         for id in std::mem::take(&mut self.held).into_iter().filter_map(|it| it.id) {
             let why = "the connection is closed.".to_owned();
             self.core.conversation.undelivered(id, CallError::Unreachable(why), now());

@@ -1,4 +1,4 @@
-//! What somebody listens to ends with their token, and what they wait for does not.
+//! A subscription ends with the caller's token, and a call does not.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::handler::{Answer, Handler};
 use crate::http::{Endpoint, HttpBody, Settings};
 use crate::limits::Limits;
 
-/// Says something, then waits to be let through.
+/// Reports progress, then waits for a permit.
 struct Patient(Arc<Semaphore>);
 
 impl Handler for Patient {
@@ -35,7 +35,7 @@ impl Handler for Patient {
 struct House {
     endpoint: Arc<Endpoint<Patient>>,
     open: Arc<Semaphore>,
-    /// How much longer the token of every request is good.
+    /// The remaining life of every request's token.
     life: Option<Duration>,
 }
 
@@ -94,7 +94,7 @@ async fn piece(response: &mut Response<HttpBody>) -> Option<String> {
     Some(String::from_utf8(data.to_vec()).expect("it is text"))
 }
 
-/// Everything until the end, and how long that took.
+/// Everything until the end of the stream, and how long that took.
 async fn rest(response: &mut Response<HttpBody>) -> (String, Duration) {
     let (since, mut all) = (Instant::now(), String::new());
     while let Some(text) = piece(response).await {
@@ -104,7 +104,7 @@ async fn rest(response: &mut Response<HttpBody>) -> (String, Duration) {
     (all, since.elapsed())
 }
 
-/// As long as the token is good, but for the moments that the test took.
+/// The life of the token, give or take the time the test took.
 fn is_the_life(took: Duration) -> bool {
     let end = LIFE + LEEWAY;
     took <= end && took > end - Duration::from_secs(30)

@@ -1,4 +1,4 @@
-//! What a session does when those who take part in it go away.
+//! What a session does when its participants disconnect.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::*;
 use crate::conversation_handle::Request;
 use crate::handler::Answer;
 
-/// Reports progress as often as it is told, then waits to be let through.
+/// Reports progress `steps` times, then waits for a permit.
 struct Gate {
     steps: u32,
     open: Arc<Semaphore>,
