@@ -214,7 +214,7 @@ impl Streams {
         }
     }
 
-    /// A reader for what GET opens: everything that nobody has read.
+    /// A reader of the general stream, with everything unread.
     pub fn attach(&mut self) -> Reader {
         self.readers += 1;
         self.general.reader = Some(self.readers);
