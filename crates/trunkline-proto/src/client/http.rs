@@ -159,7 +159,7 @@ pub fn is_of_the_new_era(incoming: &Incoming) -> bool {
 ///
 /// ```
 /// # use trunkline_proto::client::http::*;
-/// // Whoever waits for that answer learns why there is none.
+/// // The caller learns why there is no answer.
 /// assert!(answers(&too_long(7), 7));
 /// ```
 pub fn too_long(id: i64) -> Incoming {

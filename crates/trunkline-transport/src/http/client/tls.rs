@@ -102,13 +102,13 @@ fn distrust(why: &CertificateError, host: &str) -> String {
     use CertificateError as Why;
     match why {
         Why::Expired | Why::ExpiredContext { .. } => {
-            "its certificate has expired. Whoever runs the server must renew it; \
+            "its certificate has expired. The operator of the server must renew it; \
              if others get through, set the clock of this machine"
                 .to_owned()
         }
         Why::NotValidYet | Why::NotValidYetContext { .. } => {
             "its certificate is not valid yet. Set the clock of this machine; \
-             if it is right, whoever runs the server must wait or get another certificate"
+             if it is right, the operator of the server must wait or get another certificate"
                 .to_owned()
         }
         Why::NotValidForName => format!("its certificate is not for `{host}`. {USE_ITS_NAME}"),
@@ -129,12 +129,12 @@ fn distrust(why: &CertificateError, host: &str) -> String {
         }
         // rustls has no variant for this.
         Why::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
-            "its certificate is one that issues others (`CA:TRUE`), not one of a server. Whoever \
-             runs the server must get another one, with `CA:FALSE`"
+            "its certificate is one that issues others (`CA:TRUE`), not one of a server. The \
+             operator must get another one, with `CA:FALSE`"
                 .to_owned()
         }
         Why::Revoked => {
-            "its certificate was revoked. Whoever runs the server must get another".to_owned()
+            "its certificate was revoked. The operator of the server must get another".to_owned()
         }
         Why::InvalidPurpose | Why::InvalidPurposeContext { .. } => {
             format!("its certificate is not meant for servers. {GET_ANOTHER}")
@@ -163,9 +163,9 @@ fn names(presented: &[String]) -> String {
 const PERHAPS_PLAIN: &str =
     "Check the port; if the server has no TLS, its address begins with `http://`";
 const TOO_OLD: &str = "it speaks no TLS that we do (1.2 and 1.3, with ciphers that are still safe). \
-                       Whoever runs the server must bring it up to date";
+                       The operator of the server must bring it up to date";
 const USE_ITS_NAME: &str = "Use a name that the certificate is for";
-const GET_ANOTHER: &str = "Whoever runs the server must get another one";
+const GET_ANOTHER: &str = "The operator of the server must get another one";
 /// How many names of a certificate are shown.
 const SHOWN: usize = 5;
 
