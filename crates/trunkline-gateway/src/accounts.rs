@@ -23,7 +23,7 @@ use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused,
 use trunkline_auth::fetch::Pending;
 use trunkline_proto::Change;
 use trunkline_transport::auth::HttpFetch;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 
 use crate::catalog::plan::{LoginClient, Reach, ServerPlan};
 use crate::failure::{Failure, Reason, Stage};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Extensions;
 use trunkline_auth::Principal;
 use trunkline_proto::{Attached, Call, Peer};
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::model::ClientCapabilities;
 use trunkline_wire::revision::Era;
 

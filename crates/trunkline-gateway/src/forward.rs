@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::Notify;
 use trunkline_proto::{Attached, Call, CallError, HandlerEvent, Peer, Timing};
 use trunkline_transport::budget::Held;
-use trunkline_transport::voice::{Listener, Request};
+use trunkline_transport::conversation_handle::{Listener, Request};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;

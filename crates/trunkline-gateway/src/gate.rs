@@ -18,8 +18,8 @@ use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use trunkline_proto::{Call, HandlerEvent};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::{carry, stateless};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};

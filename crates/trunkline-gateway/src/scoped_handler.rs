@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use trunkline_proto::{Attached, Call, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::method::Method;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use trunkline_proto::CallError;
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::revision::Era;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_proto::{Change, PeerNotification};
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;

@@ -16,8 +16,8 @@ use trunkline_proto::client::Opened;
 use trunkline_proto::{CallError, Timing};
 use trunkline_transport::child::{Child, Exit, Stderr};
 use trunkline_transport::connection::Connection;
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_transport::limits::Limits;
-use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{LogLevel, SubscriptionFilter};
@@ -250,7 +250,7 @@ impl Instance {
 
     /// Makes the server ask for the roots again.
     async fn roots_changed(&self) {
-        let voice = self.connection.voice();
+        let voice = self.connection.handle();
         voice.notify(Method::RootsListChanged, Object::default()).await;
     }
 
@@ -340,7 +340,7 @@ impl Instance {
     }
 
     async fn stop(&self) {
-        self.connection.voice().close();
+        self.connection.handle().close();
         let Some(process) = &self.process else { return };
         drop(process.stop.lock().unwrap_or_else(PoisonError::into_inner).take());
         let mut exit = process.exit.clone();

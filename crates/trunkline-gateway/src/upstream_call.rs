@@ -10,7 +10,7 @@ use trunkline_auth::tag::random_name;
 use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{CallKey, HandlerEvent, PeerNotification};
 use trunkline_transport::budget::{Budget, Held};
-use trunkline_transport::voice::{ConversationHandle, Listener, Request};
+use trunkline_transport::conversation_handle::{ConversationHandle, Listener, Request};
 use trunkline_wire::era::carry;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};

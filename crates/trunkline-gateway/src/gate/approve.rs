@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::model::{ElicitResult, InputRequest, InputRequired};

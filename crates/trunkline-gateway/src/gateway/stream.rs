@@ -37,7 +37,7 @@ impl Gateway {
         let server = trunkline_proto::server::Server::new(core);
         let limits = self.0.settings.limits.clone();
         let driver = Driver::new(server, face, stream, None, limits);
-        let voice = driver.voice();
+        let voice = driver.handle();
         let mut driving = std::pin::pin!(driver.run());
         tokio::select! {
             outcome = &mut driving => outcome.map_err(std::io::Error::other),

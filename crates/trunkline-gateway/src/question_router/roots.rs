@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;

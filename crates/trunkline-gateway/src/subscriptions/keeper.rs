@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use trunkline_proto::PeerNotification;
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;

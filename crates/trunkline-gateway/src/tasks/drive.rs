@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use trunkline_proto::{Attached, CallError, Timing};
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::era::Tasks;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use trunkline_proto::{CallError, CallKey};
-use trunkline_transport::voice::{ConversationHandle, Request};
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
