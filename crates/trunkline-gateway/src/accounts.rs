@@ -218,13 +218,13 @@ impl Accounts {
         &self,
         elicitation: String,
         owner: Owner,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();
         }
-        visits.push_back((elicitation, owner, voice.clone()));
+        visits.push_back((elicitation, owner, handle.clone()));
     }
 
     /// Revokes and forgets the login of a principal, by its name in the audit; `None` for all principals.
@@ -268,11 +268,11 @@ impl Accounts {
             .insert(Arc::clone(&owner.id), person);
         self.news.notify_waiters();
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        visits.retain(|(elicitation, whose, voice)| {
+        visits.retain(|(elicitation, whose, handle)| {
             let is_theirs = (&whose.id, &whose.server) == (&owner.id, &owner.server);
             if is_theirs {
                 // A full queue drops it: that client has more urgent messages to read.
-                let _ = voice.try_changed(Change::ElicitationComplete(elicitation.clone()));
+                let _ = handle.try_changed(Change::ElicitationComplete(elicitation.clone()));
             }
             !is_theirs
         });

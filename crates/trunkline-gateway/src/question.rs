@@ -69,18 +69,18 @@ pub(crate) fn offered(profile: Profile, allowed: Questions) -> Profile {
 /// The same for the envelope of a request of the stateless era.
 pub(crate) fn offered_in(envelope: Option<Json>, allowed: Questions) -> Option<Json> {
     let mut object = Object::parse(envelope.as_ref()?.get()).ok()?;
-    let Some(able) = object.get(meta::CLIENT_CAPABILITIES) else { return envelope };
-    let mut able = Object::parse(able.get()).ok()?;
+    let Some(capabilities) = object.get(meta::CLIENT_CAPABILITIES) else { return envelope };
+    let mut capabilities = Object::parse(capabilities.get()).ok()?;
     for (is_allowed, name) in [
         (allowed.elicitation, "elicitation"),
         (allowed.sampling, "sampling"),
         (allowed.roots, "roots"),
     ] {
         if !is_allowed {
-            able.take(name);
+            capabilities.take(name);
         }
     }
-    object.set(meta::CLIENT_CAPABILITIES, able.to_json());
+    object.set(meta::CLIENT_CAPABILITIES, capabilities.to_json());
     Some(object.to_json())
 }
 

@@ -139,25 +139,25 @@ impl QuestionRouter {
         lines.open.push(Arc::clone(line));
         lines.roots.opened(line);
         drop(lines);
-        OpenLine { switch: Arc::clone(self), line: Arc::clone(line), is_over: false }
+        OpenLine { router: Arc::clone(self), line: Arc::clone(line), is_over: false }
     }
 
     /// Remembers whom to notify when a URL elicitation completes. The oldest are evicted.
-    pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
+    pub(crate) fn will_complete(&self, id: String, handle: &ConversationHandle) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();
         }
-        visits.push_back((id, voice.clone()));
+        visits.push_back((id, handle.clone()));
     }
 
     fn completed(&self, id: &str) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         // Only the conversations that were given this id are notified.
-        visits.retain(|(it, voice)| {
+        visits.retain(|(it, handle)| {
             if it == id {
                 // A full queue drops it: that client has more urgent messages to read.
-                let _ = voice.try_changed(Change::ElicitationComplete(it.clone()));
+                let _ = handle.try_changed(Change::ElicitationComplete(it.clone()));
             }
             it != id
         });
@@ -209,7 +209,7 @@ impl QuestionRouter {
 
     async fn ask(&self, line: Arc<UpstreamCallContext>, method: Method, params: Object) -> Outcome {
         if let Some(id) = params.get("elicitationId").and_then(|it| it.to::<String>().ok()) {
-            self.will_complete(id, &line.voice);
+            self.will_complete(id, &line.handle);
         }
         line.ask(method, params).await
     }
@@ -288,7 +288,7 @@ impl Handler for QuestionRouter {
 
 /// Guard of an open call.
 pub(crate) struct OpenLine {
-    switch: Arc<QuestionRouter>,
+    router: Arc<QuestionRouter>,
     line: Arc<UpstreamCallContext>,
     is_over: bool,
 }
@@ -302,7 +302,7 @@ impl OpenLine {
 
 impl Drop for OpenLine {
     fn drop(&mut self) {
-        let mut lines = self.switch.lock();
+        let mut lines = self.router.lock();
         if let Some(at) = lines.open.iter().position(|it| Arc::ptr_eq(it, &self.line)) {
             lines.open.remove(at);
         }
@@ -310,7 +310,7 @@ impl Drop for OpenLine {
             lines.leave(&self.line.caller);
         }
         drop(lines);
-        self.switch.ended.notify_waiters();
+        self.router.ended.notify_waiters();
     }
 }
 
@@ -318,10 +318,10 @@ impl Drop for OpenLine {
 struct Unclear<'a>(&'a QuestionRouter);
 
 impl<'a> Unclear<'a> {
-    fn new(switch: &'a QuestionRouter) -> Self {
-        switch.lock().unclear += 1;
-        switch.ended.notify_waiters();
-        Self(switch)
+    fn new(router: &'a QuestionRouter) -> Self {
+        router.lock().unclear += 1;
+        router.ended.notify_waiters();
+        Self(router)
     }
 }
 
@@ -373,23 +373,23 @@ mod tests {
 
     fn line(caller: &Arc<Caller>) -> Arc<UpstreamCallContext> {
         let key = trunkline_proto::CallKey(1);
-        let (caller, voice) = (Arc::clone(caller), ConversationHandle::unheard());
-        UpstreamCallContext::new(caller, voice, key, Revision::LATEST, false, Arc::default(), None)
+        let (caller, handle) = (Arc::clone(caller), ConversationHandle::unheard());
+        UpstreamCallContext::new(caller, handle, key, Revision::LATEST, false, Arc::default(), None)
     }
 
     /// Whether the last of these callers is the addressee after the others were answered.
     fn is_meant(callers: &[&Arc<Caller>]) -> bool {
-        let switch =
+        let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let mut last = None;
         for caller in callers {
-            let mut open = switch.open_line(&line(caller));
+            let mut open = router.open_line(&line(caller));
             open.over();
             last = Some(open);
         }
-        let meant = switch.lock().only().is_some();
+        let meant = router.lock().only().is_some();
         drop(last);
-        assert!(switch.lock().only().is_none(), "nobody is meant when no call is open");
+        assert!(router.lock().only().is_none(), "nobody is meant when no call is open");
         meant
     }
 
@@ -412,12 +412,12 @@ mod tests {
     #[test]
     fn of_the_calls_of_one_caller_the_last_is_meant_that_it_waits_for() {
         let alice = Arc::new(Caller::named("alice"));
-        let switch =
+        let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let lines: Vec<_> = (0..4).map(|_| line(&alice)).collect();
-        let mut open: Vec<_> = lines.iter().map(|it| switch.open_line(it)).collect();
+        let mut open: Vec<_> = lines.iter().map(|it| router.open_line(it)).collect();
         let is_meant = |at: usize| {
-            let meant = switch.lock().only();
+            let meant = router.lock().only();
             meant.is_some_and(|it| Arc::ptr_eq(&it, &lines[at]))
         };
         assert!(is_meant(3));

@@ -222,18 +222,18 @@ impl Server {
         &self,
         key: Option<Box<str>>,
         who: Who<'_>,
-        able: ClientProfile,
+        client: ClientProfile,
         cause: Cause,
     ) -> Want {
-        let (plan, era) = (self.plan(), self.era_for(able.era));
+        let (plan, era) = (self.plan(), self.era_for(client.era));
         // A server of the stateless era learns its caller from every request.
         let profile = match era {
             Some(Era::Stateless) => client_profile::ALL,
-            _ => able.profile,
+            _ => client.profile,
         };
         let is_old = era != self.era();
         let profile = client_profile::connected(question::offered(profile, plan.questions), is_old);
-        let owner = self.is_isolated(&plan, era).then(|| self.owner(who, able.profile));
+        let owner = self.is_isolated(&plan, era).then(|| self.owner(who, client.profile));
         let by = match who {
             Who::Caller(caller) => Arc::clone(&caller.id),
             Who::Principal(id) => Arc::from(id),
@@ -284,14 +284,14 @@ impl Server {
     /// The owner of an instance that is lent. Anonymous callers are one principal. Their sessions are kept
     /// apart only if the catalog says so, or if the server asked a question that could not be routed. Sessions
     /// with roots are kept apart at a server that keeps roots.
-    fn owner(&self, who: Who<'_>, able: Profile) -> Arc<str> {
+    fn owner(&self, who: Who<'_>, profile: Profile) -> Arc<str> {
         match who {
             // The login alone decides.
             Who::Caller(caller) if self.plan().per_user().is_some() => Arc::clone(&caller.id),
             Who::Nobody if self.plan().per_user().is_some() => Arc::from(accounts::LISTER),
             Who::Caller(caller)
                 if caller.has_session
-                    && client_profile::has_roots(able)
+                    && client_profile::has_roots(profile)
                     && self.keeps_roots.load(Ordering::Relaxed) =>
             {
                 Arc::from(format!("\0s{}", caller.conversation))

@@ -152,19 +152,19 @@ impl Subscriptions {
         &self,
         host: &dyn Host,
         heard: &PeerNotification,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             Method::ResourcesSubscribe => {
-                self.know(voice.number(), Era::Stateful, heard);
-                self.want(host, voice.number(), uri().into_iter().collect(), false);
+                self.know(handle.number(), Era::Stateful, heard);
+                self.want(host, handle.number(), uri().into_iter().collect(), false);
             }
             Method::ResourcesUnsubscribe => {
                 if let Some(uri) = uri() {
                     let mut left = None;
                     self.change(host, |state| {
-                        if let Some(client) = state.clients.get_mut(&voice.number()) {
+                        if let Some(client) = state.clients.get_mut(&handle.number()) {
                             let place = client.wanted.remove(&uri).and_then(|it| it.place);
                             left = place.map(|it| (Arc::clone(&client.caller), it));
                         }
@@ -175,11 +175,11 @@ impl Subscriptions {
                 }
             }
             Method::SubscriptionsListen => {
-                self.know(voice.number(), Era::Stateless, heard);
+                self.know(handle.number(), Era::Stateless, heard);
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());
                 let uris = filter.map(|it| it.resource_subscriptions).unwrap_or_default();
-                self.want(host, voice.number(), uris, true);
+                self.want(host, handle.number(), uris, true);
             }
             _ => {}
         }

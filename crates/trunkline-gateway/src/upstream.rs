@@ -61,7 +61,7 @@ pub(crate) struct Instance {
     began: Instant,
     told: Mutex<Option<Told>>,
     connection: Connection,
-    switch: Arc<QuestionRouter>,
+    router: Arc<QuestionRouter>,
     process: Option<Process>,
     /// Set once the server knows the roots; `None` if the server cannot ask for them.
     has_roots: Option<OnceCell<()>>,
@@ -236,27 +236,27 @@ impl Instance {
     /// Servers send `roots/list` before they answer the first request after the handshake, so a probe's answer
     /// shows that they asked. Nothing shows when they have used the answer.
     async fn settle(&self) {
-        if self.switch.was_told_none() {
+        if self.router.was_told_none() {
             self.roots_changed().await;
         }
         // The result does not matter: the probe only orders the messages.
         let _ = timeout(ROUND_TRIP, self.probe()).await;
-        if self.switch.has_roots().await {
+        if self.router.has_roots().await {
             let _ = timeout(ROUND_TRIP, self.probe()).await;
             tokio::time::sleep(DIGESTION).await;
         }
-        self.switch.settled();
+        self.router.settled();
     }
 
     /// Makes the server ask for the roots again.
     async fn roots_changed(&self) {
-        let voice = self.connection.handle();
-        voice.notify(Method::RootsListChanged, Object::default()).await;
+        let handle = self.connection.handle();
+        handle.notify(Method::RootsListChanged, Object::default()).await;
     }
 
     /// The roots of a session changed.
     pub(crate) fn has_other_roots(self: &Arc<Self>, session: u64) {
-        if self.has_roots.is_some() && self.switch.keeps_roots_of(session) {
+        if self.has_roots.is_some() && self.router.keeps_roots_of(session) {
             let this = Arc::clone(self);
             tokio::spawn(async move { this.roots_changed().await });
         }
@@ -264,12 +264,12 @@ impl Instance {
 
     /// Registers a call as open for as long as the guard lives.
     pub(crate) fn open_line(&self, line: &Arc<UpstreamCallContext>) -> OpenLine {
-        self.switch.open_line(line)
+        self.router.open_line(line)
     }
 
     /// Remembers whom to notify when a URL elicitation completes.
-    pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
-        self.switch.will_complete(id, voice);
+    pub(crate) fn will_complete(&self, id: String, handle: &ConversationHandle) {
+        self.router.will_complete(id, handle);
     }
 
     /// The level that the server must be set to for this caller's logs, if it logs less now. A session that

@@ -26,7 +26,7 @@ use crate::policy::plugins::{CallView, Pipeline, Rejected};
 pub(crate) struct UpstreamCallContext {
     pub(crate) caller: Arc<Caller>,
     /// The conversation with the caller, and the key of the call in it.
-    pub(crate) voice: ConversationHandle,
+    pub(crate) handle: ConversationHandle,
     pub(crate) key: CallKey,
     pub(crate) revision: Revision,
     /// Whether the call listens for progress and logs.
@@ -99,7 +99,7 @@ pub(crate) struct Question {
 impl UpstreamCallContext {
     pub(crate) fn new(
         caller: Arc<Caller>,
-        voice: ConversationHandle,
+        handle: ConversationHandle,
         key: CallKey,
         revision: Revision,
         listens: bool,
@@ -110,7 +110,7 @@ impl UpstreamCallContext {
         let (asking, is_parked) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self {
             caller,
-            voice,
+            handle,
             key,
             revision,
             listens,
@@ -157,7 +157,7 @@ impl UpstreamCallContext {
                 request.during = Some(self.key);
                 request.timing = Some(crate::question::THINKING);
                 let asking = Asking::new(&self);
-                let answer = self.voice.ask(request).await.map_err(refused);
+                let answer = self.handle.ask(request).await.map_err(refused);
                 drop((asking, held));
                 let answer = answer?;
                 match &self.guard {
@@ -167,7 +167,7 @@ impl UpstreamCallContext {
             }
             Era::Stateless => {
                 // A shared instance was told that its client supports every kind of question.
-                if let Some(missing) = missing_capability(&question, self.caller.able()) {
+                if let Some(missing) = missing_capability(&question, self.caller.capabilities()) {
                     return Err(missing);
                 }
                 let (tell, told) = oneshot::channel();

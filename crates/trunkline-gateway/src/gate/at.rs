@@ -31,7 +31,7 @@ impl Walk {
     /// if the server did not begin it, or if it is repeatable.
     pub(super) async fn at(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         permit: &Permit,
         is_repeatable: bool,
     ) -> Result<CallOutcome, CallFailure> {
@@ -49,7 +49,7 @@ impl Walk {
             let bound = self.bound_to(&plan.name);
             match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
                 Sealed::Parked(name) => {
-                    let resumed = self.shared.lot.resume(&name);
+                    let resumed = self.shared.parked_calls.resume(&name);
                     let mut forward = resumed.map_err(|missing| match missing {
                         Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
                         Missing::Unknown => stale().into(),
@@ -58,7 +58,7 @@ impl Walk {
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
                     forward.answer(answers.unwrap_or_default());
                     // From here on, events go to the caller of this round.
-                    let followed = Box::pin(self.follow(trail, forward, &plan)).await;
+                    let followed = Box::pin(self.follow(record, forward, &plan)).await;
                     return followed.map_err(|(wrong, _)| wrong);
                 }
                 Sealed::Relayed(Some(state), instance) => {
@@ -77,10 +77,10 @@ impl Walk {
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
-            let forward = match self.begin(trail, &server, &plan, stay.take()).await {
+            let forward = match self.begin(record, &server, &plan, stay.take()).await {
                 // The catalog changed meanwhile: the call goes to the server that has the name now.
                 Err(failure) if failure.reason == Reason::Draining && !is_last => {
-                    let now = self.shared.world().servers.get(&*server.name).cloned();
+                    let now = self.shared.active_plan().servers.get(&*server.name).cloned();
                     let now = now.filter(|it| !Arc::ptr_eq(it, &server));
                     server = now.ok_or_else(|| after(failure.into(), may_be_done))?;
                     plan = server.plan();
@@ -92,7 +92,7 @@ impl Walk {
                 Err(failure) => return Err(after(failure.into(), may_be_done)),
                 Ok(forward) => forward,
             };
-            match self.follow(trail, forward, &plan).await {
+            match self.follow(record, forward, &plan).await {
                 Ok(came) => return Ok(came),
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
@@ -108,7 +108,7 @@ impl Walk {
     /// Leases an instance and makes the call there.
     async fn begin(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         server: &Arc<Server>,
         plan: &ServerPlan,
         stay: Option<u64>,
@@ -136,8 +136,8 @@ impl Walk {
             let message = format!("`{}` has no instance of your own.", plan.name);
             return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
         }
-        trail.leased(lease.id());
-        self.is_not_held(trail, plan)?;
+        record.leased(lease.id());
+        self.is_not_held(record, plan)?;
         let instance = Arc::clone(lease.instance());
         if let Some(level) = instance.is_too_quiet(self.call.log_level, has_session(&self.call)) {
             Box::pin(instance.hear(level)).await;
@@ -149,7 +149,7 @@ impl Walk {
             true => meta,
             false => question::offered_in(meta, plan.questions),
         };
-        let span = trail.span.as_ref().map(|it| {
+        let span = record.span.as_ref().map(|it| {
             let is_http = matches!(plan.reach, Reach::Http { .. });
             it.child(instance.id, instance.opened.revision, is_http)
         });
@@ -166,7 +166,7 @@ impl Walk {
         }
         let line = UpstreamCallContext::new(
             Arc::clone(&self.caller),
-            self.voice.clone(),
+            self.handle.clone(),
             self.call.key,
             self.call.revision,
             self.listens(plan, &instance),
@@ -182,7 +182,7 @@ impl Walk {
     /// The plugins that inspect questions asked during the call.
     pub(crate) fn guard(&self) -> Option<Guard> {
         let view = self.plugged.as_ref()?;
-        Some(Guard { plugins: Arc::clone(&self.world.plugins), view: Arc::clone(view) })
+        Some(Guard { plugins: Arc::clone(&self.active.plugins), view: Arc::clone(view) })
     }
 
     /// Whether the call listens for events of its own. What an HTTP server sends on a request's stream
@@ -206,13 +206,14 @@ impl Walk {
         plan: &ServerPlan,
     ) -> Result<Lease<Upstream>, Failure> {
         let era = if self.as_task { Era::Stateless } else { self.call.revision.era() };
-        let able = ClientProfile::of(&self.call.peer, era);
+        let profile = ClientProfile::of(&self.call.peer, era);
         let key = key_of(plan, &self.caller, self.call.meta.as_ref());
         let mut tries = 0;
         loop {
             tries += 1;
             let who = Who::Caller(&self.caller);
-            let lease = server.lease(|| server.want(key.clone(), who, able, Cause::Call)).await?;
+            let lease =
+                server.lease(|| server.want(key.clone(), who, profile, Cause::Call)).await?;
             let compared = self.compared(server, plan, lease.instance()).await;
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
@@ -228,12 +229,12 @@ impl Walk {
     /// Follows a call until it ends or the caller has to answer.
     pub(crate) async fn follow(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         mut forward: Forward,
         plan: &ServerPlan,
     ) -> Result<CallOutcome, (CallFailure, Option<CallError>)> {
         let revision = forward.instance().opened.revision;
-        trail.leased(forward.lease.id());
+        record.leased(forward.lease.id());
         loop {
             match forward.next().await {
                 Event::Said(what, _held) => {
@@ -242,12 +243,12 @@ impl Walk {
                         None => Some(what),
                     };
                     if let Some(what) = what {
-                        self.voice.say(self.call.key, what).await;
+                        self.handle.say(self.call.key, what).await;
                     }
                 }
                 Event::Asked => {
                     let requests = forward.questions();
-                    let parked = self.shared.lot.park(forward, &self.caller.id);
+                    let parked = self.shared.parked_calls.park(forward, &self.caller.id);
                     let name = parked.map_err(|failure| (failure.into(), None))?;
                     let state = Sealed::Parked(name);
                     let state = self.shared.seals.state(&state, &self.bound_to(&plan.name));
@@ -260,7 +261,7 @@ impl Walk {
                     // The lease is kept, so that a task begun there finds its instance alive.
                     let lease = forward.into_lease();
                     let came = self.over(said, revision, plan, lease.id());
-                    trail.kept = Some(lease);
+                    record.kept = Some(lease);
                     return came.map_err(|error| (CallFailure::Plain(error), None));
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
@@ -326,7 +327,7 @@ impl Walk {
             .collect();
         if self.call.revision.era() == Era::Stateful || asked.is_empty() {
             for id in asked.into_iter().filter_map(|it| it.elicitation_id) {
-                instance.will_complete(id, &self.voice);
+                instance.will_complete(id, &self.handle);
             }
             return Err(error);
         }

@@ -35,7 +35,7 @@ impl Completed {
             arguments: BTreeMap<String, String>,
         }
         if !matches!(target.item, Item::Template(_))
-            || Visibility::new(&walk.world, &walk.caller).is_open()
+            || Visibility::new(&walk.active, &walk.caller).is_open()
         {
             return None;
         }

@@ -53,7 +53,7 @@ enum Next {
 impl Roots {
     /// A call begins.
     pub(super) fn opened(&mut self, line: &Arc<UpstreamCallContext>) {
-        if line.caller.able().roots.is_some() {
+        if line.caller.capabilities().roots.is_some() {
             // A request that timed out ignores the send.
             self.waiting.drain(..).for_each(|it| drop(it.send(Arc::clone(line))));
             self.last = line.caller.has_session.then(|| Arc::clone(line));
@@ -121,7 +121,7 @@ impl QuestionRouter {
             Whose::Last(line) => {
                 let mut request = Request::new(METHOD, Object::default());
                 request.timing = Some(crate::question::THINKING);
-                line.voice.ask(request).await.ok()
+                line.handle.ask(request).await.ok()
             }
             Whose::First(told) => match timeout(PATIENCE, told).await {
                 Ok(Ok(line)) => return Some(Next::Again(Whose::Open(line))),
@@ -164,7 +164,7 @@ impl QuestionRouter {
     pub(crate) fn keeps_roots_of(&self, session: u64) -> bool {
         let lines = self.lock();
         matches!(lines.served, Served::One(_))
-            && lines.roots.last.as_ref().is_some_and(|it| it.voice.number() == session)
+            && lines.roots.last.as_ref().is_some_and(|it| it.handle.number() == session)
     }
 }
 

@@ -19,22 +19,22 @@ use crate::server::{Fetched, Server, now};
 
 impl GatewayState {
     /// Whether the lists of every server in a view are known, or will not be soon.
-    pub(crate) fn is_complete(&self, world: &ActivePlan, view: &View) -> bool {
-        world.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
+    pub(crate) fn is_complete(&self, active: &ActivePlan, view: &View) -> bool {
+        active.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
     }
 
     /// The servers of a view whose lists are unknown, as far as the caller may know of them.
-    pub(crate) fn missing(&self, world: &ActivePlan, view: &View, caller: &Caller) -> Missing {
-        let sight = Visibility::new(world, caller);
-        let unknown = world.servers.values().filter(|it| it.lists().is_none());
+    pub(crate) fn missing(&self, active: &ActivePlan, view: &View, caller: &Caller) -> Missing {
+        let visibility = Visibility::new(active, caller);
+        let unknown = active.servers.values().filter(|it| it.lists().is_none());
         let unknown = unknown.filter(|it| view.selector.chooses(&it.plan()));
-        let unknown = unknown.filter(|it| sight.sees_server(&it.name));
+        let unknown = unknown.filter(|it| visibility.sees_server(&it.name));
         Missing(unknown.map(|it| (Arc::clone(&it.name), it.why_unknown())).collect())
     }
 
     /// Retries servers that did not list in time, in the background.
-    pub(crate) fn try_again(&self, world: &ActivePlan) {
-        for server in world.servers.values().filter(|it| it.gave_up() && it.is_due()) {
+    pub(crate) fn try_again(&self, active: &ActivePlan) {
+        for server in active.servers.values().filter(|it| it.gave_up() && it.is_due()) {
             if server.lists().is_some() && !server.news().start(now()) {
                 continue;
             }
@@ -44,12 +44,12 @@ impl GatewayState {
     }
 
     /// Asks servers whose lists are unknown, and waits a limited time.
-    pub(crate) async fn complete(&self, world: &Arc<ActivePlan>, view: &View) {
-        if self.is_complete(world, view) {
+    pub(crate) async fn complete(&self, active: &Arc<ActivePlan>, view: &View) {
+        if self.is_complete(active, view) {
             return;
         }
         let mut asking = JoinSet::new();
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             if server.is_unknown() && view.selector.chooses(&server.plan()) {
                 if server.lists().is_some() && !server.news().start(now()) {
                     continue;
@@ -64,7 +64,7 @@ impl GatewayState {
             // Slower servers continue in the background, and listeners are notified. Nobody else waits for
             // them.
             asking.detach_all();
-            let late = world.servers.values().filter(|it| it.lists().is_none());
+            let late = active.servers.values().filter(|it| it.lists().is_none());
             late.for_each(|it| it.give_up());
         }
     }
@@ -154,7 +154,7 @@ impl GatewayState {
             // No running instance lists the same to every caller. The next list request starts one.
             let plan = server.plan();
             for kind in changes {
-                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(&plan));
             }
         }
         true
@@ -183,7 +183,7 @@ impl GatewayState {
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
             if was != Some(lists.etag_of(kind)) || touched.contains(&kind) {
-                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(&plan));
             }
         }
     }
@@ -194,14 +194,14 @@ impl GatewayState {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         for kind in kinds {
-            self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(plan));
+            self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(plan));
         }
     }
 
     /// Asks servers whose lists are unknown for them, a few at a time.
-    pub(crate) fn bootstrap(&self, world: &Arc<ActivePlan>) {
-        let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
-        for server in world.servers.values().filter(|it| it.lists().is_none()) {
+    pub(crate) fn bootstrap(&self, active: &Arc<ActivePlan>) {
+        let room = Arc::new(Semaphore::new(active.plan.gateway.bootstrap.max(1)));
+        for server in active.servers.values().filter(|it| it.lists().is_none()) {
             let (this, room, server) =
                 (Weak::clone(&self.this), Arc::clone(&room), Arc::clone(server));
             tokio::spawn(async move {
@@ -221,11 +221,11 @@ impl GatewayState {
         tokio::spawn(async move {
             loop {
                 let Some(shared) = this.upgrade() else { return };
-                let every = shared.world().plan.gateway.refresh;
+                let every = shared.active_plan().plan.gateway.refresh;
                 drop(shared);
                 tokio::time::sleep(if every.is_zero() { IDLE } else { every }).await;
                 let Some(shared) = this.upgrade().filter(|_| !every.is_zero()) else { continue };
-                for server in shared.world().servers.values() {
+                for server in shared.active_plan().servers.values() {
                     shared.refresh(server, false).await;
                 }
             }

@@ -177,7 +177,7 @@ impl GatewayState {
     }
 
     fn tell_held<'a>(&self, plan: &ServerPlan, held: impl Iterator<Item = &'a Held>) {
-        let audit = self.world().audit.clone();
+        let audit = self.active_plan().audit.clone();
         for held in held {
             match self.told_held.one_more(&plan.name, Instant::now()) {
                 Told::Yes => {
@@ -230,12 +230,12 @@ impl GatewayState {
     /// What is held back under a name that clients use, and at which server.
     pub(crate) fn held_back(
         &self,
-        world: &ActivePlan,
+        active: &ActivePlan,
         view: &View,
         part: Part,
         shown: &str,
     ) -> Option<(Arc<Server>, Held)> {
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             let plan = server.plan();
             let Some(pins) = self.pins_of(&plan).filter(|it| it.holds(&plan.name)) else {
                 continue;

@@ -20,8 +20,8 @@ use crate::watcher::{Found, Watcher};
 
 impl Watcher for GatewayState {
     fn changed(&self, server: &str, instance: u64, heard: PeerNotification) {
-        let world = self.world();
-        let Some(server) = world.servers.get(server) else { return };
+        let active = self.active_plan();
+        let Some(server) = active.servers.get(server) else { return };
         match heard.method {
             Method::ToolsListChanged
             | Method::PromptsListChanged
@@ -46,34 +46,34 @@ impl Watcher for GatewayState {
     }
 
     fn asks_nobody(&self, server: &str) {
-        if let Some(server) = self.world().servers.get(server) {
+        if let Some(server) = self.active_plan().servers.get(server) {
             server.has_asked();
         }
     }
 
     fn asks_for_roots(&self, server: &str) {
-        if let Some(server) = self.world().servers.get(server) {
+        if let Some(server) = self.active_plan().servers.get(server) {
             server.keeps_roots();
         }
     }
 
     fn logged(&self, server: &str, instance: u64, message: &LogMessage) {
         let line = Json::of(message);
-        let line = self.world().redactor.redact(line.get()).into_owned();
+        let line = self.active_plan().redactor.redact(line.get()).into_owned();
         self.logs.add(Logged::message(server, instance, line));
     }
 
     fn line(&self, server: &str, instance: u64, line: &str) {
-        let world = self.world();
-        if let Some(server) = world.servers.get(server) {
+        let active = self.active_plan();
+        if let Some(server) = active.servers.get(server) {
             server.wrote(line);
         }
-        let line = world.redactor.redact(line).into_owned();
+        let line = active.redactor.redact(line).into_owned();
         self.logs.add(Logged::stderr(server, instance, line));
     }
 
     fn known_era(&self, server: &str) -> Option<Era> {
-        self.world().servers.get(server)?.era()
+        self.active_plan().servers.get(server)?.era()
     }
 
     fn login(&self, url: &str) -> Option<Found> {

@@ -43,8 +43,8 @@ impl Subscriber {
     /// The want for the instance that serves the subscriber's calls.
     pub(crate) fn want(&self, server: &Server) -> Want {
         let key = key_of(&server.plan(), &self.caller, None);
-        let able = ClientProfile::of(&self.caller.peer, self.era);
-        server.want(key, Who::Caller(&self.caller), able, Cause::Subscription)
+        let profile = ClientProfile::of(&self.caller.peer, self.era);
+        server.want(key, Who::Caller(&self.caller), profile, Cause::Subscription)
     }
 }
 

@@ -28,7 +28,7 @@ async fn gateway() -> Gateway {
         lasting: None,
     };
     let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
-    for (name, server) in &gateway.0.world().servers {
+    for (name, server) in &gateway.0.active_plan().servers {
         give(&gateway.0, server, &format!("x://{name}"));
     }
     gateway
@@ -110,7 +110,7 @@ async fn a_server_that_is_replaced_is_subscribed_to_anew() {
         ))
         .await
         .unwrap();
-    let now = Arc::downgrade(&shared.world().servers["a"]);
+    let now = Arc::downgrade(&shared.active_plan().servers["a"]);
     assert!(!now.ptr_eq(&before));
     let (held, is_over) = server();
     assert!(held.ptr_eq(&now) && !is_over);
@@ -125,7 +125,7 @@ async fn what_appears_later_is_subscribed_to_then() {
     shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
     assert_eq!(held(shared), Vec::<String>::new());
     gateway.apply(plan(CATALOG)).await.unwrap();
-    give(shared, &shared.world().servers["a"], "x://a");
+    give(shared, &shared.active_plan().servers["a"], "x://a");
     shared.subscriptions.follow(shared);
     assert_eq!(held(shared), ["a"]);
 }

@@ -463,7 +463,7 @@ impl Entry {
         let Some(registry) = self.known.registry.upgrade().filter(|_| is_news) else { return };
         let detail = stateless::encode_task_params(&self.detail());
         let change = Change::Task(Box::new(self.task(true)), detail);
-        registry.listeners.tell(&change, |seat| seat.caller == self.known.caller.id);
+        registry.listeners.tell(&change, |listener| listener.caller == self.known.caller.id);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

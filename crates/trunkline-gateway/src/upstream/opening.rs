@@ -125,7 +125,7 @@ impl Opening {
         Arc::new(config)
     }
 
-    fn switch(&self) -> Arc<QuestionRouter> {
+    fn router(&self) -> Arc<QuestionRouter> {
         let (server, watcher) = (Arc::clone(&self.server), Weak::clone(&self.watcher));
         QuestionRouter::new(self.id, server, self.plan.questions, watcher)
     }
@@ -154,10 +154,10 @@ impl Opening {
             stdout.expect("nobody else has taken the child's stdout"),
             stdin.expect("nobody else has taken the child's stdin"),
         );
-        let switch = self.switch();
+        let router = self.router();
         let opened = Connection::open(
             config,
-            Arc::clone(&switch),
+            Arc::clone(&router),
             stream,
             Framing::Newline,
             self.limits.clone(),
@@ -165,7 +165,7 @@ impl Opening {
         match opened.await {
             Ok(connection) => {
                 let process = Process::keep(child, self.id, Arc::clone(&self.pids));
-                Ok(self.instance(connection, switch, Some(process)))
+                Ok(self.instance(connection, router, Some(process)))
             }
             Err(error) => {
                 if matches!(error, OpenError::Closed { .. }) {
@@ -215,11 +215,11 @@ impl Opening {
             target = target.credentials(credentials);
         }
         let shown = target.shown();
-        let switch = self.switch();
+        let router = self.router();
         let opened =
-            Connection::open_http(config, Arc::clone(&switch), target, self.limits.clone());
+            Connection::open_http(config, Arc::clone(&router), target, self.limits.clone());
         match opened.await {
-            Ok(connection) => Ok(self.instance(connection, switch, None)),
+            Ok(connection) => Ok(self.instance(connection, router, None)),
             Err(OpenError::Credentials(_)) if account.is_some_and(|it| it.is_refused()) => {
                 Err((self.login_required(), None))
             }
@@ -268,7 +268,7 @@ impl Opening {
     fn instance(
         &self,
         connection: Connection,
-        switch: Arc<QuestionRouter>,
+        router: Arc<QuestionRouter>,
         process: Option<Process>,
     ) -> Instance {
         self.listen(&connection);
@@ -283,7 +283,7 @@ impl Opening {
             began: Instant::now(),
             told: Mutex::default(),
             connection,
-            switch,
+            router,
             process,
             has_roots: can_ask.then(OnceCell::new),
             level: AtomicU8::new(u8::MAX),

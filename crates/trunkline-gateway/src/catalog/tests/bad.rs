@@ -496,9 +496,9 @@ gateway:
   admin: { listen: '${TOKEN}.example:80', token: 0123456789abcdef }
   auth: { tokens: [{ name: '${TOKEN}', token: short }] }
 ";
-    let mut world = World::usual();
-    world.vars.insert("SECRET", "hunter2");
-    let faults = load(text, ORIGIN.as_ref(), &world).unwrap_err();
+    let mut env = FakeEnv::usual();
+    env.vars.insert("SECRET", "hunter2");
+    let faults = load(text, ORIGIN.as_ref(), &env).unwrap_err();
     let all = faults.faults.iter().chain(&faults.warnings);
     let told: Vec<_> = all.map(|it| it.render("f".as_ref()).to_lowercase()).collect();
     for it in &told {

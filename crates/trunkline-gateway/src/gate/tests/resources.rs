@@ -26,7 +26,7 @@ async fn open(folder: &Folder) -> Gateway {
     let audit = folder.0.join("audit.jsonl").display().to_string();
     let plan = load(&catalog(&audit), "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
-    for (name, server) in &gateway.0.world().servers {
+    for (name, server) in &gateway.0.active_plan().servers {
         let page = json!({ "resources": [
             { "uri": "x://same", "name": "same" }, { "uri": format!("x://{name}"), "name": "own" },
         ] });
@@ -114,10 +114,10 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
     let gateway = open(&folder).await;
     let walk = |who: &str| Walk {
         shared: Arc::clone(&gateway.0),
-        world: gateway.0.world(),
+        active: gateway.0.active_plan(),
         view: gateway.0.view(Selector::All),
         caller: Arc::new(Caller::named(who)),
-        voice: ConversationHandle::unheard(),
+        handle: ConversationHandle::unheard(),
         began: Instant::now(),
         call: made("completion/complete", completion("e"), None, who),
         approved: None,
@@ -173,7 +173,7 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
         };
         later.await.unwrap_err();
     }
-    gateway.0.world().audit.as_ref().unwrap().flush().await;
+    gateway.0.active_plan().audit.as_ref().unwrap().flush().await;
     let text = std::fs::read_to_string(folder.0.join("audit.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(lines[0]["event"], "started");
@@ -192,7 +192,7 @@ async fn calls_that_cannot_be_noted_are_refused_where_they_must_be() {
     let plan = catalog("x").replace("'x'", "{ path: /dev/full, onFailure: refuse }");
     let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();
-    gateway.0.world().audit.as_ref().unwrap().flush().await;
+    gateway.0.active_plan().audit.as_ref().unwrap().flush().await;
     let told = call(&gateway, "bob", "tools/call", json!({ "name": "a.b" })).await;
     assert_eq!(reason(&told), "audit_unavailable");
 }

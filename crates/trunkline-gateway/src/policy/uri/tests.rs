@@ -29,7 +29,7 @@ async fn gateway(rules: &str) -> Gateway {
 
 fn effect(gateway: &Gateway, uri: &str) -> Effect {
     let target = Target { server: Arc::from("a"), name: Arc::from(uri), item: Item::Unlisted };
-    Visibility::new(&gateway.0.world(), &Caller::named("ann")).effect(&target)
+    Visibility::new(&gateway.0.active_plan(), &Caller::named("ann")).effect(&target)
 }
 
 /// Spellings with which a server could open `/etc/hostname` or something below `/etc`.
