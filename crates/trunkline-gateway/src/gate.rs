@@ -190,20 +190,20 @@ impl Walk {
             record: Some(record),
         };
         let Some(record) = &mut noted.record else { unreachable!("nobody has taken it") };
-        let mut came = self.route(record).await;
-        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut came, &self.approved) {
+        let mut result = self.route(record).await;
+        if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
             approve::once(&self.shared, binding, input);
         }
-        if let Err(CallFailure::Here(failure)) = &came {
+        if let Err(CallFailure::Here(failure)) = &result {
             record.failed(failure);
         }
         if let (Ok(CallOutcome::Answer(said, _) | CallOutcome::Told(said)), Some(server)) =
-            (&came, &record.server)
+            (&result, &record.server)
         {
             let index = || self.view.index(&self.shared);
             self.shared.named.remember(index, &self.caller, server, said);
         }
-        let outcome = self.tell(came, record);
+        let outcome = self.tell(result, record);
         if let Some(record) = noted.record.take() {
             let word = record.outcome(&outcome);
             self.shared.note(&self.active, &record, word);
@@ -226,11 +226,11 @@ impl Walk {
             Decided::Permit(permit) => permit,
             Decided::Told(told) => return Ok(told),
         };
-        let came = self.perform(record, &mut about, &permit).await;
-        let came = self.tell_plugins(record, &about.target, permit.into_plugins(), came).await;
+        let result = self.perform(record, &mut about, &permit).await;
+        let result = self.tell_plugins(record, &about.target, permit.into_plugins(), result).await;
         match about.work {
-            Work::Skill(asked) => came.map(|it| self.as_asked(record, &asked, it)),
-            _ => came,
+            Work::Skill(asked) => result.map(|it| self.as_asked(record, &asked, it)),
+            _ => result,
         }
     }
 
@@ -254,17 +254,17 @@ impl Walk {
             }
             Work::Completion(_) => completed::unpack(&mut self.call.params),
         }
-        let came = Box::pin(self.at(record, permit, true)).await;
+        let result = Box::pin(self.at(record, permit, true)).await;
         match &mut about.work {
-            Work::Completion(Some(completed)) => came.map(|it| completed.filter(self, it)),
-            _ => came,
+            Work::Completion(Some(completed)) => result.map(|it| completed.filter(self, it)),
+            _ => result,
         }
     }
 
     /// Carries the outcome to the caller's revision.
-    fn tell(&self, came: Result<CallOutcome, CallFailure>, record: &CallRecord) -> Outcome {
+    fn tell(&self, result: Result<CallOutcome, CallFailure>, record: &CallRecord) -> Outcome {
         let (method, revision) = (self.call.method.method, self.call.revision);
-        match came {
+        match result {
             Ok(CallOutcome::Told(told)) => Ok(told),
             Ok(CallOutcome::Ask(input)) => {
                 Ok(stateless::encode_input_required(&input, &stateless::Extras::default()))

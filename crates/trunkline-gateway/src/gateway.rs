@@ -129,9 +129,9 @@ impl Gateway {
                         };
                         match event {
                             Event::Started { id, cause, .. } if *cause != Cause::List => {
-                                shared.look_at(server, *id);
+                                shared.compare_in_background(server, *id);
                             }
-                            Event::Stopped { id, .. } => shared.looked_at_is_gone(&server, *id),
+                            Event::Stopped { id, .. } => shared.forget_instance(&server, *id),
                             _ => {}
                         }
                     });

@@ -251,7 +251,7 @@ impl Operate for Operation {
 
     fn metrics(&self) -> String {
         let shared = &self.gateway.0;
-        shared.look();
+        shared.sample_gauges();
         if let Some(audit) = &shared.active_plan().audit {
             shared.metrics.audit(audit.lost(), audit.is_failing());
         }

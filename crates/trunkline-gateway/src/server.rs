@@ -311,7 +311,7 @@ impl Server {
 
     /// It asked a question that could not be routed: from now on its callers do not share instances, where the
     /// catalog leaves that open.
-    pub(crate) fn has_asked(&self) {
+    pub(crate) fn has_unroutable_questions(&self) {
         self.asks.store(true, Ordering::Relaxed);
     }
 

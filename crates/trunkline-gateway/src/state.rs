@@ -349,7 +349,7 @@ impl GatewayState {
     }
 
     /// Samples the gauges, which no event counts.
-    pub(crate) fn look(&self) {
+    pub(crate) fn sample_gauges(&self) {
         let dropped = self.notices.dropped.load(Ordering::Relaxed);
         self.metrics.now(self.client_count(), self.parked_calls.len(), dropped);
         for server in self.active_plan().servers.values() {
@@ -405,7 +405,7 @@ impl GatewayState {
 
 impl otel::Host for GatewayState {
     fn metrics(&self) -> &Metrics {
-        self.look();
+        self.sample_gauges();
         &self.metrics
     }
 

@@ -30,7 +30,7 @@ use crate::merge::Kind;
 use crate::news::{Told, announced_by};
 use crate::policy::redact::Redactor;
 use crate::pool::{Backend, Profile};
-use crate::question_router::{OpenLine, QuestionRouter};
+use crate::question_router::{OpenCall, QuestionRouter};
 use crate::upstream_call::UpstreamCallContext;
 use crate::watcher::Watcher;
 use opening::Opening;
@@ -195,7 +195,12 @@ impl Process {
 
 impl Instance {
     /// Stores what the instance lists now. Returns the lists that changed, by [`Told::changes`].
-    pub(crate) fn tells(&self, told: Told, known: Option<&Told>, unlisted: &[Kind]) -> Vec<Kind> {
+    pub(crate) fn store_lists(
+        &self,
+        told: Told,
+        known: Option<&Told>,
+        unlisted: &[Kind],
+    ) -> Vec<Kind> {
         let mut last = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = told.changes(self.began.elapsed(), last.as_ref(), known, unlisted);
         *last = Some(told);
@@ -263,8 +268,8 @@ impl Instance {
     }
 
     /// Registers a call as open for as long as the guard lives.
-    pub(crate) fn open_line(&self, line: &Arc<UpstreamCallContext>) -> OpenLine {
-        self.router.open_line(line)
+    pub(crate) fn open_call(&self, context: &Arc<UpstreamCallContext>) -> OpenCall {
+        self.router.open_call(context)
     }
 
     /// Remembers whom to notify when a URL elicitation completes.
@@ -275,7 +280,7 @@ impl Instance {
     /// The level that the server must be set to for this caller's logs, if it logs less now. A session that
     /// never set a level gets what the server sends by default, which the SDKs make everything, unless another
     /// session lowered the level.
-    pub(crate) fn is_too_quiet(
+    pub(crate) fn log_level_to_set(
         &self,
         level: Option<LogLevel>,
         has_session: bool,
@@ -291,7 +296,7 @@ impl Instance {
     }
 
     /// Raises the server's log level to what a caller wants.
-    pub(crate) async fn hear(&self, level: LogLevel) {
+    pub(crate) async fn raise_log_level(&self, level: LogLevel) {
         let is_old = self.opened.revision.era() == Era::Stateful;
         if !is_old || !self.opened.capabilities.logging {
             return;

@@ -237,10 +237,10 @@ impl UpstreamCallContext {
 struct Asking<'a>(&'a UpstreamCallContext);
 
 impl<'a> Asking<'a> {
-    fn new(line: &'a UpstreamCallContext) -> Self {
-        line.asking.fetch_add(1, Ordering::Relaxed);
-        line.news.notify_one();
-        Self(line)
+    fn new(context: &'a UpstreamCallContext) -> Self {
+        context.asking.fetch_add(1, Ordering::Relaxed);
+        context.news.notify_one();
+        Self(context)
     }
 }
 
@@ -264,7 +264,7 @@ impl Listener for UpstreamCallContext {
 
 impl std::fmt::Debug for UpstreamCallContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Line").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("UpstreamCallContext").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -288,7 +288,7 @@ fn refused(error: trunkline_proto::CallError) -> ErrorObject {
 }
 
 /// Attached to a request at a server: the call it belongs to.
-pub(crate) struct OnLine(pub(crate) Arc<UpstreamCallContext>);
+pub(crate) struct InCall(pub(crate) Arc<UpstreamCallContext>);
 
 /// Answers the questions of a task: the caller that waits for the task, or the client that polls it.
 pub(crate) trait Answers: Send + Sync {
@@ -326,7 +326,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_is_asked_what_they_did_not_say_they_answer() {
         let caller = Arc::new(Caller::named("bob"));
-        let line = UpstreamCallContext::new(
+        let context = UpstreamCallContext::new(
             caller,
             ConversationHandle::unheard(),
             CallKey(1),
@@ -335,15 +335,15 @@ mod tests {
             Arc::default(),
             None,
         );
-        let told = Arc::clone(&line).ask(Method::RootsList, Object::default()).await;
+        let told = Arc::clone(&context).ask(Method::RootsList, Object::default()).await;
         assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
-        assert!(line.take_questions().is_empty());
+        assert!(context.take_questions().is_empty());
     }
 
     #[test]
     fn what_waits_to_be_said_is_bounded_in_bytes_by_principal() {
         let notices = Arc::new(Notices::default());
-        let line = |name: &str| {
+        let context = |name: &str| {
             let caller = Arc::new(Caller::named(name));
             let key = CallKey(1);
             UpstreamCallContext::new(
@@ -361,7 +361,7 @@ mod tests {
             let params = Object::parse(&params).expect("this is JSON");
             PeerNotification { ticket: None, method: Method::Message, params, peer: None }
         };
-        let (one, other, bob) = (line("alice"), line("alice"), line("bob"));
+        let (one, other, bob) = (context("alice"), context("alice"), context("bob"));
         (0..150).for_each(|_| one.hear(heard()));
         other.hear(heard());
         bob.hear(heard());

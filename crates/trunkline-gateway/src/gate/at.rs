@@ -59,7 +59,7 @@ impl Walk {
                     forward.answer(answers.unwrap_or_default());
                     // From here on, events go to the caller of this round.
                     let followed = Box::pin(self.follow(record, forward, &plan)).await;
-                    return followed.map_err(|(wrong, _)| wrong);
+                    return followed.map_err(|(call_failure, _)| call_failure);
                 }
                 Sealed::Relayed(Some(state), instance) => {
                     stay = Some(instance);
@@ -93,14 +93,14 @@ impl Walk {
                 Ok(forward) => forward,
             };
             match self.follow(record, forward, &plan).await {
-                Ok(came) => return Ok(came),
+                Ok(result) => return Ok(result),
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
                 }
                 Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(&plan) => {
                     return self.ask_to_log_in(&plan);
                 }
-                Err((wrong, _)) => return Err(after(wrong, may_be_done)),
+                Err((call_failure, _)) => return Err(after(call_failure, may_be_done)),
             }
         }
     }
@@ -121,7 +121,7 @@ impl Walk {
                 self.compared(server, plan, lease.instance()).await?;
                 lease
             }
-            None => self.visibly(server, self.lease(server, plan)).await?,
+            None => self.with_progress(server, self.lease(server, plan)).await?,
         };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
@@ -139,8 +139,9 @@ impl Walk {
         record.leased(lease.id());
         self.is_not_held(record, plan)?;
         let instance = Arc::clone(lease.instance());
-        if let Some(level) = instance.is_too_quiet(self.call.log_level, has_session(&self.call)) {
-            Box::pin(instance.hear(level)).await;
+        if let Some(level) = instance.log_level_to_set(self.call.log_level, has_session(&self.call))
+        {
+            Box::pin(instance.raise_log_level(level)).await;
         }
         let era = instance.opened.revision.era();
         let mut params = self.call.params.clone();
@@ -164,7 +165,7 @@ impl Walk {
         if !relays {
             params.take("inputResponses");
         }
-        let line = UpstreamCallContext::new(
+        let context = UpstreamCallContext::new(
             Arc::clone(&self.caller),
             self.handle.clone(),
             self.call.key,
@@ -174,7 +175,7 @@ impl Walk {
             self.guard(),
         );
         let method = self.call.method.method;
-        let mut forward = Forward::begin(lease, line, method, params, timing(plan), relays);
+        let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;
         Ok(forward)
     }
@@ -239,7 +240,7 @@ impl Walk {
             match forward.next().await {
                 Event::Said(what, _held) => {
                     let what = match &self.plugged {
-                        Some(view) => Box::pin(self.look_at_said(view, what)).await,
+                        Some(view) => Box::pin(self.inspect_event(view, what)).await,
                         None => Some(what),
                     };
                     if let Some(what) = what {
@@ -260,26 +261,26 @@ impl Walk {
                 Event::Over(Ok(said)) => {
                     // The lease is kept, so that a task begun there finds its instance alive.
                     let lease = forward.into_lease();
-                    let came = self.over(said, revision, plan, lease.id());
+                    let result = self.over(said, revision, plan, lease.id());
                     record.kept = Some(lease);
-                    return came.map_err(|error| (CallFailure::Plain(error), None));
+                    return result.map_err(|error| (CallFailure::Plain(error), None));
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
-                    let asked = self.urls(error, forward.instance()).and_then(|mut came| {
-                        if let CallOutcome::Ask(input) = &mut came {
+                    let asked = self.urls(error, forward.instance()).and_then(|mut result| {
+                        if let CallOutcome::Ask(input) = &mut result {
                             question::admit_all(&plan.name, plan.questions, input)?;
                         }
-                        Ok(came)
+                        Ok(result)
                     });
                     return asked.map_err(|error| (CallFailure::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
-                    let wrong =
+                    let call_failure =
                         match Box::pin(forward::failed(error.clone(), forward.instance())).await {
                             Ok(said) => CallFailure::Server(said, revision),
                             Err(failure) => failure.into(),
                         };
-                    return Err((wrong, Some(error)));
+                    return Err((call_failure, Some(error)));
                 }
             }
         }
@@ -359,11 +360,11 @@ fn has_session(call: &Call) -> bool {
 }
 
 /// Marks the outcome as unknown if an earlier try may have done the work.
-fn after(mut wrong: CallFailure, may_be_done: bool) -> CallFailure {
-    if may_be_done && let CallFailure::Here(failure) = &mut wrong {
+fn after(mut call_failure: CallFailure, may_be_done: bool) -> CallFailure {
+    if may_be_done && let CallFailure::Here(failure) = &mut call_failure {
         failure.done = Done::Unknown;
     }
-    wrong
+    call_failure
 }
 
 fn is_about_urls(error: &ErrorObject) -> bool {

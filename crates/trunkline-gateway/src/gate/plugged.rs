@@ -49,36 +49,38 @@ impl Walk {
         record: &mut CallRecord,
         target: &Target,
         plugins: Option<CallView>,
-        came: Result<CallOutcome, CallFailure>,
+        result: Result<CallOutcome, CallFailure>,
     ) -> Result<CallOutcome, CallFailure> {
-        match (came, plugins) {
+        match (result, plugins) {
             (Ok(CallOutcome::Answer(said, from)), Some(view)) => {
                 match Box::pin(self.active.plugins.response(&view, said)).await {
                     Ok(said) => Ok(CallOutcome::Answer(said, from)),
                     Err(rejected) => {
-                        let mut came = self.rejected(record, target, &rejected);
-                        if let Err(CallFailure::Here(failure)) = &mut came {
+                        let mut result = self.rejected(record, target, &rejected);
+                        if let Err(CallFailure::Here(failure)) = &mut result {
                             failure.done = Done::Unknown;
                         }
-                        came
+                        result
                     }
                 }
             }
-            (came, Some(view)) => Box::pin(self.tell_more(record, target, view, came)).await,
-            (came, None) => came,
+            (result, Some(view)) => {
+                Box::pin(self.inspect_failure_or_questions(record, target, view, result)).await
+            }
+            (result, None) => result,
         }
     }
 
     /// Lets the plugins inspect and change the server's error or its questions.
-    async fn tell_more(
+    async fn inspect_failure_or_questions(
         &self,
         record: &mut CallRecord,
         target: &Target,
         view: CallView,
-        came: Result<CallOutcome, CallFailure>,
+        result: Result<CallOutcome, CallFailure>,
     ) -> Result<CallOutcome, CallFailure> {
         let plugins = &self.active.plugins;
-        let rejected: Rejected = match came {
+        let rejected: Rejected = match result {
             Err(CallFailure::Server(error, from)) => {
                 match plugins.said(Kind::Error, &view, Json::of(&error)).await {
                     Ok(said) => return Err(CallFailure::Server(said.to().unwrap_or(error), from)),
@@ -102,17 +104,17 @@ impl Walk {
                     Some(rejected) => rejected,
                 }
             }
-            came => return came,
+            result => return result,
         };
-        let mut came = self.rejected(record, target, &rejected);
-        if let Err(CallFailure::Here(failure)) = &mut came {
+        let mut result = self.rejected(record, target, &rejected);
+        if let Err(CallFailure::Here(failure)) = &mut result {
             failure.done = Done::Unknown;
         }
-        came
+        result
     }
 
     /// Lets the plugins inspect progress or a log message; `None` if they drop it.
-    pub(super) async fn look_at_said(
+    pub(super) async fn inspect_event(
         &self,
         view: &Arc<CallView>,
         what: HandlerEvent,

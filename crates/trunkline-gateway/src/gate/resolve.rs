@@ -266,7 +266,7 @@ impl Walk {
             return index;
         }
         if let Some(server) = self.unknown_server(shown) {
-            Box::pin(self.visibly(&server, self.shared.refresh(&server, true))).await;
+            Box::pin(self.with_progress(&server, self.shared.refresh(&server, true))).await;
             return self.view.index(&self.shared);
         }
         // The index belongs to the plan in force now, which may be newer than the call's.

@@ -120,15 +120,15 @@ impl Walk {
         &self,
         record: &CallRecord,
         asked: &str,
-        came: CallOutcome,
+        outcome: CallOutcome,
     ) -> CallOutcome {
-        let (CallOutcome::Answer(said, revision), Some(server)) = (&came, &record.server) else {
-            return came;
+        let (CallOutcome::Answer(said, revision), Some(server)) = (&outcome, &record.server) else {
+            return outcome;
         };
         let is_long = record.name.as_deref() != Some(asked);
         match self.told(said, server, is_long) {
             Some(told) => CallOutcome::Answer(told, *revision),
-            None => came,
+            None => outcome,
         }
     }
 

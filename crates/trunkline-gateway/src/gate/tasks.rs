@@ -62,17 +62,17 @@ pub(super) async fn call(
     walk.as_task = how.declares;
     let may_refuse = offer == Offer::Extension && !may_be_task;
     let again = may_refuse.then(|| walk.call.params.clone());
-    let mut came = walk.at(record, permit, is_repeatable).await;
+    let mut result = walk.at(record, permit, is_repeatable).await;
     if let Some(params) = again
-        && matches!(&came, Err(CallFailure::Server(error, from)) if wants_task(error, *from))
+        && matches!(&result, Err(CallFailure::Server(error, from)) if wants_task(error, *from))
     {
         // The tool runs only as a task: the gateway retries it as one and waits for the end.
         walk.call.params = params;
         declare(&mut walk.call);
         (walk.as_task, may_be_task) = (true, true);
-        came = Box::pin(walk.at(record, permit, is_repeatable)).await;
+        result = Box::pin(walk.at(record, permit, is_repeatable)).await;
     }
-    match came {
+    match result {
         Ok(CallOutcome::Answer(said, from)) if may_be_task => match (created(&said, from), wish) {
             (Some(task), _) if how.is_shown => show(walk, record, server, plan, tool, task),
             (Some(task), _) => Box::pin(await_task_inline(walk, record, server, plan, task)).await,
@@ -82,7 +82,7 @@ pub(super) async fn call(
             }
             (None, _) => Ok(CallOutcome::Answer(said, from)),
         },
-        came => came,
+        result => result,
     }
 }
 
@@ -140,7 +140,7 @@ async fn await_task_inline(
     task: Task,
 ) -> Result<CallOutcome, CallFailure> {
     let lease = lease(server, record)?;
-    let line = UpstreamCallContext::new(
+    let context = UpstreamCallContext::new(
         Arc::clone(&walk.caller),
         walk.handle.clone(),
         walk.call.key,
@@ -149,7 +149,7 @@ async fn await_task_inline(
         Arc::clone(&walk.shared.notices),
         walk.guard(),
     );
-    let asker = Asker::Line(Arc::clone(&line));
+    let asker = Asker::Caller(Arc::clone(&context));
     let nudge = Arc::new(Notify::new());
     let mut drive = Drive::new(&walk.shared.tasks, server, &lease, task, asker, nudge);
     drive.owner.clone_from(&walk.caller.id);
@@ -163,8 +163,8 @@ async fn await_task_inline(
             Err(_) => Err(CallError::TimedOut),
         }
     };
-    let forward = Forward::driving(lease, line, Box::pin(call));
-    walk.follow(record, forward, plan).await.map_err(|(wrong, _)| wrong)
+    let forward = Forward::driving(lease, context, Box::pin(call));
+    walk.follow(record, forward, plan).await.map_err(|(call_failure, _)| call_failure)
 }
 
 /// The lease of the call that began the task, so that the instance cannot end in between.

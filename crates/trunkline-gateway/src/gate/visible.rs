@@ -15,7 +15,11 @@ use crate::state::Visibility;
 impl Walk {
     /// Runs work that may wait for a server to start. Callers that asked for progress are told what they
     /// wait for.
-    pub(super) async fn visibly<T>(&self, server: &Server, work: impl Future<Output = T>) -> T {
+    pub(super) async fn with_progress<T>(
+        &self,
+        server: &Server,
+        work: impl Future<Output = T>,
+    ) -> T {
         if !self.call.wants_progress {
             return work.await;
         }

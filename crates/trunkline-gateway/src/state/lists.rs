@@ -96,7 +96,7 @@ impl GatewayState {
     }
 
     /// Handles `list_changed` notifications of a server's instances until none are left.
-    pub(crate) fn see_to_news(&self, server: &Arc<Server>) {
+    pub(crate) fn handle_list_changes(&self, server: &Arc<Server>) {
         let (this, server) = (Weak::clone(&self.this), Arc::downgrade(server));
         tokio::spawn(async move {
             loop {
@@ -111,7 +111,7 @@ impl GatewayState {
                     Next::Look(by) => {
                         let mut is_new = false;
                         for instance in by {
-                            is_new |= this.look_again(&server, instance).await;
+                            is_new |= this.refresh_instance(&server, instance).await;
                         }
                         server.news().found(is_new);
                     }
@@ -121,7 +121,7 @@ impl GatewayState {
     }
 
     /// Refreshes the lists of an instance that announced a change. Returns whether there was one.
-    async fn look_again(&self, server: &Arc<Server>, instance: u64) -> bool {
+    async fn refresh_instance(&self, server: &Arc<Server>, instance: u64) -> bool {
         let Fetched { lists, from, since, is_for_all, .. } = match server.fetch_at(instance).await {
             Ok(Some(fetched)) => fetched,
             // The instance is gone, and its announcement with it.
@@ -143,7 +143,7 @@ impl GatewayState {
         let unlisted = unlisted.into_iter().filter(|(_, it)| !it.is_empty());
         let (kinds, unlisted): (Vec<_>, Vec<_>) = unlisted.unzip();
         let known = known.map(|it| Told::of(&it));
-        let changes = from.tells(Told::of(&lists), known.as_ref(), &kinds);
+        let changes = from.store_lists(Told::of(&lists), known.as_ref(), &kinds);
         if changes.is_empty() {
             return false;
         }

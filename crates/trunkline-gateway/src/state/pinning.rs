@@ -88,7 +88,7 @@ impl GatewayState {
     }
 
     /// Compares a new instance in the background, whether or not a call comes.
-    pub(crate) fn look_at(&self, server: Arc<Server>, instance: u64) {
+    pub(crate) fn compare_in_background(&self, server: Arc<Server>, instance: u64) {
         let Some(this) = self.this.upgrade() else { return };
         // Drops the lease: an instance that is only compared is not in use.
         let lease = server.lists().and_then(|_| server.pool.lease_on(instance));
@@ -106,7 +106,7 @@ impl GatewayState {
     }
 
     /// Forgets what an ended instance offered.
-    pub(crate) fn looked_at_is_gone(&self, server: &Server, instance: u64) {
+    pub(crate) fn forget_instance(&self, server: &Server, instance: u64) {
         let plan = server.plan();
         if let Some(pins) = self.pins_of(&plan).filter(|it| it.holds(&plan.name)) {
             let before = pins.held(&plan.name);
@@ -129,7 +129,7 @@ impl GatewayState {
         }
         // The list may match its pin again. Nobody can call what is held back, so compare now.
         if self.pins_of(&server.plan()).is_some_and(|it| it.holds(&server.name)) {
-            self.look_at(Arc::clone(server), instance);
+            self.compare_in_background(Arc::clone(server), instance);
         }
     }
 
@@ -146,7 +146,7 @@ impl GatewayState {
             return;
         }
         let before = pins.held(&plan.name);
-        let new = pins.look(&plan.name, instance.id, part, offered);
+        let new = pins.compare_instance(&plan.name, instance.id, part, offered);
         self.tell_held(plan, new.iter());
         self.lists_changed(plan, &touched(&before, &pins.held(&plan.name)));
     }

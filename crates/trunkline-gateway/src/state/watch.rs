@@ -28,7 +28,7 @@ impl Watcher for GatewayState {
             | Method::ResourcesListChanged => {
                 self.list_changed_in(server, instance, heard.method);
                 if server.news().heard(instance, now()) {
-                    self.see_to_news(server);
+                    self.handle_list_changes(server);
                 }
             }
             Method::SubscriptionsAcknowledged => {}
@@ -45,9 +45,9 @@ impl Watcher for GatewayState {
         tasks::question(&self.tasks, instance, task, method, params)
     }
 
-    fn asks_nobody(&self, server: &str) {
+    fn unroutable_question(&self, server: &str) {
         if let Some(server) = self.active_plan().servers.get(server) {
-            server.has_asked();
+            server.has_unroutable_questions();
         }
     }
 
@@ -63,7 +63,7 @@ impl Watcher for GatewayState {
         self.logs.add(Logged::message(server, instance, line));
     }
 
-    fn line(&self, server: &str, instance: u64, line: &str) {
+    fn stderr_line(&self, server: &str, instance: u64, line: &str) {
         let active = self.active_plan();
         if let Some(server) = active.servers.get(server) {
             server.wrote(line);

@@ -244,7 +244,7 @@ impl Drive {
         let detail: DetailedTask =
             said.to().map_err(|error| CallError::Invalid(error.to_string()))?;
         if let Some(entry) = self.entry() {
-            entry.looked(&detail.task);
+            entry.polled(&detail.task);
         }
         Ok(detail)
     }

@@ -43,7 +43,7 @@ struct Live {
 #[derive(Clone)]
 pub(crate) enum Asker {
     /// The caller that waits for it.
-    Line(Arc<UpstreamCallContext>),
+    Caller(Arc<UpstreamCallContext>),
     /// The client that polls it.
     Entry(Weak<Entry>),
 }
@@ -63,7 +63,7 @@ impl Answers for Asker {
 impl Asker {
     pub(crate) async fn asked(self, method: Method, params: Object) -> Outcome {
         match self {
-            Self::Line(line) => line.ask(method, params).await,
+            Self::Caller(context) => context.ask(method, params).await,
             Self::Entry(entry) => {
                 let guard = entry.upgrade().and_then(|it| it.guard());
                 let params = match &guard {

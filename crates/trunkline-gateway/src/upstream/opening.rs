@@ -138,7 +138,7 @@ impl Opening {
         let (id, server, watcher) = (self.id, Arc::clone(&self.server), Weak::clone(&self.watcher));
         let command = command.on_stderr(move |line| {
             if let Some(watcher) = watcher.upgrade() {
-                watcher.line(&server, id, line);
+                watcher.stderr_line(&server, id, line);
             }
         });
         let mut child = Child::spawn(command, &self.limits).await.map_err(|error| {

@@ -29,7 +29,7 @@ pub(in crate::gate) async fn manage(
         Method::TasksList => list(walk)?,
         Method::TasksGet => {
             let (entry, _) = find(walk, record)?;
-            entry.look().await;
+            entry.poll_now().await;
             match is_core {
                 true => stateful::encode_task(&entry.task(true)),
                 false => stateless::encode_task_detail(&entry.detail(), &extras()),
@@ -142,7 +142,7 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, C
         Ok(_) => true,
         // The task may have ended just now: then it was not cancelled.
         Err(CallError::Peer(error)) if error.code == code::INVALID_PARAMS => {
-            entry.look().await;
+            entry.poll_now().await;
             if is_core { return Err(over().into()) } else { false }
         }
         // The server cannot cancel it: the gateway stops waiting.
@@ -157,7 +157,7 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, C
         entry.settle(End::Cancelled);
     } else {
         // The next poll shows whether the server obeyed.
-        entry.look().await;
+        entry.poll_now().await;
     }
     Ok(if is_core { stateful::encode_task(&entry.task(true)) } else { empty() })
 }

@@ -131,12 +131,12 @@ async fn suggestions_of_what_may_not_be_read_are_left_out() {
         let walk = walk(who);
         let index = walk.view.index(&walk.shared);
         let target = index.template("file:///{+path}").unwrap();
-        let came = CallOutcome::Answer(Json::parse(said).unwrap(), Revision::LATEST);
-        let came = match Completed::of(&walk, target, &walk.call.params) {
-            Some(mut completed) => completed.filter(&walk, came),
-            None => came,
+        let result = CallOutcome::Answer(Json::parse(said).unwrap(), Revision::LATEST);
+        let result = match Completed::of(&walk, target, &walk.call.params) {
+            Some(mut completed) => completed.filter(&walk, result),
+            None => result,
         };
-        let CallOutcome::Answer(said, _) = came else { panic!("it is an answer") };
+        let CallOutcome::Answer(said, _) = result else { panic!("it is an answer") };
         said.get().to_owned()
     };
     assert_eq!(told("ann"), r#"{"completion":{"values":["srv/a","/etc"]}}"#);

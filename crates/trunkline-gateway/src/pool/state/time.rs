@@ -18,7 +18,7 @@ impl<H: Clone, W> State<H, W> {
     pub(crate) fn tick(&mut self, now: Duration) {
         let mut changed = self.lose_patience(now);
         for id in self.ids() {
-            changed |= self.look_at(id, now);
+            changed |= self.check_instance(id, now);
         }
         while self.goes_when_idle()
             && self.has_surplus()
@@ -83,7 +83,7 @@ impl<H: Clone, W> State<H, W> {
         !self.planned.is_empty() || self.slots.values().any(Slot::is_reserved)
     }
 
-    fn look_at(&mut self, id: u64, now: Duration) -> bool {
+    fn check_instance(&mut self, id: u64, now: Duration) -> bool {
         let expired = self.has_expired(id, now);
         let Some(slot) = self.slots.get_mut(&id) else { return false };
         match &mut slot.phase {
