@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_bounded_in_lines_and_in_bytes() {
+    fn the_ring_is_bounded_in_lines_and_bytes() {
         let logs = Logs::default();
         let kept = || logs.follow(None).0;
         (0..3000).for_each(|it| logs.add(Logged::gateway("time", &it.to_string())));

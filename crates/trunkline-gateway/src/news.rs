@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_together_is_looked_at_once() {
+    fn notifications_that_arrive_together_cause_one_refresh() {
         let (mut news, now) = (News::default(), Instant::now());
         assert!(news.heard(1, now), "somebody has to see to it");
         assert!(!news.heard(2, now + 50 * MS) && !news.heard(1, now + 90 * MS));
@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_never_stops_announcing_is_looked_at_after_a_second() {
+    fn a_server_that_never_stops_announcing_is_refreshed_after_a_second() {
         let looks = looks(50 * MS, 3_000 * MS, |_| true);
         assert_eq!(looks[0], LONGEST);
         assert!(looks.len() <= 3, "{looks:?}");
     }
 
     #[test]
-    fn a_server_that_has_nothing_new_is_left_alone_for_longer_and_longer() {
+    fn a_server_without_changes_is_refreshed_with_backoff() {
         let found = looks(10 * MS, HOUR, |_| false);
         assert!(found.len() <= 66, "{}", found.len());
         assert!(found.windows(2).skip(6).all(|it| it[1] - it[0] >= REST), "{found:?}");
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn no_server_is_looked_at_more_often_in_an_hour() {
+    fn refreshes_per_hour_are_bounded() {
         let found = looks(100 * MS, 2 * HOUR, |_| true);
         assert!(found.windows(LOOKS + 1).all(|it| it[LOOKS] - it[0] >= HOUR), "{}", found.len());
         assert!(found.len() > LOOKS, "later it is looked at again");
     }
 
     #[test]
-    fn few_instances_are_started_for_what_has_changed() {
+    fn starts_per_hour_for_a_refresh_are_bounded() {
         let (mut news, now) = (News::default(), Instant::now());
         let started = (0..100).filter(|it| news.start(now + *it * MS)).count();
         assert_eq!(started, STARTS);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_instance_says_as_it_starts_is_no_change() {
+    fn what_an_instance_lists_as_it_starts_is_no_change() {
         let told = |tools: &str| Told([tools, "p", "r", "t"].map(Box::from));
         let (known, own, other) = (told("all"), told("fewer"), told("more"));
         assert_eq!(own.changes(YOUNG / 2, None, Some(&known), &[]), []);

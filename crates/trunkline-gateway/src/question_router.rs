@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_call_that_was_given_up_is_nobody_elses() {
+    fn messages_of_a_cancelled_call_reach_no_other_caller() {
         let (alice, bob) = (Arc::new(Caller::named("alice")), Caller::named("bob"));
         let mut calls = OpenCalls::default();
         assert!(calls.are_all_of(&bob));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_calls_of_one_caller_the_last_is_meant_that_it_waits_for() {
+    fn of_the_calls_of_one_caller_the_last_awaited_is_meant() {
         let alice = Arc::new(Caller::named("alice"));
         let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());

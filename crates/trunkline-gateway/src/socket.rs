@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_socket_is_left_alone() {
+    async fn a_file_that_is_no_socket_is_left_alone() {
         let folder = folder();
         fs::create_dir(&folder).unwrap();
         let path = folder.join("notes.txt");

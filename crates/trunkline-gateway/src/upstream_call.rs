@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_is_asked_what_they_did_not_say_they_answer() {
+    async fn a_caller_is_asked_only_what_it_declared() {
         let caller = Arc::new(Caller::named("bob"));
         let context = UpstreamCallContext::new(
             caller,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_said_is_bounded_in_bytes_by_principal() {
+    fn waiting_events_are_bounded_in_bytes_by_principal() {
         let notices = Arc::new(Notices::default());
         let context = |name: &str| {
             let caller = Arc::new(Caller::named(name));

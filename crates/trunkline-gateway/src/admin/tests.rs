@@ -14,7 +14,7 @@ use crate::catalog::plan::AdminPlan;
 use crate::failure::{Reason, Stage};
 
 #[tokio::test]
-async fn what_is_asked_for_is_answered() {
+async fn every_route_answers() {
     let admin = Running::on_socket().await;
     for (request, expected) in [
         (
@@ -49,7 +49,7 @@ async fn what_is_asked_for_is_answered() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_advice() {
+async fn invalid_requests_are_refused_with_advice() {
     let admin = Running::on_socket().await;
     for (request, body, expected) in [
         ("GET /", "", "404 There is nothing at `/`. | `/v1/status` is a good place to begin."),
@@ -115,7 +115,7 @@ async fn a_refusal_is_read_however_long_the_body_is() {
 }
 
 #[tokio::test]
-async fn the_log_is_followed_until_somebody_hangs_up() {
+async fn the_log_is_followed_until_the_client_disconnects() {
     let admin = Running::on_socket().await;
     let mut lines = admin.follow("/v1/logs?server=time&follow=1").await;
     assert_eq!(lines.next().await, r#"{"line":"a","server":"time"}"#);

@@ -122,7 +122,7 @@ async fn with_lists() -> Gateway {
 }
 
 #[tokio::test]
-async fn a_call_whose_caller_hangs_up_is_noted() {
+async fn a_call_whose_caller_disconnects_is_recorded() {
     let gateway = with_lists().await;
     let Answer::Later(mut later) =
         begin(&gateway, "bob", "tools/call", serde_json::json!({ "name": "a.log" }))
@@ -137,7 +137,7 @@ async fn a_call_whose_caller_hangs_up_is_noted() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_denied_is_noted_as_what_it_was() {
+async fn a_denied_call_is_recorded_with_its_target() {
     let gateway = with_lists().await;
     let params = serde_json::json!({ "name": "a.push" });
     let told = call(&gateway, "ann", "tools/call", params).await;
@@ -150,7 +150,7 @@ async fn a_call_that_is_denied_is_noted_as_what_it_was() {
 }
 
 #[tokio::test]
-async fn one_yes_is_one_call() {
+async fn one_approval_is_one_call() {
     let gateway = with_lists().await;
     let params = |state: &str| {
         serde_json::json!({

@@ -75,7 +75,7 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_read_does_not_hear() {
+async fn a_caller_that_may_not_read_is_not_notified() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "ann", 1);
@@ -93,7 +93,7 @@ async fn whoever_may_not_read_does_not_hear() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_replaced_is_subscribed_to_anew() {
+async fn a_replaced_server_is_subscribed_to_again() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "bob", 1);
@@ -117,7 +117,7 @@ async fn a_server_that_is_replaced_is_subscribed_to_anew() {
 }
 
 #[tokio::test]
-async fn what_appears_later_is_subscribed_to_then() {
+async fn a_resource_that_appears_later_is_subscribed_to_then() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "bob", 1);

@@ -17,7 +17,7 @@ fn many(bytes: usize) -> crate::merge::Lists {
 }
 
 #[tokio::test]
-async fn copies_of_lists_for_whoever_chooses_are_bounded_in_bytes() {
+async fn copies_of_lists_for_all_selectors_are_bounded_in_bytes() {
     let gateway = open(settings(None)).await;
     let server = Arc::clone(&gateway.0.active_plan().servers["a"]);
     server.set_lists(Arc::new(many(1 << 20)), || ());
@@ -55,7 +55,7 @@ async fn find(gateway: &Gateway, who: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn what_one_without_a_name_was_sent_is_sent_to_the_next_as_well() {
+async fn anonymous_callers_are_always_sent_schemas() {
     let plan = format!("{CATALOG}\n").replace("gateway:", "gateway:\n  automatic: {}");
     let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();

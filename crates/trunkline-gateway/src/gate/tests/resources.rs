@@ -63,7 +63,7 @@ async fn a_uri_that_two_servers_claim_is_read_from_neither() {
 }
 
 #[tokio::test]
-async fn an_unlisted_uri_is_offered_to_nobody_but_the_server_that_named_it() {
+async fn an_unlisted_uri_is_only_read_from_the_server_that_named_it() {
     let folder = Folder::new();
     let gateway = open(&folder).await;
     read(&gateway, "bob", "y://secret").await;
@@ -109,7 +109,7 @@ async fn rules_are_asked_about_what_is_completed_and_not_about_its_template() {
 }
 
 #[tokio::test]
-async fn suggestions_of_what_may_not_be_read_are_left_out() {
+async fn suggestions_that_the_caller_may_not_read_are_left_out() {
     let folder = Folder::new();
     let gateway = open(&folder).await;
     let walk = |who: &str| Walk {
@@ -158,7 +158,7 @@ fn made(method: &str, params: Value, meta: Option<Json>, who: &str) -> Call {
 }
 
 #[tokio::test]
-async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
+async fn the_audit_has_its_own_ids_and_records_the_target() {
     let folder = Folder::new();
     let gateway = open(&folder).await;
     let parent = r#"{"traceparent":"00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"}"#;
@@ -188,7 +188,7 @@ async fn the_audit_has_names_of_its_own_and_says_what_was_called() {
 }
 
 #[tokio::test]
-async fn calls_that_cannot_be_noted_are_refused_where_they_must_be() {
+async fn calls_that_cannot_be_recorded_are_refused_with_on_failure_refuse() {
     let plan = catalog("x").replace("'x'", "{ path: /dev/full, onFailure: refuse }");
     let plan = load(&plan, "/etc/trunkline.yaml".as_ref(), &Process).unwrap().plan;
     let gateway = Gateway::open(plan, settings(None)).await.unwrap();

@@ -220,12 +220,12 @@ async fn pair_of(revision: Revision) {
 }
 
 #[tokio::test]
-async fn a_call_leaves_two_spans_and_a_server_of_the_old_era_is_told() {
+async fn a_call_leaves_two_spans_and_a_stateful_server_gets_the_context() {
     pair_of(Revision::V2025_11_25).await;
 }
 
 #[tokio::test]
-async fn a_call_leaves_two_spans_and_a_server_of_the_new_era_is_told() {
+async fn a_call_leaves_two_spans_and_a_stateless_server_gets_the_context() {
     pair_of(Revision::V2026_07_28).await;
 }
 
@@ -258,7 +258,7 @@ async fn a_trace_begins_with_us_and_what_fails_says_so() {
 }
 
 #[tokio::test]
-async fn a_name_that_a_caller_made_up_is_not_kept() {
+async fn a_name_that_a_caller_made_up_is_not_recorded() {
     let (told, peers, _) =
         call(Revision::V2026_07_28, &[], Some, "made.up", json!({}), json!({})).await;
     let spans = peers.spans();

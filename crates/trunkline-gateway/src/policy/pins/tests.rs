@@ -13,7 +13,7 @@ fn digest(part: Part, text: &str) -> String {
 }
 
 #[test]
-fn a_definition_is_what_a_model_goes_by() {
+fn a_definition_is_what_a_model_reads() {
     let base = r#"{"name":"a","description":"d","inputSchema":{"type":"object","x":1}}"#;
     let same = r#"{ "inputSchema": {"x":1, "type":"object"}, "title": null,
         "description": "d", "name": "a", "_meta": {"k": 1}, "icons": [] }"#;
@@ -92,7 +92,7 @@ fn see_first_use(pins: &mut Pins, server: &str, text: &str) -> Vec<Held> {
 }
 
 #[test]
-fn what_is_seen_first_is_trusted_and_what_changes_is_held() {
+fn first_use_is_trusted_and_changes_are_held_back() {
     let mut pins = Pins::default();
     assert!(see_first_use(&mut pins, "s", "a=1 b=2").is_empty());
     assert!(see_first_use(&mut pins, "s", "b=2 a=1").is_empty());
@@ -244,7 +244,7 @@ fn names_and_definitions_of_any_length_are_pinned_in_bounded_space() {
 }
 
 #[test]
-fn what_was_not_seen_for_long_is_forgotten_and_what_is_in_use_is_not() {
+fn unseen_pins_are_forgotten_and_pins_in_use_are_not() {
     let (mut pins, later) = (Pins::default(), TODAY + 91);
     see_first_use(&mut pins, "kept", "a=1 b=1 c=1");
     see_first_use(&mut pins, "gone", "a=1");
@@ -344,7 +344,7 @@ fn is_held(pins: &PinFile, tool: &str) -> bool {
 }
 
 #[tokio::test]
-async fn pins_outlive_the_process_and_nobody_else_reads_them() {
+async fn pins_outlive_the_process_and_are_private() {
     let folder = Folder::new();
     let pins = folder.open();
     assert!(look(&pins, "a=1 b=2").await.is_empty());
@@ -370,7 +370,7 @@ async fn a_file_of_the_version_before_holds_tools_to_what_they_were() {
 }
 
 #[tokio::test]
-async fn an_approval_is_of_what_was_looked_at() {
+async fn an_approval_is_for_the_digest_that_was_seen() {
     let folder = Folder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2 c=3").await;
@@ -403,7 +403,7 @@ async fn processes_that_share_a_file_agree() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_stops_nobody_and_trusts_nobody() {
+async fn a_damaged_file_stops_no_gateway_and_trusts_no_server() {
     for damaged in
         ["", "{", "{\"servers\":1}", "[]", "{\"version\":9}", "{\"version\":2,\"servers\":[]}"]
     {
@@ -436,7 +436,7 @@ async fn a_huge_file_is_put_aside_unread() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_damaged_while_it_is_used_is_written_anew() {
+async fn a_file_that_is_damaged_while_in_use_is_rewritten() {
     let folder = Folder::new();
     let pins = folder.open();
     look(&pins, "a=1").await;
@@ -449,7 +449,7 @@ async fn a_file_that_is_damaged_while_it_is_used_is_written_anew() {
 }
 
 #[tokio::test]
-async fn what_one_instance_says_is_held_back_as_long_as_it_is_there() {
+async fn a_definition_of_one_instance_is_held_back_until_it_ends() {
     let folder = Folder::new();
     let pins = folder.open();
     look(&pins, "a=1 b=2").await;

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_a_secret_is_found_and_little_else() {
+    fn likely_secrets_are_found_and_little_else() {
         let args = ["-y", "server@1.2.3", "--api-key", "hunter2!", "--token=abc def", "--root"];
         let more = ["/srv/ann/projects/a1", "sk-proj-4f9aa02b71cc04d2e8"];
         let args: Vec<_> = args.iter().chain(&more).map(|it| (*it).to_owned()).collect();

@@ -97,7 +97,7 @@ const OF_ETC: [&str; 60] = [
 ];
 
 #[tokio::test]
-async fn whatever_a_server_may_take_for_a_denied_file_is_denied() {
+async fn every_spelling_of_a_denied_file_is_denied() {
     for pattern in ["a.read:file:///etc/*", "*.read:file:/etc/**", "a.read:FILE://localhost/etc/*"]
     {
         let gateway = gateway(&format!("{{ tools: ['{pattern}'], effect: deny }}")).await;
@@ -111,7 +111,7 @@ async fn whatever_a_server_may_take_for_a_denied_file_is_denied() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_is_allowed_only_if_it_is_nothing_else() {
+async fn a_uri_is_allowed_only_if_every_near_reading_is() {
     let rules = "{ tools: ['a.read:file:///srv/*', 'a.read:file://nas/*'], effect: allow },
         { tools: ['a.read:https://h/a%2fb'], effect: allow },
         { tools: ['a.read:db://users?*'], effect: allow }, { effect: deny }";
@@ -175,7 +175,7 @@ fn a_plain_uri_is_one_thing() {
 }
 
 #[test]
-fn what_everybody_writes_is_clear_and_few_things() {
+fn common_uris_are_unambiguous_with_few_readings() {
     for (uri, expected) in [
         ("https://h.example:8443/a/b?q=1&r=a%20b#top", 2),
         ("http://h:80/a", 1),

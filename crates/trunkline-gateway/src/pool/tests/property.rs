@@ -11,7 +11,7 @@ use crate::pool::state::{Action, Asked, MAX_WAITERS, Phase, State};
 use crate::pool::{Cause, Event, Profile, Want};
 
 #[test]
-fn whatever_happens_limits_hold_and_everybody_is_answered_once() {
+fn limits_hold_and_every_caller_is_answered_once() {
     for seed in 0..1500 {
         let mut model = Model::new(seed);
         for _ in 0..200 {
