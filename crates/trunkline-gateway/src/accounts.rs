@@ -43,7 +43,7 @@ pub(crate) struct Accounts {
     /// Sessions that are notified when a page was visited: the elicitation id and its owner.
     visits: Mutex<VecDeque<(String, Owner, ConversationHandle)>>,
     /// Notified when a principal has logged in.
-    news: Notify,
+    changed: Notify,
 }
 
 /// Whose login it is, and where.
@@ -119,7 +119,7 @@ impl Accounts {
             desk: Mutex::new(Desk::new()),
             people: Mutex::default(),
             visits: Mutex::default(),
-            news: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
@@ -183,11 +183,11 @@ impl Accounts {
     pub(crate) async fn wait(&self, server: &str, id: &str) -> bool {
         let waiting = async {
             loop {
-                let news = self.news.notified();
+                let changed = self.changed.notified();
                 if self.is_logged_in(server, id) {
                     return;
                 }
-                news.await;
+                changed.await;
             }
         };
         tokio::time::timeout(PATIENCE, waiting).await.is_ok()
@@ -266,7 +266,7 @@ impl Accounts {
             .entry(owner.server.clone())
             .or_default()
             .insert(Arc::clone(&owner.id), person);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         visits.retain(|(elicitation, whose, handle)| {
             let is_theirs = (&whose.id, &whose.server) == (&owner.id, &owner.server);

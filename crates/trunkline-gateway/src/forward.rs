@@ -117,7 +117,7 @@ impl Forward {
             self.asked.retain(|(.., question)| !question.tell.is_closed());
             if !self.asked.is_empty() {
                 // Questions asked together arrive one by one.
-                let more = tokio::time::timeout(TOGETHER, self.context.news.notified());
+                let more = tokio::time::timeout(TOGETHER, self.context.changed.notified());
                 if more.await.is_err() {
                     return Event::Asked;
                 }
@@ -130,7 +130,7 @@ impl Forward {
             self.parking.take_if(|_| told.is_none());
             tokio::select! {
                 biased;
-                () = self.context.news.notified() => {}
+                () = self.context.changed.notified() => {}
                 () = wanted(told) => return Event::MadeWay,
                 outcome = &mut self.call => {
                     self.open.over();

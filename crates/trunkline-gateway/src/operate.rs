@@ -12,9 +12,9 @@ use crate::catalog::{Change, Faults, Loaded, Watch, load_file};
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::list_changes::REFRESHES;
 use crate::logs::Logged;
 use crate::merge::Kind;
-use crate::news::LOOKS;
 use crate::policy::pins::{Approval, Offered, Unapproved};
 use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
@@ -215,7 +215,8 @@ impl Operate for Operation {
             if plan.per_user().is_some() {
                 told["logins"] = json!(shared.accounts.logged_in(&server.name).len());
             }
-            told["looks"] = json!({ "lastHour": server.news().looks(now()), "most": LOOKS });
+            told["looks"] =
+                json!({ "lastHour": server.list_changes().refreshes(now()), "most": REFRESHES });
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told
         });

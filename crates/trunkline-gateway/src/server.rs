@@ -17,8 +17,8 @@ use crate::catalog::plan::{Affinity, Reach, ServerPlan, Sharing, Strategy};
 use crate::client_profile::{self, ClientProfile};
 use crate::compared::Epoch;
 use crate::failure::{Failure, Reason, Stage};
+use crate::list_changes::ListChanges;
 use crate::merge::{Draft, Kind, Lists};
-use crate::news::News;
 use crate::policy::pins::Offered;
 use crate::policy::redact::Redactor;
 use crate::pool::{Cause, Lease, Pool, Profile, Want};
@@ -49,7 +49,7 @@ pub(crate) struct Server {
     /// Whether a change was announced and not fetched yet.
     stale: AtomicBool,
     /// The `list_changed` notifications of its instances.
-    news: Mutex<News>,
+    list_changes: Mutex<ListChanges>,
     /// Digests of definitions that less capable clients get, and that differ from the lists.
     variants: Mutex<BTreeSet<String>>,
     /// When a fetch of the lists last failed.
@@ -93,7 +93,7 @@ impl Server {
             lists: RwLock::new(lists),
             fetching: tokio::sync::Mutex::default(),
             stale: AtomicBool::new(false),
-            news: Mutex::default(),
+            list_changes: Mutex::default(),
             variants: Mutex::default(),
             failed: Mutex::default(),
             doing: Mutex::default(),
@@ -337,8 +337,8 @@ impl Server {
     }
 
     /// The `list_changed` notifications of its instances.
-    pub(crate) fn news(&self) -> MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn list_changes(&self) -> MutexGuard<'_, ListChanges> {
+        self.list_changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Marks its lists as stale.
@@ -350,7 +350,7 @@ impl Server {
     pub(crate) fn is_unknown(&self) -> bool {
         !self.gave_up()
             && (self.lists().is_none()
-                || self.stale.load(Ordering::Acquire) && self.news().may_start(now()))
+                || self.stale.load(Ordering::Acquire) && self.list_changes().may_start(now()))
     }
 
     /// Fetches its lists from a running instance, or else, if allowed, from one started for it. Concurrent

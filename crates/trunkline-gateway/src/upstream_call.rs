@@ -39,7 +39,7 @@ pub(crate) struct UpstreamCallContext {
     is_parked: AtomicBool,
     notices: Arc<Notices>,
     guard: Option<Guard>,
-    pub(crate) news: Notify,
+    pub(crate) changed: Notify,
 }
 
 #[derive(Default)]
@@ -106,7 +106,7 @@ impl UpstreamCallContext {
         notices: Arc<Notices>,
         guard: Option<Guard>,
     ) -> Arc<Self> {
-        let (waiting, news) = (Mutex::default(), Notify::new());
+        let (waiting, changed) = (Mutex::default(), Notify::new());
         let (asking, is_parked) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self {
             caller,
@@ -119,7 +119,7 @@ impl UpstreamCallContext {
             is_parked,
             notices,
             guard,
-            news,
+            changed,
         })
     }
 
@@ -179,7 +179,7 @@ impl UpstreamCallContext {
                     }
                     waiting.questions.push_back(Question { request: question, tell, _held: held });
                 }
-                self.news.notify_one();
+                self.changed.notify_one();
                 told.await.unwrap_or_else(|_| {
                     Err(ErrorObject::internal(
                         "no_answer",
@@ -198,7 +198,7 @@ impl UpstreamCallContext {
             Ok(held) if waiting.said.len() < SAYINGS => {
                 waiting.said.push_back((what, held));
                 drop(waiting);
-                self.news.notify_one();
+                self.changed.notify_one();
             }
             // Notifications may be dropped; answers never are.
             _ => drop(self.notices.dropped.fetch_add(1, Ordering::Relaxed)),
@@ -239,7 +239,7 @@ struct Asking<'a>(&'a UpstreamCallContext);
 impl<'a> Asking<'a> {
     fn new(context: &'a UpstreamCallContext) -> Self {
         context.asking.fetch_add(1, Ordering::Relaxed);
-        context.news.notify_one();
+        context.changed.notify_one();
         Self(context)
     }
 }
@@ -247,7 +247,7 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Ordering::Relaxed);
-        self.0.news.notify_one();
+        self.0.changed.notify_one();
     }
 }
 

@@ -33,7 +33,7 @@ use trunkline_transport::auth::{HttpFetch, MemoryVault};
 use trunkline_transport::http::{HttpBody, plain};
 
 use super::desk::{LIFE, Lost, Step};
-use super::flow::{Flow, News};
+use super::flow::{Flow, FlowStep};
 use super::pages::Page;
 use super::vault::is_of_all;
 use super::{Accounts, Changed, Owner};
@@ -151,8 +151,8 @@ impl Accounts {
             Ok(visit) => visit,
             Err(lost) => return (lost_page(&lost), None),
         };
-        let news = flow.came_back(query.to_owned()).await;
-        let came = self.go_on(owner.clone(), browser.clone(), step, flow, Some(news)).await;
+        let next = flow.returned(query.to_owned()).await;
+        let came = self.go_on(owner.clone(), browser.clone(), step, flow, Some(next)).await;
         let (page, Some(flow)) = came else { return (came.0, None) };
         match (step, gate) {
             (Step::Connecting, _) => match self.keep(&owner, Arc::clone(&flow.oauth)).await {
@@ -190,18 +190,20 @@ impl Accounts {
         browser: String,
         step: Step,
         mut flow: Flow,
-        news: Option<News>,
+        next: Option<FlowStep>,
     ) -> (Shown, Option<Flow>) {
-        let news = match news {
-            Some(news) => news,
+        let next = match next {
+            Some(next) => next,
             None => flow.next().await,
         };
         let (server, name) = (owner.server.clone(), owner.name.clone());
         let (server, name) = (&*server, &*name);
-        match news {
-            News::Over(Ok(())) => (page(StatusCode::OK, &Page::Done { server, name }), Some(flow)),
-            News::Over(Err(error)) => (failed(&error.to_string()), None),
-            News::Go(to) => {
+        match next {
+            FlowStep::Done(Ok(())) => {
+                (page(StatusCode::OK, &Page::Done { server, name }), Some(flow))
+            }
+            FlowStep::Done(Err(error)) => (failed(&error.to_string()), None),
+            FlowStep::Redirect(to) => {
                 let query = to.split_once('?').map(|it| it.1).unwrap_or_default();
                 let fields = url::fields(query);
                 let state = fields.into_iter().find(|(name, _)| name == "state");

@@ -120,7 +120,7 @@ async fn the_log_is_followed_until_the_client_disconnects() {
     let mut lines = admin.follow("/v1/logs?server=time&follow=1").await;
     assert_eq!(lines.next().await, r#"{"line":"a","server":"time"}"#);
     for (server, line) in [("git", "c"), ("time", "d")] {
-        admin.operate.news.send(Arc::new(line_of(server, line))).unwrap();
+        admin.operate.updates.send(Arc::new(line_of(server, line))).unwrap();
     }
     assert_eq!(lines.next().await, r#"{"line":"d","server":"time"}"#);
     drop(lines);
@@ -230,7 +230,7 @@ async fn with_client_certificates_it_may_be_open_to_other_machines() {
 
 /// A fake gateway.
 struct MadeUp {
-    news: broadcast::Sender<Arc<Value>>,
+    updates: broadcast::Sender<Arc<Value>>,
     faults: Mutex<Option<Value>>,
     is_ready: Mutex<bool>,
 }
@@ -261,7 +261,7 @@ impl Operate for MadeUp {
     fn logs(&self, server: Option<&str>) -> Followed<Value> {
         let lines = [line_of("time", "a"), line_of("git", "b")].into_iter();
         let fitting = lines.filter(|it| server.is_none_or(|server| Self::is_of(it, server)));
-        (fitting.map(Arc::new).collect(), self.news.subscribe())
+        (fitting.map(Arc::new).collect(), self.updates.subscribe())
     }
 
     fn is_of(line: &Value, server: &str) -> bool {
@@ -320,7 +320,7 @@ impl Running {
         let opened = open(plan, &state).await.unwrap();
         let (place, token) = (opened.place.clone(), opened.token.clone());
         let operate = Arc::new(MadeUp {
-            news: broadcast::Sender::new(8),
+            updates: broadcast::Sender::new(8),
             faults: Mutex::default(),
             is_ready: Mutex::new(true),
         });

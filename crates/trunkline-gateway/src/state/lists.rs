@@ -11,9 +11,9 @@ use super::{ActivePlan, GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::Reason;
+use crate::list_changes::{Next, Told};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
-use crate::news::{Next, Told};
 use crate::policy::pins::Offered;
 use crate::server::{Fetched, Server, now};
 
@@ -35,7 +35,7 @@ impl GatewayState {
     /// Retries servers that did not list in time, in the background.
     pub(crate) fn try_again(&self, active: &ActivePlan) {
         for server in active.servers.values().filter(|it| it.gave_up() && it.is_due()) {
-            if server.lists().is_some() && !server.news().start(now()) {
+            if server.lists().is_some() && !server.list_changes().start(now()) {
                 continue;
             }
             let (Some(this), server) = (self.this.upgrade(), Arc::clone(server)) else { return };
@@ -51,7 +51,7 @@ impl GatewayState {
         let mut asking = JoinSet::new();
         for server in active.servers.values() {
             if server.is_unknown() && view.selector.chooses(&server.plan()) {
-                if server.lists().is_some() && !server.news().start(now()) {
+                if server.lists().is_some() && !server.list_changes().start(now()) {
                     continue;
                 }
                 let Some(this) = self.this.upgrade() else { return };
@@ -101,19 +101,19 @@ impl GatewayState {
         tokio::spawn(async move {
             loop {
                 let (Some(this), Some(server)) = (this.upgrade(), server.upgrade()) else { return };
-                let next = server.news().next(now());
+                let next = server.list_changes().next(now());
                 match next {
                     Next::Rest => return,
                     Next::Wait(wait) => {
                         drop((this, server));
                         tokio::time::sleep(wait).await;
                     }
-                    Next::Look(by) => {
+                    Next::Refresh(by) => {
                         let mut is_new = false;
                         for instance in by {
                             is_new |= this.refresh_instance(&server, instance).await;
                         }
-                        server.news().found(is_new);
+                        server.list_changes().refreshed(is_new);
                     }
                 }
             }

@@ -160,7 +160,7 @@ impl GatewayState {
         offered: &[Offered],
     ) {
         let unlisted = server.unlisted(kind, offered);
-        if unlisted.is_empty() || !server.news().start(now()) {
+        if unlisted.is_empty() || !server.list_changes().start(now()) {
             return;
         }
         let Some(this) = self.this.upgrade() else { return };

@@ -27,7 +27,7 @@ impl Watcher for GatewayState {
             | Method::PromptsListChanged
             | Method::ResourcesListChanged => {
                 self.list_changed_in(server, instance, heard.method);
-                if server.news().heard(instance, now()) {
+                if server.list_changes().notified(instance, now()) {
                     self.handle_list_changes(server);
                 }
             }

@@ -27,7 +27,7 @@ use crate::catalog::plan::{Outward, Reach, ServerPlan};
 use crate::client_profile;
 use crate::compared::ComparedLists;
 use crate::failure::{Failure, Reason, Stage};
-use crate::news::announced_by;
+use crate::list_changes::announced_by;
 use crate::policy::redact::Redactor;
 use crate::pool::Profile;
 use crate::question;

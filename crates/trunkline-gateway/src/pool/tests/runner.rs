@@ -124,7 +124,7 @@ async fn a_waiting_caller_keeps_a_dropped_pool_alive() {
         async move { pool.lease(call()).await.map(|lease| lease.id()) }
     });
     drop(pool);
-    waits.await.expect("it does not panic").expect("whoever waits keeps the pool");
+    waits.await.expect("it does not panic").expect("a waiting caller keeps the pool");
     sleep(TAKES * 2).await; // the sleep is the subject: the clock is moved
     assert_eq!((backend.alive(), Arc::strong_count(&backend)), (0, 1));
 }
