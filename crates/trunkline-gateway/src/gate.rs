@@ -50,7 +50,7 @@ pub(crate) fn call(
     let active = shared.active_plan();
     let caller = Arc::new(Caller::of(&call, handle));
     if let Some(kind) = Kind::of_method(call.method.method) {
-        shared.try_again(&active);
+        shared.retry_missing(&active);
         let missing = shared.missing(&active, view, &caller);
         if missing.is_empty() && shared.is_complete(&active, view) {
             return Answer::Now(list(shared, &active, view, &caller, kind, &call));
@@ -184,12 +184,12 @@ impl Walk {
         let span = self.shared.otel.as_ref().map(|it| it.begin(&self.call));
         let with = With { audits: self.active.audits(), began: self.began, span };
         let record = CallRecord::new(&self.call, &self.caller, own, with);
-        let mut noted = Noted {
+        let mut guard = RecordGuard {
             shared: Arc::clone(&self.shared),
             active: Arc::clone(&self.active),
             record: Some(record),
         };
-        let Some(record) = &mut noted.record else { unreachable!("nobody has taken it") };
+        let Some(record) = &mut guard.record else { unreachable!("nobody has taken it") };
         let mut result = self.route(record).await;
         if let (Ok(CallOutcome::Ask(input)), Some(binding)) = (&mut result, &self.approved) {
             approve::once(&self.shared, binding, input);
@@ -204,7 +204,7 @@ impl Walk {
             self.shared.named.remember(index, &self.caller, server, said);
         }
         let outcome = self.tell(result, record);
-        if let Some(record) = noted.record.take() {
+        if let Some(record) = guard.record.take() {
             let word = record.outcome(&outcome);
             self.shared.note(&self.active, &record, word);
             record.end(word, &outcome);
@@ -322,13 +322,13 @@ fn digest(arguments: Option<&Json>) -> String {
 }
 
 /// Records the call as cancelled when its caller drops it before the end.
-struct Noted {
+struct RecordGuard {
     shared: Arc<GatewayState>,
     active: Arc<ActivePlan>,
     record: Option<CallRecord>,
 }
 
-impl Drop for Noted {
+impl Drop for RecordGuard {
     fn drop(&mut self) {
         if let Some(record) = self.record.take() {
             self.shared.note(&self.active, &record, outcome::Outcome::Cancelled);

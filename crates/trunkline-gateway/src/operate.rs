@@ -278,7 +278,7 @@ impl Operate for Operation {
     fn retry(&self, server: &str) -> Result<Value, Complaint> {
         let server = self.server(server)?;
         server.pool.retry();
-        server.try_again();
+        server.clear_fetch_failure();
         let shared = Arc::clone(&self.gateway.0);
         let known = server.lists().is_some();
         let again = Arc::clone(&server);

@@ -104,7 +104,7 @@ pub(crate) struct GatewayState {
     /// The logins of principals at servers.
     pub(crate) accounts: Accounts,
     pub(crate) pins: Option<PinFile>,
-    told_held: pinning::ToldHeld,
+    told_held: pinning::HeldReports,
     pub(crate) metrics: Metrics,
     refusals: report::Refusals,
     pub(crate) logs: Logs,
@@ -216,7 +216,7 @@ impl GatewayState {
             cache,
             accounts: Accounts::new(Arc::clone(&settings.accounts)),
             pins,
-            told_held: pinning::ToldHeld::default(),
+            told_held: pinning::HeldReports::default(),
             metrics: Metrics::default(),
             refusals: report::Refusals::default(),
             logs: Logs::default(),
@@ -395,7 +395,7 @@ impl GatewayState {
         let plan = server.plan();
         let clients = self.clients();
         let count = clients.iter().filter(|(it, _)| it.chooses(&plan)).map(|(_, n)| n).sum();
-        server.has_clients(count);
+        server.set_clients(count);
     }
 
     fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<Selector, usize>> {

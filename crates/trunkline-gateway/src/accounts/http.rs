@@ -107,9 +107,9 @@ impl Accounts {
         let browser = browser.map_or_else(random_name, str::to_owned);
         if let Some(issuer) = owner.issuer.clone() {
             let Some(owner) = self.desk().open(link, now) else { return used_up() };
-            self.desk().begin_anew(&owner);
+            self.desk().drop_unfinished(&owner);
             let flow = self.proof(&issuer, plan, gate);
-            return self.go_on(owner, browser, Step::Proving, flow, None).await.0;
+            return self.next_page(owner, browser, Step::Proving, flow, None).await.0;
         }
         let fields = url::fields(form);
         let token = fields.iter().find(|(name, _)| name == "token").map(|(_, it)| it.trim());
@@ -152,8 +152,8 @@ impl Accounts {
             Err(lost) => return (lost_page(&lost), None),
         };
         let next = flow.returned(query.to_owned()).await;
-        let came = self.go_on(owner.clone(), browser.clone(), step, flow, Some(next)).await;
-        let (page, Some(flow)) = came else { return (came.0, None) };
+        let answer = self.next_page(owner.clone(), browser.clone(), step, flow, Some(next)).await;
+        let (page, Some(flow)) = answer else { return (answer.0, None) };
         match (step, gate) {
             (Step::Connecting, _) => match self.keep(&owner, Arc::clone(&flow.oauth)).await {
                 Ok(()) => (page, Some(Changed { owner, is_logged_in: true })),
@@ -178,13 +178,13 @@ impl Accounts {
             return (failed("The server is no longer in the catalog."), None);
         };
         // An abandoned login holds the lock of this one.
-        self.desk().begin_anew(&owner);
+        self.desk().drop_unfinished(&owner);
         let flow = Flow::begin(oauth, uri);
-        self.go_on(owner, browser, Step::Connecting, flow, None).await
+        self.next_page(owner, browser, Step::Connecting, flow, None).await
     }
 
     /// The page after a step: a redirect, or the end with its outcome.
-    async fn go_on(
+    async fn next_page(
         &self,
         owner: Owner,
         browser: String,

@@ -82,14 +82,14 @@ impl Walk {
                 Err(failure) if failure.reason == Reason::Draining && !is_last => {
                     let now = self.shared.active_plan().servers.get(&*server.name).cloned();
                     let now = now.filter(|it| !Arc::ptr_eq(it, &server));
-                    server = now.ok_or_else(|| after(failure.into(), may_be_done))?;
+                    server = now.ok_or_else(|| or_unknown(failure.into(), may_be_done))?;
                     plan = server.plan();
                     continue;
                 }
                 Err(failure) if failure.reason == Reason::LoginRequired => {
                     return self.ask_to_log_in(&plan);
                 }
-                Err(failure) => return Err(after(failure.into(), may_be_done)),
+                Err(failure) => return Err(or_unknown(failure.into(), may_be_done)),
                 Ok(forward) => forward,
             };
             match self.follow(record, forward, &plan).await {
@@ -100,7 +100,7 @@ impl Walk {
                 Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(&plan) => {
                     return self.ask_to_log_in(&plan);
                 }
-                Err((call_failure, _)) => return Err(after(call_failure, may_be_done)),
+                Err((call_failure, _)) => return Err(or_unknown(call_failure, may_be_done)),
             }
         }
     }
@@ -118,7 +118,7 @@ impl Walk {
         }
         let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
             Some(lease) => {
-                self.compared(server, plan, lease.instance()).await?;
+                self.await_comparison(server, plan, lease.instance()).await?;
                 lease
             }
             None => self.with_progress(server, self.lease(server, plan)).await?,
@@ -137,7 +137,7 @@ impl Walk {
             return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
         }
         record.leased(lease.id());
-        self.is_not_held(record, plan)?;
+        self.refuse_held(record, plan)?;
         let instance = Arc::clone(lease.instance());
         if let Some(level) = instance.log_level_to_set(self.call.log_level, has_session(&self.call))
         {
@@ -215,7 +215,7 @@ impl Walk {
             let who = Who::Caller(&self.caller);
             let lease =
                 server.lease(|| server.want(key.clone(), who, profile, Cause::Call)).await?;
-            let compared = self.compared(server, plan, lease.instance()).await;
+            let compared = self.await_comparison(server, plan, lease.instance()).await;
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
                 return compared.map(|()| lease);
@@ -261,7 +261,7 @@ impl Walk {
                 Event::Over(Ok(said)) => {
                     // The lease is kept, so that a task begun there finds its instance alive.
                     let lease = forward.into_lease();
-                    let result = self.over(said, revision, plan, lease.id());
+                    let result = self.answer_for_caller(said, revision, plan, lease.id());
                     record.kept = Some(lease);
                     return result.map_err(|error| (CallFailure::Plain(error), None));
                 }
@@ -288,7 +288,7 @@ impl Walk {
 
     /// Turns the server's answer into an answer for the caller, or into its question with the server's
     /// state sealed inside ours.
-    fn over(
+    fn answer_for_caller(
         &self,
         said: Json,
         revision: Revision,
@@ -360,7 +360,7 @@ fn has_session(call: &Call) -> bool {
 }
 
 /// Marks the outcome as unknown if an earlier try may have done the work.
-fn after(mut call_failure: CallFailure, may_be_done: bool) -> CallFailure {
+fn or_unknown(mut call_failure: CallFailure, may_be_done: bool) -> CallFailure {
     if may_be_done && let CallFailure::Here(failure) = &mut call_failure {
         failure.done = Done::Unknown;
     }

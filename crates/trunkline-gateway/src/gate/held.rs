@@ -42,7 +42,7 @@ impl Walk {
     }
 
     /// Waits until the instance's definitions were compared with the pins.
-    pub(super) async fn compared(
+    pub(super) async fn await_comparison(
         &self,
         server: &Arc<Server>,
         plan: &ServerPlan,
@@ -61,7 +61,7 @@ impl Walk {
     }
 
     /// Refuses what is held back, also if that happened after the call was routed.
-    pub(super) fn is_not_held(
+    pub(super) fn refuse_held(
         &self,
         record: &mut CallRecord,
         plan: &ServerPlan,

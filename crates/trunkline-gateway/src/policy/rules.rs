@@ -51,7 +51,7 @@ impl Rules {
         tags: &[String],
         subject: &Subject<'_>,
     ) -> Effect {
-        if subject.is_unclear() && !self.is_empty() {
+        if subject.is_ambiguous() && !self.is_empty() {
             return Effect::Deny;
         }
         let concerns = |rule: &Ready| rule.is_about(principal, tags);

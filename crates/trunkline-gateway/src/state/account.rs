@@ -30,7 +30,7 @@ impl GatewayState {
         let Some(server) = active.servers.get(server) else { return };
         server.pool.stop_owned(&changed.owner.id);
         if changed.is_logged_in && server.lists().is_none() {
-            server.try_again();
+            server.clear_fetch_failure();
             let (this, server) = (Weak::clone(&self.this), Arc::clone(server));
             tokio::spawn(async move {
                 if let Some(this) = this.upgrade() {

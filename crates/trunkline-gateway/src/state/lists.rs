@@ -33,8 +33,8 @@ impl GatewayState {
     }
 
     /// Retries servers that did not list in time, in the background.
-    pub(crate) fn try_again(&self, active: &ActivePlan) {
-        for server in active.servers.values().filter(|it| it.gave_up() && it.is_due()) {
+    pub(crate) fn retry_missing(&self, active: &ActivePlan) {
+        for server in active.servers.values().filter(|it| it.has_fetch_failed() && it.is_due()) {
             if server.lists().is_some() && !server.list_changes().start(now()) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl GatewayState {
             // them.
             asking.detach_all();
             let late = active.servers.values().filter(|it| it.lists().is_none());
-            late.for_each(|it| it.give_up());
+            late.for_each(|it| it.mark_fetch_failed());
         }
     }
 
@@ -76,13 +76,13 @@ impl GatewayState {
                 self.take_over(server, lists).await;
                 Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
                 if was_started {
-                    server.let_go_later(&from);
+                    server.retire_later(&from);
                 }
                 Some(from.id)
             }
             Ok(None) => None,
             Err(failure) => {
-                server.give_up();
+                server.mark_fetch_failed();
                 if failure.reason == Reason::LoginRequired {
                     // A caller that lists is told that a login is missing.
                     tracing::debug!(server = &*server.name, "nobody is logged in");
@@ -148,8 +148,8 @@ impl GatewayState {
             return false;
         }
         // If this variant is shown to nobody else, the next instance that has it announces nothing new.
-        unlisted.into_iter().for_each(|it| server.knows_variants(it));
-        server.went_stale();
+        unlisted.into_iter().for_each(|it| server.add_variants(it));
+        server.mark_stale();
         if self.refresh(server, false).await.is_none() {
             // No running instance lists the same to every caller. The next list request starts one.
             let plan = server.plan();

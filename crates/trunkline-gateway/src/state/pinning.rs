@@ -37,7 +37,7 @@ impl GatewayState {
         }
         let now = pins.held(&plan.name);
         let new = now.iter().filter(|it| !before.contains(it));
-        self.tell_held(plan, new);
+        self.report_held(plan, new);
         touched(&before, &now)
     }
 
@@ -147,7 +147,7 @@ impl GatewayState {
         }
         let before = pins.held(&plan.name);
         let new = pins.compare_instance(&plan.name, instance.id, part, offered);
-        self.tell_held(plan, new.iter());
+        self.report_held(plan, new.iter());
         self.lists_changed(plan, &touched(&before, &pins.held(&plan.name)));
     }
 
@@ -171,12 +171,12 @@ impl GatewayState {
                 let known =
                     server.lists().iter().flat_map(|it| Offered::of(it, kind)).collect::<Vec<_>>();
                 let is_known = |it: &String| known.iter().any(|known| known.digest == *it);
-                server.knows_variants(unlisted.into_iter().filter(|it| !is_known(it)).collect());
+                server.add_variants(unlisted.into_iter().filter(|it| !is_known(it)).collect());
             }
         });
     }
 
-    fn tell_held<'a>(&self, plan: &ServerPlan, held: impl Iterator<Item = &'a Held>) {
+    fn report_held<'a>(&self, plan: &ServerPlan, held: impl Iterator<Item = &'a Held>) {
         let audit = self.active_plan().audit.clone();
         for held in held {
             match self.told_held.one_more(&plan.name, Instant::now()) {
@@ -266,7 +266,7 @@ fn touched(before: &[Held], now: &[Held]) -> Vec<Kind> {
 /// Rate-limits reports of held-back definitions, so that a server that invents tools without end cannot flood
 /// the log and the audit.
 #[derive(Default)]
-pub(super) struct ToldHeld(Mutex<BTreeMap<String, (Instant, usize)>>);
+pub(super) struct HeldReports(Mutex<BTreeMap<String, (Instant, usize)>>);
 
 #[derive(Debug, PartialEq)]
 enum Told {
@@ -276,7 +276,7 @@ enum Told {
     No,
 }
 
-impl ToldHeld {
+impl HeldReports {
     fn one_more(&self, server: &str, now: Instant) -> Told {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = told.entry(server.to_owned()).or_insert((now, 0));
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_server_that_makes_up_tools_for_ever_does_not_fill_the_log() {
-        let (told, now) = (ToldHeld::default(), Instant::now());
+        let (told, now) = (HeldReports::default(), Instant::now());
         let count = |now| (0..1_000).filter(|_| told.one_more("bad", now) == Told::Yes).count();
         assert_eq!((count(now), count(now)), (50, 0));
         assert_eq!(told.one_more("good", now), Told::Yes, "others are told of");

@@ -66,7 +66,7 @@ impl Watcher for GatewayState {
     fn stderr_line(&self, server: &str, instance: u64, line: &str) {
         let active = self.active_plan();
         if let Some(server) = active.servers.get(server) {
-            server.wrote(line);
+            server.read_stderr(line);
         }
         let line = active.redactor.redact(line).into_owned();
         self.logs.add(Logged::stderr(server, instance, line));

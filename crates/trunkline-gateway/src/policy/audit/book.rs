@@ -93,7 +93,7 @@ impl Book {
                         self.state.lost.fetch_add(unwritten.len() as u64, Ordering::Relaxed);
                     }
                 }
-                self.trouble("written", &error);
+                self.report_failure("written", &error);
             }
         }
     }
@@ -108,7 +108,7 @@ impl Book {
             // Pipes and devices cannot be synced.
             Err(error) if error.kind() != ErrorKind::InvalidInput => {
                 (self.is_dirty, self.is_unsynced) = (true, true);
-                self.trouble("synced", &error);
+                self.report_failure("synced", &error);
             }
             _ => {
                 if std::mem::take(&mut self.is_unsynced) {
@@ -123,7 +123,7 @@ impl Book {
         self.is_dirty || !self.waiting.is_empty() || self.state.is_failing()
     }
 
-    fn trouble(&self, what: &str, error: &io::Error) {
+    fn report_failure(&self, what: &str, error: &io::Error) {
         // Logged once per failure, not per line.
         if self.state.failed(&error.to_string()) {
             let path = self.path.display();

@@ -196,7 +196,7 @@ fn common_uris_are_unambiguous_with_few_readings() {
         ("a name", 1),
     ] {
         let forms = Forms::of(uri);
-        assert!(!forms.is_unclear, "{uri}");
+        assert!(!forms.is_ambiguous, "{uri}");
         assert_eq!(forms.near.len(), expected, "{uri}: {forms:?}");
     }
 }
@@ -215,10 +215,10 @@ fn what_a_reading_is_read_as_is_a_reading_too() {
         "https://h%3A443/a",
     ] {
         let forms = Forms::of(uri);
-        assert!(!forms.is_unclear, "{uri}");
+        assert!(!forms.is_ambiguous, "{uri}");
         for near in &forms.near {
             let again = Forms::of(near);
-            assert!(!again.is_unclear, "{uri}: {near:?} is unclear");
+            assert!(!again.is_ambiguous, "{uri}: {near:?} is ambiguous");
             for it in again.near.iter().chain(&again.far) {
                 let is_reading = forms.near.contains(it) || forms.far.contains(it);
                 assert!(is_reading, "{uri}: {near:?} is also {it:?}");
@@ -233,10 +233,10 @@ fn a_uri_that_means_too_many_things_means_none() {
     let long = format!("x:{}", "a".repeat(LONGEST));
     let many = r"file://h%25255C\b%255C%252541c%5Cd%2523e/a%25255Cb\c%255C?d%25255C#e";
     for uri in ["a:\u{7f}", "a:%00", "a:%250E", "a:%C1%81", "file://../a", "file://%2e/a"] {
-        assert!(Forms::of(uri).is_unclear, "{uri:?}");
+        assert!(Forms::of(uri).is_ambiguous, "{uri:?}");
     }
     for uri in [&*endless, &long, many] {
-        assert!(Forms::of(uri).is_unclear, "{uri:.40?}");
+        assert!(Forms::of(uri).is_ambiguous, "{uri:.40?}");
     }
-    assert!(!Forms::of("a:%FF%20é").is_unclear);
+    assert!(!Forms::of("a:%FF%20é").is_ambiguous);
 }
