@@ -311,7 +311,7 @@ impl Walk {
         })
     }
 
-    /// A server of 2025-11-25 answered `URLElicitationRequired`. A caller of the new era gets the pages as
+    /// A server of 2025-11-25 answered `URLElicitationRequired`. A caller of the stateless era gets the pages as
     /// questions. Others get the server's error, and a notification when the page is done.
     fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<CallOutcome, ErrorObject> {
         #[derive(serde::Deserialize)]

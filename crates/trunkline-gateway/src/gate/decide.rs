@@ -3,7 +3,7 @@
 //! | what | asks | says no by |
 //! |---|---|---|
 //! | rules | `resolve`: what the caller may not know of is not there | `unknown_…`, audit `denied` |
-//! | rates | every call, before anybody is asked | `rate_limited` |
+//! | rates | every call, before the user is asked | `rate_limited` |
 //! | consent | what a rule says `ask` of: the person, once for these arguments | `not_approved` |
 //! | plugins | every call: they see its arguments and the answers to questions, and may change them | `rejected` |
 //! | login | `at`, before a lease: where each principal has its own (`auth.perUser`), it has to have logged in | `login_required` |

@@ -217,8 +217,8 @@ fn created(said: &Json, from: Revision) -> Option<Task> {
     is_task.then(|| Task::read(said).ok()).flatten()
 }
 
-/// Whether a server refused the call because it runs only as a task: in the new era because the client did
-/// not declare the extension, in the old era with the code that 2025-11-25 defines.
+/// Whether a server refused the call because it runs only as a task: in the stateless era because the client did
+/// not declare the extension, in the stateful era with the code that 2025-11-25 defines.
 fn wants_task(error: &ErrorObject, from: Revision) -> bool {
     match from.era() {
         Era::Stateful => error.code == code::METHOD_NOT_FOUND,
@@ -229,7 +229,7 @@ fn wants_task(error: &ErrorObject, from: Revision) -> bool {
     }
 }
 
-/// Declares the tasks extension to a server of the new era: the gateway supports it, even if the caller
+/// Declares the tasks extension to a server of the stateless era: the gateway supports it, even if the caller
 /// does not.
 fn declare(call: &mut Call) {
     if call.peer.client.extensions.contains_key(TASKS_EXTENSION) {

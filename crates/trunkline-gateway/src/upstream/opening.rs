@@ -291,7 +291,7 @@ impl Opening {
         }
     }
 
-    /// Subscribes to list changes. A server of the new era notifies only subscribers (`subscriptions/listen`).
+    /// Subscribes to list changes. A server of the stateless era notifies only subscribers (`subscriptions/listen`).
     fn listen(&self, connection: &Connection) {
         let opened = connection.opened();
         let filter = announced_by(&opened.capabilities);
