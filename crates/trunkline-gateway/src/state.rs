@@ -122,7 +122,7 @@ pub(crate) struct ActivePlan {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: BTreeMap<String, Arc<Server>>,
     pub(crate) rules: Rules,
-    /// The tags that some server has; any other tag selects nothing.
+    /// The tags of servers and of automatic mode; any other tag selects nothing.
     pub(crate) tags: BTreeSet<String>,
     pub(crate) quota: Arc<Mutex<Quota>>,
     pub(crate) plugins: Arc<Pipeline>,

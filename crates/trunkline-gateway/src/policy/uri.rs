@@ -106,7 +106,7 @@ impl Forms {
             let [authority_now, path, tail] = &parts;
             let authority = authority.is_some().then(|| kept_apart(authority_now));
             if let Some(it) = authority.as_deref().filter(|it| it.contains('/')) {
-                // An escaped delimiter in the host ends it.
+                // An escaped `/` in the host ends it.
                 self.read(&format!("{scheme}://{it}{path}{tail}"), 1);
                 continue;
             }
