@@ -273,7 +273,7 @@ impl Walk {
                 let schema = record.tool.as_ref().and_then(|it| it.output_schema.as_ref());
                 carry::result(method, said, from, revision, schema).map_err(|error| {
                     let message =
-                        format!("The answer of the server cannot be told in {revision}: {error}.");
+                        format!("The server's answer cannot be expressed in {revision}: {error}.");
                     let mut failure = Failure::new(Reason::BadAnswer, Stage::Bridge, message);
                     failure.done = Done::Unknown;
                     failure.to_error(&record.id.to_string())

@@ -126,7 +126,7 @@ impl Accounts {
                 page(StatusCode::FORBIDDEN, &begin)
             }
             Ok(admission) => {
-                // Consumed, whoever used it.
+                // Consumed, even if the user is another principal.
                 let Some(owner) = self.desk().open(link, now) else { return used_up() };
                 if let Some(refusal) = refuse_other(&owner, &admission.principal) {
                     return refusal;

@@ -452,7 +452,7 @@ impl Entry {
     fn carried(&self, said: Json, from: Revision, to: Revision) -> Outcome {
         let schema = self.known.tool.output_schema.as_ref();
         carry::result(Method::ToolsCall, said, from, to, schema).map_err(|error| {
-            let message = format!("The result of the task cannot be told in {to}: {error}.");
+            let message = format!("The result of the task cannot be expressed in {to}: {error}.");
             ErrorObject::internal("bad_answer", message)
         })
     }

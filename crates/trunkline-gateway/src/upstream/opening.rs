@@ -172,7 +172,7 @@ impl Opening {
                     // The process is about to exit, and its exit status explains most.
                     let _ = timeout(LAST_WORDS, child.exited()).await;
                 }
-                let message = format!("`{}` did not shake hands. {error}", self.server);
+                let message = format!("The handshake with `{}` failed. {error}", self.server);
                 let mut failure = self.failure(Reason::HandshakeFailed, Stage::Handshake, message);
                 failure.exit = child.exit().map(|it| it.to_string());
                 failure.stderr = redacted(&self.redactor, child.stderr());
@@ -224,7 +224,7 @@ impl Opening {
                 Err((self.login_required(), None))
             }
             Err(error) => {
-                let message = format!("`{shown}` did not shake hands. {error}");
+                let message = format!("The handshake with `{shown}` failed. {error}");
                 Err((self.failure(Reason::HandshakeFailed, Stage::Handshake, message), Some(error)))
             }
         }

@@ -450,7 +450,7 @@ fn unknown_keys_are_warnings() {
     }
     // A shared login gets a warning where no rule limits who may use it.
     let shared = "mcpServers: { a: { url: 'https://a.example', auth: { type: login } } }\ngateway:\n  auth: { resource: 'https://g.example/mcp', issuers: ['https://id.example'] }\n";
-    let told = "mcpServers.a.auth: All callers act with these credentials at this server, whoever they are. | Say by `gateway.rules` who may call it.";
+    let told = "mcpServers.a.auth: All callers share these credentials at this server. | Say by `gateway.rules` who may call it.";
     assert!(matches!(&*warnings(shared), [one] if one.ends_with(told)), "{:?}", warnings(shared));
     let ruled = format!("{shared}  rules: [{{ effect: deny }}]\n");
     assert_eq!(warnings(&ruled), [""; 0]);

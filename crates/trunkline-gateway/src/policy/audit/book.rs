@@ -1,6 +1,6 @@
 //! Appends lines to the audit file and keeps its hash chain.
 //!
-//! The chain continues from what is in the file, whoever wrote it last: several gateways can share a file, as
+//! The chain continues from what is in the file, whichever gateway wrote it last: several gateways can share a file, as
 //! each locks it while it writes and reads its end again if it has grown. `FILE.head` beside it holds the head
 //! of the chain, so that the chain also continues if the file was renamed while no gateway ran, and so that
 //! lines removed from its end are noticed.
@@ -129,7 +129,7 @@ impl Book {
             let path = self.path.display();
             let then = match self.state.refuses {
                 true => "calls are refused",
-                false => "calls are not noted",
+                false => "calls are not recorded",
             };
             tracing::error!(target: "trunkline::audit", %error, "`{path}` cannot be {what}: {then} until it can.");
         }

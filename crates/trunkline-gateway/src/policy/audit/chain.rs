@@ -156,7 +156,7 @@ impl Verifier {
                 return self.broken("It is the first, and says that there was one before it.");
             }
             None if sealed.seq != 1 && self.found.unprotected > 0 => {
-                return self.broken("It goes on with a chain that the lines before are not of.");
+                return self.broken("It continues another chain than the lines before it.");
             }
             None => {}
         }

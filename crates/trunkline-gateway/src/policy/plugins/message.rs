@@ -152,7 +152,7 @@ pub(super) fn answer(text: &[u8]) -> Result<(u64, Result<Answer, String>), Strin
         result: Option<Json>,
     }
     let Id { id } =
-        serde_json::from_slice(text).map_err(|error| format!("it said no `id`: {error}"))?;
+        serde_json::from_slice(text).map_err(|error| format!("its line has no `id`: {error}"))?;
     let said: Said = match serde_json::from_slice(text) {
         Ok(said) => said,
         Err(error) => return Ok((id, Err(format!("its answer cannot be read: {error}")))),
