@@ -1,4 +1,4 @@
-//! Logins kept until the process ends.
+//! Logins stored until the process ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tokio::sync::Mutex as Turn;
 use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::fetch::Pending;
 
-/// Keeps logins in memory: for tests, and for services that log in anew when they start.
+/// Stores logins in memory: for tests, and for services that log in on every start.
 #[derive(Default)]
 pub struct MemoryVault {
     texts: Mutex<BTreeMap<String, String>>,
@@ -15,7 +15,7 @@ pub struct MemoryVault {
 }
 
 impl MemoryVault {
-    /// An empty one.
+    /// An empty vault.
     pub fn new() -> Self {
         Self::default()
     }
@@ -26,7 +26,7 @@ impl MemoryVault {
 }
 
 impl std::fmt::Debug for MemoryVault {
-    /// Without what is kept.
+    /// Omits the logins.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MemoryVault").finish_non_exhaustive()
     }
@@ -60,16 +60,16 @@ impl Vault for MemoryVault {
     }
 }
 
-/// Who comes next for a name, among the tasks of this process.
+/// A lock per name, among the tasks of this process.
 #[derive(Default)]
 pub(super) struct Turns(Mutex<BTreeMap<String, Arc<Turn<()>>>>);
 
 impl Turns {
-    /// Waits for its turn, which lasts until what comes back is dropped.
+    /// Waits for the lock, which lasts until the guard is dropped.
     pub(super) async fn take(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever holds or waits for a turn has a second handle to it.
+            // A lock that is held or awaited has a second reference.
             turns.retain(|_, it| Arc::strong_count(it) > 1);
             Arc::clone(turns.entry(name.to_owned()).or_default())
         };

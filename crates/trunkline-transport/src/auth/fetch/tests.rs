@@ -1,4 +1,4 @@
-//! Where requests go, and where they do not. Nothing here calls an address outside of a fake.
+//! Where requests go, and where they do not. Nothing here connects to an address outside of a fake.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,14 +13,14 @@ use super::*;
 #[cfg(feature = "tls")]
 mod secure;
 
-/// A network in which every name is looked up in a table and every call is written down.
+/// A network with a table of names, which records every connection.
 #[derive(Clone, Default)]
 struct Fake(Arc<World>);
 
 #[derive(Default)]
 struct World {
     names: HashMap<&'static str, Vec<IpAddr>>,
-    /// What is answered, by the first line of the request and the address called.
+    /// The answers, by the address and the first line of the request.
     answers: HashMap<(IpAddr, &'static str), String>,
     looked_up: Mutex<Vec<String>>,
     called: Mutex<Vec<SocketAddr>>,
@@ -145,7 +145,7 @@ const SPELLINGS: [&str; 38] = [
     "http://[fd00:ec2::254]/",
 ];
 
-/// Names that lead there, also among others.
+/// Names that resolve to such addresses, also among others.
 const NAMES: [(&str, &[&str]); 8] = [
     ("private.example", &["10.0.0.1"]),
     ("local.example", &["127.0.0.1"]),

@@ -1,4 +1,4 @@
-//! What is in the folder, who may read it, and what is left by those who were killed.
+//! What is in the folder, who may read it, and what killed processes leave behind.
 
 use std::fs::{Permissions, metadata, read_to_string, set_permissions, write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +7,7 @@ use trunkline_auth::tag::random_name;
 
 use super::*;
 
-/// A folder that goes with the test.
+/// A temporary folder, removed on drop.
 struct Temp(PathBuf);
 
 impl Temp {
@@ -19,7 +19,7 @@ impl Temp {
         FileVault::new(self.0.join("in/here"))
     }
 
-    /// The one file with this ending.
+    /// The one file with this suffix.
     fn file(&self, ending: &str) -> PathBuf {
         Place::new(self.vault().folder, NAME, 0).file(ending)
     }
@@ -82,7 +82,7 @@ async fn what_others_can_read_is_refused_in_words() {
     );
     assert_eq!(vault.get(NAME).await, Err(VaultError(expected.clone())));
     assert_eq!(vault.names().await, Err(VaultError(expected)));
-    // Written anew it is a new file.
+    // A new write replaces the file.
     vault.put(NAME, "other").await.unwrap();
     assert_eq!(vault.get(NAME).await, Ok(Some("other".to_owned())));
 
@@ -121,7 +121,7 @@ async fn what_belongs_to_another_user_is_refused_in_words() {
     ] {
         assert_eq!(refused.unwrap().to_string(), expected);
     }
-    // A file is looked at by itself, for it may have been moved here.
+    // A file is checked by itself, because it may have been moved here.
     let place = Place::new(Arc::clone(&vault.folder), NAME, owner + 1);
     let why = place.read(&temp.file("login")).unwrap_err().to_string();
     assert!(why.contains(".login` holds logins, and belongs to another user"), "{why}");
@@ -148,7 +148,7 @@ async fn a_link_is_not_followed() {
         );
         assert_eq!(refused.unwrap().to_string(), expected);
     }
-    // Put anew it is a file of its own.
+    // A new write creates a regular file.
     vault.put(NAME, "other").await.unwrap();
     assert_eq!(vault.get(NAME).await, Ok(Some("other".to_owned())));
     assert!(read_to_string(&elsewhere).unwrap().ends_with("secret"));
@@ -240,7 +240,7 @@ async fn one_vault_at_a_time_holds_a_name() {
         async move { two.lock(NAME).await.map(drop) }
     });
     drop(two.lock("another name").await.unwrap());
-    // The lock of the operating system is taken: the second asked for it and waits.
+    // The operating system's lock is taken: the second caller waits for it.
     while !two.turns.is_taken(NAME) {
         tokio::task::yield_now().await;
     }

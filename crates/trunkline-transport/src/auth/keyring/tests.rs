@@ -1,10 +1,10 @@
-//! Keyrings played by scripts that keep what they get in a file.
+//! Fake keyrings: scripts that keep their input in a file.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// A folder that goes with the test, with a keyring in it.
+/// A temporary folder with a keyring in it.
 struct Temp(PathBuf);
 
 impl Temp {
@@ -147,7 +147,7 @@ async fn a_keyring_that_is_locked_for_once_does_not_make_plain_files_of_sealed_l
     assert!(told.lock().unwrap().is_empty());
     assert_eq!(FileVault::new(temp.0.join("logins")).names().await, Ok(vec![]));
 
-    // The same vault, once somebody has unlocked it.
+    // The same vault after the keyring was unlocked.
     std::fs::write(temp.0.join("tool"), SECRET_TOOL).unwrap();
     assert_eq!(locked.get("a").await, Ok(Some("text".to_owned())));
 }

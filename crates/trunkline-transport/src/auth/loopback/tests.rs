@@ -1,10 +1,10 @@
-//! One redirect is answered, whoever else comes.
+//! Exactly one redirect is answered, whatever else arrives.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// A person who is shown a page and goes to it.
+/// A person who is shown a page and visits it.
 fn watching() -> (Loopback, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&seen);
@@ -12,7 +12,7 @@ fn watching() -> (Loopback, Arc<Mutex<Vec<String>>>) {
     (Loopback::new().tell(tell).without_opening(), seen)
 }
 
-/// Sends the first line of a request to where it belongs.
+/// Sends the first line of a request to the redirect URI.
 async fn say(uri: &str, line: &str) -> String {
     let place = Place::of(uri).unwrap();
     say_as(uri, line, &format!("Host: {}\r\n", place.authority(place.port))).await
@@ -35,7 +35,7 @@ async fn one_redirect_is_answered_and_no_other() {
     assert!(uri.starts_with("http://127.0.0.1:") && uri.ends_with("/callback"), "{uri}");
     let going = tokio::spawn(visit.go(PAGE.to_owned()));
 
-    // Somebody who says nothing, for as long as the others take.
+    // A silent connection, open as long as the others.
     let place = Place::of(&uri).unwrap();
     let _silent = TcpStream::connect((place.ip, place.port)).await.unwrap();
     for line in [
@@ -64,7 +64,8 @@ async fn one_redirect_is_answered_and_no_other() {
     assert!(!answer.contains("code"), "nothing of the redirect is repeated");
     assert_eq!(going.await.unwrap(), Ok("code=a%20b&state=s-1".to_owned()));
     assert_eq!(*seen.lock().unwrap(), [PAGE]);
-    // A process that another test is just starting has a copy of the listener until it runs its program.
+    // A process that another test is just forking has a copy of the listener until it executes its
+    // program.
     let gone = async {
         while TcpStream::connect((place.ip, place.port)).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(5)).await; // the sleep is the subject
@@ -142,7 +143,7 @@ async fn a_head_without_end_is_not_read_to_its_end() {
     let long = format!("GET /callback?{} HTTP/1.1\r\n", "x".repeat(2 * HEAD));
     let _ = stream.write_all(long.as_bytes()).await;
     let mut answer = Vec::new();
-    // It may be cut off, but it is not answered.
+    // The connection may be closed, but it is not answered.
     let _ = stream.read_to_end(&mut answer).await;
     assert_eq!(answer, b"");
     say(&uri, "GET /callback?error=access_denied&state=s-1 HTTP/1.1").await;
@@ -154,7 +155,7 @@ async fn a_registered_uri_is_used_as_it_is() {
     let (browser, _) = watching();
     let first = browser.prepare(&[]).await.unwrap();
     let taken = first.redirect_uri().to_owned();
-    // The port is taken, so the next one that can be used is.
+    // The first port is taken, so the next usable one is chosen.
     let uris = |them: &[&str]| them.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     let why = browser.prepare(&uris(&[&taken])).await.err().unwrap();
     assert!(why.starts_with("No redirect URI of this client can be used: `http://127"), "{why}");
@@ -163,7 +164,7 @@ async fn a_registered_uri_is_used_as_it_is() {
     let second = second.redirect_uri();
     assert!(second.starts_with("http://localhost:") && second.ends_with("/a/b"), "{second}");
     drop(first);
-    // Somebody else on this machine may be given a port that was just let go.
+    // Another process may get a port that was just released.
     let mut is_used = false;
     for _ in 0..10 {
         let free = browser.prepare(&[]).await.unwrap().redirect_uri().to_owned();
