@@ -1,6 +1,6 @@
 //! A URI template (RFC 6570) → the names of its variables.
 
-/// The variables in order, each once; or what is wrong with the template.
+/// The distinct variables in order, or the fault of the template.
 pub(crate) fn variables(template: &str) -> Result<Vec<String>, String> {
     let bad = |why: &str| Err(format!("`{template}` is no URI template: {why}."));
     if template.is_empty() || template.chars().any(char::is_control) {

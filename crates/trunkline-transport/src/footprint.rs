@@ -48,8 +48,8 @@ impl Watch {
     }
 
     fn trimmed(&mut self, before: usize, after: usize) {
-        let came_to_something = before.saturating_sub(after) > GROWTH / 8;
-        self.pause = if came_to_something { OFTEN } else { (self.pause * 2).min(SELDOM) };
+        let has_freed_memory = before.saturating_sub(after) > GROWTH / 8;
+        self.pause = if has_freed_memory { OFTEN } else { (self.pause * 2).min(SELDOM) };
     }
 }
 

@@ -249,8 +249,8 @@ pub(super) async fn let_arrive<B: Body>(body: B) -> bool {
     let arriving = async {
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
             let Ok(frame) = frame else { return false };
-            let came = frame.into_data().map_or(0, |it| it.remaining());
-            let Some(rest) = left.checked_sub(came) else { return false };
+            let size = frame.into_data().map_or(0, |it| it.remaining());
+            let Some(rest) = left.checked_sub(size) else { return false };
             left = rest;
         }
         true

@@ -1,4 +1,4 @@
-//! How a connection ends for those who still want something of it.
+//! How the end of a connection looks to its callers.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use trunkline_wire::revision::{Revision, Revisions};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server that has shaken hands.
+/// A server after the handshake.
 struct Peer {
     lines: BufReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
@@ -73,7 +73,7 @@ async fn a_call_that_was_sent_is_told_from_one_that_was_not() {
     let (mut sent, mut queued) = (call(&connection), call(&connection));
     assert!(is_pending(&mut sent).await);
     assert!(peer.line().await.contains("tools/call"));
-    // Polled once, it is queued; the driver has not had its turn yet.
+    // After one poll it is queued; the driver has not run yet.
     assert!(is_pending(&mut queued).await);
     let late = call(&connection);
     drop(connection);

@@ -15,10 +15,10 @@ mod secure;
 
 /// A network with a table of names, which records every connection.
 #[derive(Clone, Default)]
-struct Fake(Arc<World>);
+struct Fake(Arc<Records>);
 
 #[derive(Default)]
-struct World {
+struct Records {
     names: HashMap<&'static str, Vec<IpAddr>>,
     /// The answers, by the address and the first line of the request.
     answers: HashMap<(IpAddr, &'static str), String>,
@@ -36,7 +36,7 @@ impl Fake {
         let names = names.into_iter().map(|(name, to)| (name, to.into_iter().map(ip).collect()));
         let answers = answers.into_iter().map(|(at, line, answer)| ((ip(at), line), answer));
         let (names, answers) = (names.collect(), answers.collect());
-        Self(Arc::new(World { names, answers, ..World::default() }))
+        Self(Arc::new(Records { names, answers, ..Records::default() }))
     }
 
     fn fetch(&self, guard: Guard) -> HttpFetch {
@@ -67,7 +67,7 @@ impl Connector for Fake {
             return Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) });
         }
         let (near, mut far) = duplex(1 << 20);
-        let world = Arc::clone(&self.0);
+        let records = Arc::clone(&self.0);
         tokio::spawn(async move {
             let mut heard = Vec::new();
             let is_all = |heard: &[u8]| match heard.starts_with(b"POST") {
@@ -80,8 +80,8 @@ impl Connector for Fake {
             }
             let heard = String::from_utf8(heard).unwrap();
             let line = heard.split(" HTTP/1.1").next().unwrap().to_owned();
-            world.heard.lock().unwrap().push(heard);
-            let answer = world.answers.iter().find(|((ip, it), _)| *ip == to.ip() && *it == line);
+            records.heard.lock().unwrap().push(heard);
+            let answer = records.answers.iter().find(|((ip, it), _)| *ip == to.ip() && *it == line);
             match answer {
                 Some((_, answer)) => far.write_all(answer.as_bytes()).await.unwrap_or_default(),
                 None => std::future::pending().await,

@@ -1,8 +1,8 @@
-//! What a client keeps and how much it does at once.
+//! The limits of the client's pool and of its concurrent requests.
 
 use super::*;
 
-/// How many connections three calls in a row take, the handshake included.
+/// How many connections three sequential calls take, the handshake included.
 async fn connections(limits: Limits) -> usize {
     let script = stateless(|seen, _| json(seen.result(DONE))).await;
     let connection = open_at(target(&script), limits).await.unwrap();
