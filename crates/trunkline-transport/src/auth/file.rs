@@ -23,7 +23,7 @@ use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::digest::sha256;
 use trunkline_auth::fetch::Pending;
 
-use super::memory::Turns;
+use super::memory::NameLocks;
 
 /// Stores logins in a folder, for all processes of this user.
 ///
@@ -32,7 +32,7 @@ use super::memory::Turns;
 /// on a local disk, not on a network share, where locks are unreliable.
 pub struct FileVault {
     folder: Arc<Path>,
-    turns: Turns,
+    locks: NameLocks,
     /// The user whose files it trusts, if not the one that runs this process.
     user: Option<u32>,
 }
@@ -40,7 +40,7 @@ pub struct FileVault {
 impl FileVault {
     /// Stores logins in this folder, which is created on first use.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into().into(), turns: Turns::default(), user: None }
+        Self { folder: folder.into().into(), locks: NameLocks::default(), user: None }
     }
 
     /// The folder that this user's programs share: `$XDG_DATA_HOME/trunkline/logins`, by default
@@ -60,7 +60,7 @@ impl FileVault {
     async fn run<T: Send + 'static>(
         &self,
         name: &str,
-        work: impl FnOnce(&Place) -> Result<T, VaultError> + Send + 'static,
+        work: impl FnOnce(&LoginFiles) -> Result<T, VaultError> + Send + 'static,
     ) -> Result<T, VaultError> {
         let user = match self.user {
             Some(user) => user,
@@ -70,8 +70,8 @@ impl FileVault {
                 ))
             })?,
         };
-        let place = Place::new(Arc::clone(&self.folder), name, user);
-        let done = spawn_blocking(move || work(&place)).await;
+        let files = LoginFiles::new(Arc::clone(&self.folder), name, user);
+        let done = spawn_blocking(move || work(&files)).await;
         done.unwrap_or_else(|_| Err(VaultError("The program is ending.".to_owned())))
     }
 }
@@ -84,10 +84,10 @@ impl std::fmt::Debug for FileVault {
 
 impl Vault for FileVault {
     fn get<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Option<String>, VaultError>> {
-        Box::pin(self.run(name, |place| {
-            place.check()?;
-            let Some(whole) = place.read(&place.file("login"))? else { return Ok(None) };
-            let text = whole.strip_prefix(place.name.as_bytes());
+        Box::pin(self.run(name, |files| {
+            files.check()?;
+            let Some(whole) = files.read(&files.file("login"))? else { return Ok(None) };
+            let text = whole.strip_prefix(files.name.as_bytes());
             let text = text.and_then(|it| it.strip_prefix(b"\n"));
             // A text that is not UTF-8 reads as empty, which is no login.
             Ok(text.map(|it| str::from_utf8(it).unwrap_or_default().to_owned()))
@@ -96,47 +96,47 @@ impl Vault for FileVault {
 
     fn put<'a>(&'a self, name: &'a str, text: &'a str) -> Pending<'a, Result<(), VaultError>> {
         let text = text.to_owned();
-        Box::pin(self.run(name, move |place| {
-            place.prepare()?;
-            let (new, file) = (place.file("new"), place.file("login"));
-            let _turn = place.begin()?;
+        Box::pin(self.run(name, move |files| {
+            files.prepare()?;
+            let (new, file) = (files.file("new"), files.file("login"));
+            let _turn = files.begin()?;
             // A killed process may have left a file of any mode and length.
             forget(&new)?;
             let write = || {
                 let mut out = options().create_new(true).open(&new)?;
-                out.write_all(format!("{}\n{text}", place.name).as_bytes())?;
+                out.write_all(format!("{}\n{text}", files.name).as_bytes())?;
                 out.sync_all()?;
                 fs::rename(&new, &file)?;
-                File::open(&place.folder)?.sync_all()
+                File::open(&files.folder)?.sync_all()
             };
             write().map_err(|error| broken("written", &file, &error))
         }))
     }
 
     fn remove<'a>(&'a self, name: &'a str) -> Pending<'a, Result<(), VaultError>> {
-        Box::pin(self.run(name, |place| {
-            if !place.check()? {
+        Box::pin(self.run(name, |files| {
+            if !files.check()? {
                 return Ok(());
             }
-            let _turn = place.begin()?;
-            forget(&place.file("new"))?;
-            forget(&place.file("login"))?;
-            let synced = File::open(&place.folder).and_then(|it| it.sync_all());
-            synced.map_err(|error| broken("written", &place.folder, &error))
+            let _turn = files.begin()?;
+            forget(&files.file("new"))?;
+            forget(&files.file("login"))?;
+            let synced = File::open(&files.folder).and_then(|it| it.sync_all());
+            synced.map_err(|error| broken("written", &files.folder, &error))
         }))
     }
 
     fn names(&self) -> Pending<'_, Result<Vec<String>, VaultError>> {
-        Box::pin(self.run("", |place| {
-            if !place.check()? {
+        Box::pin(self.run("", |files| {
+            if !files.check()? {
                 return Ok(Vec::new());
             }
-            let unread = |error: io::Error| broken("read", &place.folder, &error);
+            let unread = |error: io::Error| broken("read", &files.folder, &error);
             let mut names = Vec::new();
-            for entry in fs::read_dir(&place.folder).map_err(unread)?.take(MOST) {
+            for entry in fs::read_dir(&files.folder).map_err(unread)?.take(MOST) {
                 let path = entry.map_err(unread)?.path();
                 if path.extension().is_some_and(|it| it == "login")
-                    && let Some(whole) = place.read(&path)?
+                    && let Some(whole) = files.read(&path)?
                     && let Some(end) = whole.iter().position(|it| *it == b'\n')
                     && let Ok(name) = str::from_utf8(&whole[..end])
                 {
@@ -150,10 +150,10 @@ impl Vault for FileVault {
 
     fn lock<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Box<dyn Send>, VaultError>> {
         Box::pin(async move {
-            let turn = self.turns.take(name).await;
-            let open = |place: &Place| {
-                place.prepare()?;
-                let path = place.file("lock");
+            let turn = self.locks.take(name).await;
+            let open = |files: &LoginFiles| {
+                files.prepare()?;
+                let path = files.file("lock");
                 Ok((open_lock(&path)?, path))
             };
             let (file, path) = self.run(name, open).await?;
@@ -172,7 +172,7 @@ impl Vault for FileVault {
 }
 
 /// The files of one name.
-struct Place {
+struct LoginFiles {
     folder: Arc<Path>,
     name: Box<str>,
     user: u32,
@@ -180,9 +180,9 @@ struct Place {
     patience: Duration,
 }
 
-impl Place {
+impl LoginFiles {
     fn new(folder: Arc<Path>, name: &str, user: u32) -> Self {
-        Self { folder, name: name.into(), user, patience: PATIENCE }
+        Self { folder, name: name.into(), user, patience: LOCK_TIMEOUT }
     }
 
     /// Names may be long and contain anything, so files are named by their digest.
@@ -342,7 +342,7 @@ fn broken(verb: &str, path: &Path, error: &io::Error) -> VaultError {
 /// Follows no links, and does not block on a pipe.
 const CAREFUL: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
 /// How long another process may take to replace a file.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest file.
 const LONGEST: u64 = 1 << 20;
 /// How many files of a folder are read.

@@ -37,7 +37,7 @@ type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 impl Loopback {
     /// Opens pages in the browser of this machine.
     pub fn new() -> Self {
-        Self { opener: Some(Opener::default()), tell: None, patience: PATIENCE }
+        Self { opener: Some(Opener::default()), tell: None, patience: LOGIN_TIMEOUT }
     }
 
     /// Also reports the URL of the page. Then a browser that does not open is no error.
@@ -88,7 +88,7 @@ impl Browser for Loopback {
             let wanted = if redirect_uris.is_empty() { &any } else { redirect_uris };
             let mut why = None;
             for uri in wanted {
-                let Some(place) = Place::of(uri) else { continue };
+                let Some(place) = LoopbackUri::of(uri) else { continue };
                 match TcpListener::bind(SocketAddr::new(place.ip, place.port)).await {
                     Err(error) => why = Some(format!("`{uri}` cannot be used: {error}")),
                     Ok(listener) => {
@@ -140,7 +140,7 @@ impl Visit for Waiting {
                 let opened = opener.open(&url).await;
                 if browser.tell.is_some() { Ok(()) } else { opened }
             };
-            let hearing = hear(listener, wanted);
+            let hearing = await_redirect(listener, wanted);
             match timeout(browser.patience, both(showing, hearing)).await {
                 Ok(outcome) => outcome,
                 Err(_) => {
@@ -153,7 +153,7 @@ impl Visit for Waiting {
 }
 
 /// A redirect URI on this machine.
-struct Place<'a> {
+struct LoopbackUri<'a> {
     host: &'a str,
     ip: std::net::IpAddr,
     /// 0 if the URI names none: then any port will do.
@@ -161,7 +161,7 @@ struct Place<'a> {
     path: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LoopbackUri<'a> {
     fn of(uri: &'a str) -> Option<Self> {
         let rest = uri.strip_prefix("http://")?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -209,7 +209,7 @@ async fn both(
 }
 
 /// Waits for the one redirect and returns its query.
-async fn hear(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
+async fn await_redirect(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
     let answered = Arc::new(AtomicBool::new(false));
     let wanted = Arc::new(wanted);
     // Browsers open speculative connections, so none may block the others.
@@ -229,7 +229,9 @@ async fn hear(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
                 Poll::Ready(Ok((stream, _))) => {
                     let (wanted, answered) = (Arc::clone(&wanted), Arc::clone(&answered));
                     visitors.spawn(async move {
-                        let met = timeout(HURRY, meet(stream, &wanted, &answered)).await;
+                        let met =
+                            timeout(REQUEST_TIMEOUT, answer_visitor(stream, &wanted, &answered))
+                                .await;
                         met.ok().flatten()
                     });
                 }
@@ -244,7 +246,11 @@ async fn hear(listener: TcpListener, wanted: Wanted) -> Result<String, String> {
 }
 
 /// Answers one connection; returns the query if it is the redirect.
-async fn meet(mut stream: TcpStream, wanted: &Wanted, answered: &AtomicBool) -> Option<String> {
+async fn answer_visitor(
+    mut stream: TcpStream,
+    wanted: &Wanted,
+    answered: &AtomicBool,
+) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|it| it == b"\r\n\r\n") {
         if head.len() > HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
@@ -317,9 +323,9 @@ fn page(status: &str, text: &str) -> String {
 const DONE: &str = "You can close this window and go back to the program that opened it.";
 const NOTHING: &str = "There is nothing here.";
 /// How long a person may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a connection may take to send its request.
-const HURRY: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest head of a request.
 const HEAD: usize = 16 * 1024;
 /// Concurrent connections.

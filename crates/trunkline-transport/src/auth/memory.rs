@@ -11,7 +11,7 @@ use trunkline_auth::fetch::Pending;
 #[derive(Default)]
 pub struct MemoryVault {
     texts: Mutex<BTreeMap<String, String>>,
-    turns: Turns,
+    locks: NameLocks,
 }
 
 impl MemoryVault {
@@ -56,22 +56,22 @@ impl Vault for MemoryVault {
     }
 
     fn lock<'a>(&'a self, name: &'a str) -> Pending<'a, Result<Box<dyn Send>, VaultError>> {
-        Box::pin(async move { Ok(Box::new(self.turns.take(name).await) as Box<dyn Send>) })
+        Box::pin(async move { Ok(Box::new(self.locks.take(name).await) as Box<dyn Send>) })
     }
 }
 
 /// A lock per name, among the tasks of this process.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<BTreeMap<String, Arc<Turn<()>>>>);
+pub(super) struct NameLocks(Mutex<BTreeMap<String, Arc<Turn<()>>>>);
 
-impl Turns {
+impl NameLocks {
     /// Waits for the lock, which lasts until the guard is dropped.
     pub(super) async fn take(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // A lock that is held or awaited has a second reference.
-            turns.retain(|_, it| Arc::strong_count(it) > 1);
-            Arc::clone(turns.entry(name.to_owned()).or_default())
+            locks.retain(|_, it| Arc::strong_count(it) > 1);
+            Arc::clone(locks.entry(name.to_owned()).or_default())
         };
         turn.lock_owned().await
     }
@@ -101,7 +101,7 @@ mod tests {
         waiting.await.unwrap();
         drop(other);
         drop(vault.lock("c").await);
-        assert_eq!(vault.turns.0.lock().unwrap().len(), 1, "those that nobody holds are forgotten");
+        assert_eq!(vault.locks.0.lock().unwrap().len(), 1, "those that nobody holds are forgotten");
     }
 
     #[tokio::test]

@@ -21,7 +21,7 @@ impl Temp {
 
     /// The one file with this suffix.
     fn file(&self, ending: &str) -> PathBuf {
-        Place::new(self.vault().folder, NAME, 0).file(ending)
+        LoginFiles::new(self.vault().folder, NAME, 0).file(ending)
     }
 }
 
@@ -122,8 +122,8 @@ async fn what_belongs_to_another_user_is_refused_in_words() {
         assert_eq!(refused.unwrap().to_string(), expected);
     }
     // A file is checked by itself, because it may have been moved here.
-    let place = Place::new(Arc::clone(&vault.folder), NAME, owner + 1);
-    let why = place.read(&temp.file("login")).unwrap_err().to_string();
+    let files = LoginFiles::new(Arc::clone(&vault.folder), NAME, owner + 1);
+    let why = files.read(&temp.file("login")).unwrap_err().to_string();
     assert!(why.contains(".login` holds logins, and belongs to another user"), "{why}");
     assert_eq!(vault.get(NAME).await, Ok(Some("secret".to_owned())));
 }
@@ -222,11 +222,11 @@ async fn a_pipe_in_the_place_of_a_file_is_refused_in_words() {
 #[test]
 fn who_is_stopped_while_replacing_a_file_is_not_waited_for_for_ever() {
     let temp = Temp::new();
-    let mut place = Place::new(temp.vault().folder, NAME, 0);
-    fs::create_dir_all(&place.folder).unwrap();
-    let _held = place.begin().unwrap();
-    place.patience = Duration::from_millis(20);
-    let why = place.begin().unwrap_err().to_string();
+    let mut files = LoginFiles::new(temp.vault().folder, NAME, 0);
+    fs::create_dir_all(&files.folder).unwrap();
+    let _held = files.begin().unwrap();
+    files.patience = Duration::from_millis(20);
+    let why = files.begin().unwrap_err().to_string();
     assert!(why.contains("has held the lock `") && why.contains("folder.lock`"), "{why}");
 }
 
@@ -241,7 +241,7 @@ async fn one_vault_at_a_time_holds_a_name() {
     });
     drop(two.lock("another name").await.unwrap());
     // The operating system's lock is taken: the second caller waits for it.
-    while !two.turns.is_taken(NAME) {
+    while !two.locks.is_taken(NAME) {
         tokio::task::yield_now().await;
     }
     assert!(!waiting.is_finished());

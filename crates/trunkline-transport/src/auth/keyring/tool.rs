@@ -107,14 +107,14 @@ async fn run(program: &[String], args: &[&str], input: &str) -> Result<Said, Str
         // A program that does not read its input fails with a status.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + UNLOCK_TIMEOUT;
     // Its output fits into the pipe buffer, so it ends without being read.
     let status = loop {
         match child.0.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if Instant::now() < by => sleep(PAUSE).await,
             Ok(None) => {
-                let seconds = PATIENCE.as_secs();
+                let seconds = UNLOCK_TIMEOUT.as_secs();
                 return Err(format!("`{name}` did not end within {seconds} s"));
             }
             Err(error) => return Err(format!("`{name}` is lost: {error}")),
@@ -145,7 +145,7 @@ impl Drop for Running {
 }
 
 /// How long a person may take to unlock a keyring.
-const PATIENCE: Duration = Duration::from_secs(60);
+const UNLOCK_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 /// How much output is read: less than the pipe buffer holds.
 const LONGEST: u64 = 16 * 1024;

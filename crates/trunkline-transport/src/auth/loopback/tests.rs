@@ -14,12 +14,12 @@ fn watching() -> (Loopback, Arc<Mutex<Vec<String>>>) {
 
 /// Sends the first line of a request to the redirect URI.
 async fn say(uri: &str, line: &str) -> String {
-    let place = Place::of(uri).unwrap();
+    let place = LoopbackUri::of(uri).unwrap();
     say_as(uri, line, &format!("Host: {}\r\n", place.authority(place.port))).await
 }
 
 async fn say_as(uri: &str, line: &str, headers: &str) -> String {
-    let place = Place::of(uri).unwrap();
+    let place = LoopbackUri::of(uri).unwrap();
     let mut stream = TcpStream::connect((place.ip, place.port)).await.unwrap();
     stream.write_all(format!("{line}\r\n{headers}\r\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -36,7 +36,7 @@ async fn one_redirect_is_answered_and_no_other() {
     let going = tokio::spawn(visit.go(PAGE.to_owned()));
 
     // A silent connection, open as long as the others.
-    let place = Place::of(&uri).unwrap();
+    let place = LoopbackUri::of(&uri).unwrap();
     let _silent = TcpStream::connect((place.ip, place.port)).await.unwrap();
     for line in [
         "GET / HTTP/1.1",
@@ -71,7 +71,7 @@ async fn one_redirect_is_answered_and_no_other() {
             tokio::time::sleep(Duration::from_millis(5)).await; // the sleep is the subject
         }
     };
-    timeout(HURRY, gone).await.expect("it does not listen any more");
+    timeout(REQUEST_TIMEOUT, gone).await.expect("it does not listen any more");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn no_other_page_ends_the_login() {
     let visit = browser.prepare(&[]).await.unwrap();
     let uri = visit.redirect_uri().to_owned();
     let going = tokio::spawn(visit.go("https://id.example/?a=b&state=s%2D1#state=x".to_owned()));
-    let place = Place::of(&uri).unwrap();
+    let place = LoopbackUri::of(&uri).unwrap();
     let host = format!("Host: {}\r\n", place.authority(place.port));
     let good = "GET /callback?code=1&state=s-1 HTTP/1.1";
     for (line, headers) in [
@@ -138,7 +138,7 @@ async fn a_head_without_end_is_not_read_to_its_end() {
     let visit = browser.prepare(&[]).await.unwrap();
     let uri = visit.redirect_uri().to_owned();
     let going = tokio::spawn(visit.go(PAGE.to_owned()));
-    let place = Place::of(&uri).unwrap();
+    let place = LoopbackUri::of(&uri).unwrap();
     let mut stream = TcpStream::connect((place.ip, place.port)).await.unwrap();
     let long = format!("GET /callback?{} HTTP/1.1\r\n", "x".repeat(2 * HEAD));
     let _ = stream.write_all(long.as_bytes()).await;
@@ -197,9 +197,9 @@ fn a_redirect_uri_is_on_this_machine_or_none() {
         ("http://127.0.0.1/callback#x", None),
         ("editor://callback", None),
     ] {
-        assert_eq!(Place::of(uri).map(|it| (it.port, it.path)), expected, "{uri}");
+        assert_eq!(LoopbackUri::of(uri).map(|it| (it.port, it.path)), expected, "{uri}");
     }
-    assert_eq!(Place::of("http://[::1]/x").unwrap().uri(7), "http://[::1]:7/x");
+    assert_eq!(LoopbackUri::of("http://[::1]/x").unwrap().uri(7), "http://[::1]:7/x");
     let wanted = Wanted { path: String::new(), host: "localhost:80".into(), state: "s".into() };
     let asked = |line: &str| wanted.asked(format!("{line}\r\nhost: localhost\r\n\r\n").as_bytes());
     assert_eq!(asked("GET /?state=s HTTP/1.1").as_deref(), Some("state=s"));

@@ -104,7 +104,7 @@ async fn a_reader_that_goes_frees_those_who_waited_for_it() {
     let Posted::Events(reader) = setting.post(&call(1)).await else {
         panic!("progress makes it a stream")
     };
-    assert!(setting.session.is_stuffed());
+    assert!(setting.session.is_congested());
     setting.session.detach(reader);
     setting.finished(1).await;
 }
