@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_refused() {
+    fn an_invalid_template_is_refused() {
         for template in ["", "a{", "a}", "{}", "{a b}", "{a:0}", "{=a}", "{a,}", "a\n"] {
             assert!(variables(template).is_err(), "{template}");
         }

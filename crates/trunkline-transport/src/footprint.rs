@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_freed_in_the_midst_of_the_heap_is_given_back() {
+    fn memory_freed_in_the_middle_of_the_heap_is_returned() {
         let (before, mut kept) = (resident().unwrap(), Vec::new());
         // Every second block stays, so nothing is free at the end of the heap.
         let pieces: Vec<Vec<u8>> = (0..64 << 10).map(|_| vec![1; 2 << 10]).collect();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_nobody_changed_bound_a_conversation_as_it_bounds_itself() {
+    fn default_limits_equal_the_default_bounds_of_a_conversation() {
         assert_eq!(Limits::default().bounds(), Bounds::DEFAULT);
     }
 

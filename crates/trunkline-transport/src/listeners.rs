@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_bounded_and_no_list_is_lost() {
+    fn queued_changes_are_bounded_and_no_list_change_is_lost() {
         let mut late = Late::default();
         late.keep(Change::Tools);
         for at in 0..3 * WAITING {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_state_of_a_task_is_told() {
+    fn only_the_newest_state_of_a_task_is_queued() {
         let state = |text: &str| {
             Change::Task(Box::new(Task::new("t", "2026-01-01T00:00:00Z")), Json::string(text))
         };

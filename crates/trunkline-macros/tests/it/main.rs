@@ -5,7 +5,7 @@
 //! built with the dev-dependencies of their crate, and here those are few.
 
 #[test]
-fn what_is_missing_is_told_in_a_sentence() {
+fn every_mistake_is_explained_in_a_sentence() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("tests/it/fail/*.rs");
 }

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_expects_no_answer_wants_a_nod() {
+    fn a_message_without_an_answer_expects_202() {
         let notice = Sent::default();
         for (status, expected) in [
             (200, "accepted"),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_shown_in_one_harmless_line() {
+    fn a_servers_message_is_shown_in_one_safe_line() {
         let head = Head { status: 503, content_type: "text/plain", ..Head::default() };
         let body = format!("a\u{1b}[31m\nb{}", "x".repeat(1000));
         let Verdict::Failed(CallError::Http(error)) = verdict(&head, body.as_bytes(), OURS) else {

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_asked_again_once_under_a_new_id() {
+    fn an_idempotent_request_is_retried_once_under_a_new_id() {
         let mut play = Play::stateless();
         play.ask(1, "tools/list");
         play.ask(2, "tools/call");
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_not_asked_again() {
+    fn a_refused_request_is_not_retried() {
         let mut play = Play::stateless();
         play.ask(1, "tools/list");
         play.says("tools/list 2");

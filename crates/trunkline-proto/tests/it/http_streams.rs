@@ -189,7 +189,7 @@ fn one_reader_takes_the_place_of_another() {
 }
 
 #[test]
-fn what_nobody_heard_is_not_repeated() {
+fn a_duplicate_notification_without_a_reader_is_dropped() {
     let (mut streams, now) = (Streams::new(OLD, WIDE), start());
     for text in ["a", "b", "a", "a", "b", "c"] {
         streams.say(None, text.into(), None, now);
@@ -257,7 +257,7 @@ fn a_stream_that_is_over_is_kept_for_a_while() {
 }
 
 #[test]
-fn what_is_over_is_kept_within_its_bytes() {
+fn finished_streams_are_kept_within_the_byte_bound() {
     let bounds = Bounds { bytes: 1000, ..WIDE };
     let (mut streams, now) = (Streams::new(OLD, bounds), start());
     let mut vias = Vec::new();

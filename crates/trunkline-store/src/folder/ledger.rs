@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_grow_when_time_stands_still_and_when_the_ledger_is_lost() {
+    fn numbers_grow_with_a_stopped_clock_and_a_lost_ledger() {
         let mut totals = Totals::default();
         let now = Duration::from_secs(5);
         let first = totals.next(now);

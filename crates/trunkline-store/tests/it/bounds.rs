@@ -101,7 +101,7 @@ async fn churn_leaves_nothing_behind_in_a_folder() {
 }
 
 #[tokio::test]
-async fn what_another_process_left_is_removed_when_the_folder_is_full() {
+async fn expired_files_of_another_process_are_removed_when_the_folder_is_full() {
     let bounds = Bounds::default().entries(5);
     let Made { store, clock, scratch } = folder(&bounds).await;
     let other = reopen(&scratch, &bounds, &clock).await;
@@ -137,7 +137,7 @@ async fn large_values_make_short_pages() {
 }
 
 #[tokio::test]
-async fn listeners_are_counted_and_those_who_left_are_not() {
+async fn only_open_listeners_are_counted() {
     let bounds = Bounds::default().listeners(3);
     for Made { store, .. } in each(&bounds).await {
         let mut listeners = Vec::new();

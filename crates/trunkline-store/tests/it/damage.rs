@@ -146,7 +146,7 @@ fn without_a_runtime_a_folder_says_so() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn nobody_else_may_read_the_files() {
+async fn other_users_may_not_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let (scratch, clock) = (Scratch::new(), Manual::default());
     let inside = scratch.path().join("a/b");

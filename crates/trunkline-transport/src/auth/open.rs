@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_browser_that_is_not_there_is_told() {
+    async fn a_missing_browser_is_reported() {
         for (program, expected) in [
             (vec!["no-such-browser"], "`no-such-browser`, which opens pages, failed: No such file"),
             (vec!["false"], "`false`, which opens pages, failed. Open the page by hand"),

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_when_the_input_ends_is_ended_and_nothing_else() {
+    fn only_watched_groups_are_killed_when_the_input_ends() {
         let mut groups = [sleeper(), sleeper(), sleeper()];
         let ids = groups.each_ref().map(Child::id);
         let text = ids.map(|id| format!("+ {id}\n")).concat();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_that_is_dismissed_kills_nobody() {
+    fn a_dismissed_shell_kills_no_process() {
         let mut child = sleeper();
         let (shell, stdin) = start(&format!("+ {}\n", child.id())).expect("there is a shell");
         let id = shell.id();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_spelled_out() {
+    fn control_characters_are_escaped() {
         let hostile = "\u{1b}[2J\ta\u{202e}b\0\u{85}é\n";
         assert_eq!(lines(99, &[hostile.as_bytes()]), [r"\u{1b}[2J\ta\u{202e}b\u{0}\u{85}é"]);
         assert_eq!(lines(99, &[b"\xff\n"]), ["\u{fffd}"]);

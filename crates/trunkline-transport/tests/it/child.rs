@@ -123,7 +123,7 @@ async fn a_child_has_three_descriptors_even_if_we_inherited_more() {
 }
 
 #[tokio::test]
-async fn a_child_leads_its_own_session_where_it_was_told_to() {
+async fn a_child_leads_its_own_session_in_the_given_directory() {
     let mut child = spawn(faulty("session")).await;
     let id = child.id();
     assert_eq!(output(&mut child).await, format!("{id} {id} {id}\n"));
@@ -132,7 +132,7 @@ async fn a_child_leads_its_own_session_where_it_was_told_to() {
 }
 
 #[tokio::test]
-async fn a_child_that_ends_at_once_leaves_its_last_words() {
+async fn the_stderr_of_a_child_that_ends_at_once_is_kept() {
     let mut child = spawn(faulty("fail").arg("7")).await;
     let exit = soon(child.exited()).await;
     assert_eq!(exit, Exit::Code(7));
@@ -143,7 +143,7 @@ async fn a_child_that_ends_at_once_leaves_its_last_words() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_what_to_do() {
+async fn a_start_that_fails_says_what_to_do() {
     let error = refusal(Command::new("trunkline-no-such-program")).await;
     assert_eq!(error.stage, Stage::Program);
     assert_eq!(
@@ -241,7 +241,7 @@ async fn dropping_a_child_kills_its_group() {
 }
 
 #[tokio::test]
-async fn a_start_that_nobody_waits_for_leaves_nothing() {
+async fn an_abandoned_start_leaves_nothing() {
     for round in 0..50 {
         // Every process with this in its command line is ours.
         let mark = format!("abandoned-start-{}-{round}", std::process::id());
@@ -286,7 +286,7 @@ async fn a_child_dies_with_a_parent_that_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_child_started_dies_with_a_parent_that_is_killed() {
+async fn descendants_of_a_child_die_with_a_killed_parent() {
     if is_inner() {
         let mut child = spawn(Command::new("/bin/sh").args(["-c", BACKGROUND]).arg(fifo())).await;
         // From here on the child is watched.
@@ -294,7 +294,7 @@ async fn what_a_child_started_dies_with_a_parent_that_is_killed() {
         child.exited().await;
         panic!("the child ended before its parent");
     }
-    dies_with_host("child::what_a_child_started_dies_with_a_parent_that_is_killed").await;
+    dies_with_host("child::descendants_of_a_child_die_with_a_killed_parent").await;
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn a_peer_that_asks_without_reading_is_not_read_from_even_if_it_owes_an_an
 }
 
 #[tokio::test]
-async fn a_peer_that_has_hung_up_may_read_its_answers_as_slowly_as_it_likes() {
+async fn a_slow_reader_gets_all_its_answers_after_it_has_hung_up() {
     let ((mut reader, mut writer), serving) =
         server(Limits::default().drain(Duration::from_millis(200)));
     writer.write_all(format!("{INITIALIZE}\n{}", lists(8)).as_bytes()).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_peer_that_has_hung_up_may_read_its_answers_as_slowly_as_it_likes() {
 }
 
 #[tokio::test]
-async fn what_came_before_a_broken_frame_is_answered() {
+async fn calls_before_a_broken_frame_are_answered() {
     let ((mut reader, mut writer), serving) = server(Limits::default());
     let frame = format!("Content-Length: {}\r\n\r\n{INITIALIZE}", INITIALIZE.len());
     writer.write_all(format!("{frame}Content-Length: what?\r\n\r\n").as_bytes()).await.unwrap();

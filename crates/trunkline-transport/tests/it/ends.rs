@@ -68,7 +68,7 @@ fn was_not_made(outcome: &Result<Json, CallError>) -> bool {
 }
 
 #[tokio::test]
-async fn a_call_that_was_sent_is_told_from_one_that_was_not() {
+async fn a_call_that_was_sent_fails_differently_from_one_that_was_not() {
     let (connection, mut peer) = open().await;
     let (mut sent, mut queued) = (call(&connection), call(&connection));
     assert!(is_pending(&mut sent).await);
@@ -85,7 +85,7 @@ async fn a_call_that_was_sent_is_told_from_one_that_was_not() {
 }
 
 #[tokio::test]
-async fn the_end_is_told_to_everybody_who_waits_for_it() {
+async fn everyone_who_waits_for_the_end_learns_of_it() {
     let (connection, mut peer) = open().await;
     let (mut one, other) = (Box::pin(connection.ended()), connection.ended());
     let mut sent = call(&connection);

@@ -178,7 +178,7 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
 }
 
 #[tokio::test]
-async fn nobody_takes_more_than_a_share_and_the_others_are_let_in() {
+async fn no_caller_exceeds_its_share_and_the_others_are_let_in() {
     let limits = Limits::default().bodies_bytes(1 << 20).bodies_share(600 << 10);
     let house = House::open(limits).await;
     let (mut alice, mut again, mut bob, mut carol) =
@@ -200,7 +200,7 @@ async fn nobody_takes_more_than_a_share_and_the_others_are_let_in() {
 }
 
 #[tokio::test]
-async fn short_bodies_that_wait_are_counted_and_those_that_are_there_are_not() {
+async fn short_bodies_are_counted_only_while_incomplete() {
     let limits = Limits::default().bodies_bytes(64 << 10).bodies_share(64 << 10);
     let house = House::open(limits).await;
     let mut stalled = Vec::new();

@@ -123,7 +123,7 @@ async fn a_refusal_is_read_over_a_unix_socket_too() {
 }
 
 #[tokio::test]
-async fn what_hyper_refuses_by_itself_is_read_too() {
+async fn refusals_of_hyper_itself_are_readable_too() {
     let (_door, address) = Door::open(Limits::default()).await;
     let long = format!("GET /401 HTTP/1.1\r\nhost: localhost\r\nx-long: {}", "x".repeat(1 << 20));
     let broken = format!("GET /401 HTTP/1.1\r\n{}\r\n\r\n", "no colon".repeat(1 << 17));
@@ -142,7 +142,7 @@ async fn what_hyper_refuses_by_itself_is_read_too() {
 }
 
 #[tokio::test]
-async fn what_follows_a_refusal_is_never_taken_for_a_request() {
+async fn bytes_after_a_refusal_are_never_taken_for_a_request() {
     let (_door, address) = Door::open(Limits::default()).await;
     // A body that looks like another request, and more than is waited for.
     let next = "POST /403 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n".repeat(4000);
@@ -155,7 +155,7 @@ async fn what_follows_a_refusal_is_never_taken_for_a_request() {
 }
 
 #[tokio::test]
-async fn a_short_body_that_nobody_wants_ends_no_connection() {
+async fn a_short_unwanted_body_does_not_end_the_connection() {
     let (_door, address) = Door::open(Limits::default()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     for status in [401, 403, 404] {
@@ -259,7 +259,7 @@ async fn a_connection_of_http_2_that_ends_in_error_says_so_before_it_is_closed()
 }
 
 #[tokio::test]
-async fn a_door_that_ends_waits_for_nobody_who_is_idle() {
+async fn shutdown_does_not_wait_for_idle_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();

@@ -53,7 +53,7 @@ async fn both_versions_of_http_are_answered_over_tls() {
 }
 
 #[tokio::test]
-async fn whoever_speaks_no_tls_is_hung_up_on_and_nobody_waits_for_the_slow() {
+async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other() {
     let authority = Authority::new();
     let limits = Limits::default().header_read(Duration::from_millis(300));
     let server = Server::start(&authority.tls(None), limits).await;
@@ -84,7 +84,7 @@ async fn a_server_that_ends_waits_for_no_handshake() {
 }
 
 #[tokio::test]
-async fn certificates_are_replaced_for_those_who_come_next() {
+async fn replaced_certificates_apply_to_the_next_connection() {
     let (old, new) = (Authority::new(), Authority::new());
     let tls = old.tls(None);
     let server = Server::start(&tls, Limits::default()).await;
@@ -128,7 +128,7 @@ async fn with_an_authority_for_clients_only_its_clients_are_answered() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_read_is_hung_up_on_through_tls_too() {
+async fn a_tls_client_that_does_not_read_is_disconnected() {
     let authority = Authority::new();
     let limits = Limits::default().keep_alive(Duration::from_millis(300));
     let server = Server::start(&authority.tls(None), limits).await;
@@ -141,7 +141,7 @@ async fn whoever_does_not_read_is_hung_up_on_through_tls_too() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_in_words() {
+fn unusable_certificates_are_refused_with_a_sentence() {
     let authority = Authority::new();
     let (chain, key) = authority.issue("localhost");
     let (chain, key) = (chain.as_bytes(), key.as_bytes());

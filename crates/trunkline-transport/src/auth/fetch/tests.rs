@@ -169,7 +169,7 @@ fn names() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
 }
 
 #[tokio::test]
-async fn nobody_is_called_where_a_server_may_not_send_us() {
+async fn no_connection_is_made_to_a_forbidden_address() {
     for url in hostile() {
         for ask in [Ask::get(&*url), Ask::form(&*url, &[("a", "b")])] {
             let fake = Fake::new(names(), []);
@@ -182,7 +182,7 @@ async fn nobody_is_called_where_a_server_may_not_send_us() {
 }
 
 #[tokio::test]
-async fn nobody_is_called_there_after_a_redirect_either() {
+async fn a_redirect_does_not_lead_to_a_forbidden_address() {
     for url in hostile() {
         for status in [301, 302, 303, 307, 308] {
             let hop = [("8.8.8.8", "GET /go", moved(status, &url))];
@@ -307,7 +307,7 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_answer_is_not_waited_for() {
+async fn an_unresponsive_server_times_out() {
     let fake = Fake::new([], [("8.8.8.8", "GET /other", String::new())]);
     let before = tokio::time::Instant::now();
     let error = fake.fetch(public()).fetch(Ask::get("http://8.8.8.8/?token=t")).await.unwrap_err();
@@ -317,7 +317,7 @@ async fn who_does_not_answer_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_in_words() {
+async fn unreachable_servers_are_reported_with_a_sentence() {
     let fake = Fake::new([("empty.example", vec![]), ("id.example", vec!["8.8.8.8"])], []);
     for (url, expected) in [
         ("http://8.8.8.8/", "Connecting to `http://8.8.8.8` failed: connection refused."),

@@ -68,7 +68,7 @@ async fn only_this_user_can_read_them() {
 }
 
 #[tokio::test]
-async fn what_others_can_read_is_refused_in_words() {
+async fn files_that_others_can_read_are_refused_with_a_sentence() {
     let temp = Temp::new();
     let vault = temp.vault();
     vault.put(NAME, "secret").await.unwrap();
@@ -99,7 +99,7 @@ async fn what_others_can_read_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_another_user_is_refused_in_words() {
+async fn files_of_another_user_are_refused_with_a_sentence() {
     let temp = Temp::new();
     let vault = temp.vault();
     vault.put(NAME, "secret").await.unwrap();
@@ -155,7 +155,7 @@ async fn a_link_is_not_followed() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_is_in_nobodys_way() {
+async fn leftovers_of_a_killed_process_do_no_harm() {
     let temp = Temp::new();
     let vault = temp.vault();
     vault.put(NAME, "old").await.unwrap();
@@ -180,7 +180,7 @@ async fn a_file_that_holds_something_else_is_no_login() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_any_more_is_no_login_and_hides_no_other() {
+async fn a_file_that_is_not_utf_8_is_no_login_and_hides_no_other() {
     let temp = Temp::new();
     let vault = temp.vault();
     vault.put(NAME, "secret").await.unwrap();
@@ -196,7 +196,7 @@ async fn what_is_no_text_any_more_is_no_login_and_hides_no_other() {
 }
 
 #[tokio::test]
-async fn a_pipe_in_the_place_of_a_file_is_refused_in_words() {
+async fn a_pipe_in_the_place_of_a_file_is_refused_with_a_sentence() {
     let temp = Temp::new();
     let vault = temp.vault();
     vault.put(NAME, "secret").await.unwrap();
@@ -220,7 +220,7 @@ async fn a_pipe_in_the_place_of_a_file_is_refused_in_words() {
 }
 
 #[test]
-fn who_is_stopped_while_replacing_a_file_is_not_waited_for_for_ever() {
+fn waiting_for_a_stopped_process_times_out() {
     let temp = Temp::new();
     let mut files = LoginFiles::new(temp.vault().folder, NAME, 0);
     fs::create_dir_all(&files.folder).unwrap();

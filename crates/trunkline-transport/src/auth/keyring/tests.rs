@@ -88,7 +88,7 @@ async fn a_login_is_sealed_with_the_key_of_the_keyring() {
 }
 
 #[tokio::test]
-async fn what_another_key_sealed_is_no_login() {
+async fn a_text_sealed_with_another_key_is_no_login() {
     let temp = Temp::new();
     temp.vault(SECRET_TOOL, Tool::Secret).put("a", "text").await.unwrap();
     std::fs::remove_file(temp.0.join("key")).unwrap();
@@ -99,7 +99,7 @@ async fn what_another_key_sealed_is_no_login() {
 }
 
 #[tokio::test]
-async fn a_keyring_that_cannot_be_used_is_told_and_files_will_do() {
+async fn an_unusable_keyring_is_reported_and_plain_files_are_used() {
     for (script, why) in [
         ("echo 'Cannot autolaunch D-Bus.' >&2; exit 1", "`sh` says: Cannot autolaunch D-Bus"),
         ("exit 3", "`sh` ended with the status 3"),

@@ -75,7 +75,7 @@ async fn one_redirect_is_answered_and_no_other() {
 }
 
 #[tokio::test]
-async fn who_sends_a_body_reads_the_refusal_too() {
+async fn a_client_that_sends_a_body_can_read_the_refusal() {
     let (browser, _) = watching();
     let visit = browser.prepare(&[]).await.unwrap();
     let uri = visit.redirect_uri().to_owned();
@@ -207,7 +207,7 @@ fn a_redirect_uri_is_on_this_machine_or_none() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_is_neither_opened_nor_told() {
+async fn an_invalid_page_is_neither_opened_nor_reported() {
     let (browser, seen) = watching();
     let visit = browser.prepare(&[]).await.unwrap();
     let why = visit.go("javascript:alert(1)".to_owned()).await.unwrap_err();
@@ -216,7 +216,7 @@ async fn what_is_no_page_is_neither_opened_nor_told() {
 }
 
 #[tokio::test]
-async fn a_browser_that_fails_is_an_error_unless_somebody_was_told() {
+async fn a_failing_browser_is_an_error_unless_the_url_is_also_reported() {
     let failing = |mut browser: Loopback| {
         browser.opener = Some(Opener(vec!["false".into()]));
         browser
@@ -234,7 +234,7 @@ async fn a_browser_that_fails_is_an_error_unless_somebody_was_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_waited_for_without_end() {
+async fn waiting_for_a_login_ends() {
     let browser = watching().0.patience(Duration::from_secs(30));
     let visit = browser.prepare(&[]).await.unwrap();
     let why = visit.go(PAGE.to_owned()).await.unwrap_err();

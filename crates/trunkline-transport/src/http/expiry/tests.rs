@@ -124,7 +124,7 @@ async fn the_stream_of_a_session_ends_with_the_token_and_the_session_does_not() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_goes_on_without_its_token_also_when_it_is_taken_up_again() {
+async fn a_call_outlives_its_token_even_when_resumed() {
     let fixture = Fixture::new(Some(LIFE));
     let session = fixture.session().await;
     let of_it = [("mcp-session-id", &*session), ("mcp-protocol-version", "2025-06-18")];
@@ -192,7 +192,7 @@ async fn the_stream_of_2024_11_05_ends_once_what_is_in_flight_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_no_end_may_listen_for_days() {
+async fn a_credential_without_expiry_may_listen_for_days() {
     let fixture = Fixture::new(None);
     let session = fixture.session().await;
     let of_it = [("mcp-session-id", &*session), ("mcp-protocol-version", "2025-06-18")];

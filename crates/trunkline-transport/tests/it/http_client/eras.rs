@@ -87,7 +87,7 @@ impl Probe {
 }
 
 #[tokio::test]
-async fn what_no_new_server_says_leads_to_initialize() {
+async fn an_unrecognised_answer_leads_to_initialize() {
     for code in [400, 404, 405, 406, 415, 422] {
         probe(move |_| headed(code, "", "")).falls_back().await;
         probe(move |_| status(code, "text/html", "<h1>No</h1>")).falls_back().await;
@@ -113,7 +113,7 @@ async fn what_no_new_server_says_leads_to_initialize() {
 }
 
 #[tokio::test]
-async fn what_says_nothing_about_the_era_is_an_error() {
+async fn a_status_that_says_nothing_about_the_era_is_an_error() {
     for code in [401, 403, 429, 500, 502, 503] {
         let why = probe(move |seen| {
             let body = seen.error(r#"{"code":-32601,"message":"no"}"#);

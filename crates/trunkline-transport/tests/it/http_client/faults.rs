@@ -60,7 +60,7 @@ async fn a_lost_answer_is_asked_for_again_only_if_that_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_breaks_the_one_call() {
+async fn an_invalid_answer_fails_only_its_call() {
     let script = stateless(|seen, n| match n {
         0 => status(200, "text/html", "<h1>Login</h1>"),
         1 => json("{"),
@@ -80,7 +80,7 @@ async fn what_is_no_answer_breaks_the_one_call() {
 }
 
 #[tokio::test]
-async fn a_status_is_told_as_what_it_is() {
+async fn a_status_is_reported_as_it_is() {
     let script = stateless(|seen, n| match n {
         0 => status(503, "text/plain", "come\nback"),
         1 => headed(401, "www-authenticate: Bearer\r\n", ""),
@@ -99,7 +99,7 @@ async fn a_status_is_told_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_fails_alone() {
+async fn an_overlong_answer_fails_only_its_call() {
     let script = stateless(|seen, n| {
         let long = format!(r#"{{"resultType":"complete","x":"{}"}}"#, "x".repeat(5000));
         match n {

@@ -21,7 +21,7 @@ async fn connections_are_kept_as_far_as_the_limits_go() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_at_once_waits() {
+async fn requests_over_the_limit_wait() {
     let script = stateless(|seen, _| match seen.body["params"]["name"].as_str() {
         Some("hang") => vec![Step::Hang],
         _ => json(seen.result(DONE)),

@@ -281,7 +281,7 @@ async fn a_question_is_answered_with_a_post_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_cancelled_after_it_was_made() {
+async fn an_abandoned_call_is_cancelled_after_it_was_sent() {
     let script = stateful(|seen, _| match seen.what() {
         "tools/call" => vec![Step::Hang],
         "notifications/cancelled" => accepted(),

@@ -166,7 +166,7 @@ async fn a_bundle_may_hold_many_certificates() {
 }
 
 #[tokio::test]
-async fn who_is_not_trusted_gets_no_request() {
+async fn an_untrusted_server_gets_no_request() {
     let authority = Authority::new();
     let day = rcgen::date_time_ymd;
     let cases = [
@@ -284,7 +284,7 @@ async fn a_handshake_has_the_time_that_connecting_has() {
 }
 
 #[tokio::test]
-async fn nobody_is_led_out_of_tls() {
+async fn a_redirect_never_leaves_tls() {
     let plain = stateless(|seen, _| json(seen.result(DONE))).await;
     let authority = Authority::new();
     let acceptor = authority.issue(&["localhost"]).accepting_usual();
@@ -301,7 +301,7 @@ async fn nobody_is_led_out_of_tls() {
 }
 
 #[tokio::test]
-async fn a_root_certificate_that_is_none_is_told_before_anything_is_sent() {
+async fn an_invalid_root_certificate_is_reported_before_anything_is_sent() {
     let script = stateless(|_, _| Vec::new()).await;
     let why = refused(target(&script).root_certificate("oh"), Limits::default()).await;
     says(&why, "holds no certificate", "give a PEM file");

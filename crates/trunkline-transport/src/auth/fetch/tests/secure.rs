@@ -94,7 +94,7 @@ async fn a_redirect_does_not_leave_https() {
 }
 
 #[tokio::test]
-async fn a_root_certificate_that_is_none_is_told() {
+async fn an_invalid_root_certificate_is_reported() {
     let (network, _, called) = secure(says("safe"));
     let fetch = HttpFetch::through(public(), network).root_certificate("nothing");
     let why = fetch.fetch(Ask::get("https://id.example/")).await.unwrap_err().to_string();

@@ -89,7 +89,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_to_log_in_for_what_nobody_waits_for() {
+async fn a_message_without_an_answer_triggers_no_login() {
     let mut fixture = Fixture::new().await;
     for (id, expected) in [(None, false), (Some(1), true)] {
         let event = fixture.carry(id).await.expect("it reports its end");
@@ -102,7 +102,7 @@ async fn nobody_is_asked_to_log_in_for_what_nobody_waits_for() {
 }
 
 #[tokio::test]
-async fn that_somebody_is_waited_for_is_heard_however_much_else_is() {
+async fn a_login_is_reported_even_if_the_other_queue_is_full() {
     let mut fixture = Fixture::new().await;
     let other = DeliveryEvent { post: 1, kind: EventKind::End(End::Accepted) };
     fixture.post.reports.try_send(other).expect("there is room for one");
