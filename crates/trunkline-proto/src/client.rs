@@ -6,9 +6,9 @@
 mod config;
 mod done;
 mod error;
-mod heard;
 #[cfg(feature = "http")]
 pub mod http;
+mod notifications;
 mod owner;
 mod probe;
 mod rounds;
