@@ -1,9 +1,9 @@
-//! A client's way in: discovery, registration, authorization, tokens, and keeping them.
+//! A client's login: discovery, registration, authorization, tokens, and their storage.
 //!
-//! [`OAuth`] is set up once per server and then asked by the transport through
-//! [`Credentials`](crate::credentials::Credentials). What it fetches, where it keeps logins and how
-//! it shows a page to a person are given to it: [`Fetch`](crate::fetch::Fetch),
-//! [`Vault`](vault::Vault) and [`Browser`](browser::Browser).
+//! [`OAuth`] is set up once per server and then used by the transport through
+//! [`Credentials`](crate::credentials::Credentials). It gets its HTTP client, its storage and its
+//! way to show a page: [`Fetch`](crate::fetch::Fetch), [`Vault`](vault::Vault) and
+//! [`Browser`](browser::Browser).
 //!
 //! ```
 //! use trunkline_auth::client::{ClientAuth, Grant, OAuth};

@@ -29,7 +29,7 @@ const LENGTHS: &[Row<'_>] = &[
         Closed,
         (0, 0),
     ),
-    // The same twice is one (RFC 9110 §8.6); a list of the same need not be.
+    // A repeated equal value is one (RFC 9110 §8.6); a list of equal values may be refused.
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\
          Content-Length: $LENGTH\r\n\r\n$BODY",
@@ -51,7 +51,7 @@ const LENGTHS: &[Row<'_>] = &[
         Closed,
         (0, 0),
     ),
-    // What is no number of digits.
+    // Not a number.
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: -5\r\n\r\n$BODY$HIDDEN",
         &[400],
@@ -124,7 +124,7 @@ const LENGTHS: &[Row<'_>] = &[
         Closed,
         (0, 0),
     ),
-    // Spaces round it are none of it (RFC 9112 §5), and zeros before it change nothing.
+    // Surrounding spaces are not part of it (RFC 9112 §5), and leading zeros change nothing.
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: \t $LENGTH \t\r\n\r\n$BODY",
         &[200],
@@ -137,7 +137,7 @@ const LENGTHS: &[Row<'_>] = &[
         Open,
         (1, 0),
     ),
-    // Longer than anybody reads, and longer than can be counted.
+    // Longer than the limit, and longer than can be represented.
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: 9223372036854775807\r\n\r\n\
          $BODY$HIDDEN",
@@ -155,12 +155,13 @@ const LENGTHS: &[Row<'_>] = &[
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: 18446744073709551615\r\n\r\n\
          $BODY$HIDDEN",
-        // The largest number is hyper's mark for something else, so it refuses the head.
+        // hyper uses the largest number as a sentinel, so it refuses the head.
         &[431],
         Closed,
         (0, 0),
     ),
-    // Without a length there is no body (RFC 9112 §6.3): what comes is the next request, or none.
+    // Without a length there is no body (RFC 9112 §6.3): what follows is the next request, or
+    // invalid.
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS\r\n$BODY\r\n\r\n$HIDDEN",
         &[400, 400],
@@ -173,7 +174,7 @@ const LENGTHS: &[Row<'_>] = &[
         Closed,
         (0, 0),
     ),
-    // A method that has no use for a body may have one all the same.
+    // A method that has no use for a body may still have one.
     (
         "GET /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
         &[400],
@@ -245,7 +246,7 @@ const CODINGS: &[Row<'_>] = &[
         Closed,
         (0, 0),
     ),
-    // Chunks that are not the last coding.
+    // `chunked` is not the last coding.
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSTransfer-Encoding: chunked, identity\r\n\r\n\
          $SIZE\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
@@ -293,7 +294,7 @@ const CODINGS: &[Row<'_>] = &[
         Closed,
         (0, 0),
     ),
-    // Chunks of something else, which we cannot read, and chunks in chunks (RFC 9112 §6.1, §7.1).
+    // Chunks of another coding, which is unsupported, and chunks in chunks (RFC 9112 §6.1, §7.1).
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSTransfer-Encoding: gzip, chunked\r\n\r\n\
          $SIZE\r\n$BODY\r\n0\r\n\r\n$HIDDEN",
@@ -322,7 +323,7 @@ const CODINGS: &[Row<'_>] = &[
         Closed,
         (0, 0),
     ),
-    // How it is spelled.
+    // Spellings.
     (
         "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELSTransfer-Encoding: \t CHUNKED \r\n\r\n\
          $SIZE\r\n$BODY\r\n0\r\n\r\n",
