@@ -27,6 +27,51 @@ macro_rules! example {
     };
 }
 
+// The types as the specification's schema writes them. `name?: T` is an `Option<T>` and `name[]: T` a
+// `Vec<T>`; either may be missing, and is left out where there is nothing to say. `meta` is spelled
+// `_meta`.
+macro_rules! model {
+    ($($(#[$attr:meta])* pub struct $Name:ident { $($fields:tt)* })*) => { $(
+        model! { $(#[$attr])* $Name [] $($fields)* }
+    )* };
+    ($(#[$attr:meta])* $Name:ident [$($done:tt)*]) => {
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        $(#[$attr])*
+        #[non_exhaustive]
+        pub struct $Name { $($done)* }
+    };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* pub meta?: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)*
+        $(#[$own])* #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+        pub meta: Option<$T>,
+    ] $($rest)* } };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* pub $name:ident?: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)*
+        $(#[$own])* #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub $name: Option<$T>,
+    ] $($rest)* } };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* pub $name:ident[]: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)*
+        $(#[$own])* #[serde(
+            default,
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "crate::model::spelling::null_is_default"
+        )]
+        pub $name: Vec<$T>,
+    ] $($rest)* } };
+    (
+        $(#[$attr:meta])* $Name:ident [$($done:tt)*]
+        $(#[$own:meta])* $vis:vis $name:ident: $T:ty, $($rest:tt)*
+    ) => { model! { $(#[$attr])* $Name [$($done)* $(#[$own])* $vis $name: $T,] $($rest)* } };
+}
+
 // Chainable setters for what people build by hand; macros only save typing. Each says what it is
 // tried on (and, where that is no JSON by itself, what it is put into), a value, and what then
 // stands in the JSON: that is its example.

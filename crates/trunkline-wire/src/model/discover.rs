@@ -1,57 +1,44 @@
 //! How the two sides introduce themselves, in either era.
 
-use serde::{Deserialize, Serialize};
-
 use super::{ClientCapabilities, Implementation, ServerCapabilities};
 use crate::json::Json;
 
-/// The parameters of `initialize`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InitializeParams {
-    /// The revision the client would like, as text since it may be one we do not know.
-    pub protocol_version: String,
-    /// What the client can do.
-    pub capabilities: ClientCapabilities,
-    /// Who the client is.
-    pub client_info: Implementation,
-}
+model! {
+    /// The parameters of `initialize`.
+    pub struct InitializeParams {
+        /// The revision the client would like, as text since it may be one we do not know.
+        pub protocol_version: String,
+        /// What the client can do.
+        pub capabilities: ClientCapabilities,
+        /// Who the client is.
+        pub client_info: Implementation,
+    }
 
-/// The answer to `initialize`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InitializeResult {
-    /// The revision that will be spoken.
-    pub protocol_version: String,
-    /// What the server can do.
-    pub capabilities: ServerCapabilities,
-    /// Who the server is.
-    pub server_info: Implementation,
-    /// How to use the server, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `initialize`.
+    pub struct InitializeResult {
+        /// The revision that will be spoken.
+        pub protocol_version: String,
+        /// What the server can do.
+        pub capabilities: ServerCapabilities,
+        /// Who the server is.
+        pub server_info: Implementation,
+        /// How to use the server, for the model.
+        pub instructions?: String,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// The answer to `server/discover`. Who the server is stands in `_meta`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct DiscoverResult {
-    /// The revisions that requests may name.
-    pub supported_versions: Vec<String>,
-    /// What the server can do.
-    pub capabilities: ServerCapabilities,
-    /// How to use the server, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+    /// The answer to `server/discover`. Who the server is stands in `_meta`.
+    pub struct DiscoverResult {
+        /// The revisions that requests may name.
+        pub supported_versions: Vec<String>,
+        /// What the server can do.
+        pub capabilities: ServerCapabilities,
+        /// How to use the server, for the model.
+        pub instructions?: String,
+        /// Anything else.
+        pub meta?: Json,
+    }
 }
 
 impl InitializeParams {

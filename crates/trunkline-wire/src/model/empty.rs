@@ -1,16 +1,14 @@
 //! The result that says only "done".
 
-use serde::{Deserialize, Serialize};
-
 use crate::json::Json;
 
-/// An answer with nothing in it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct EmptyResult {
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+model! {
+    /// An answer with nothing in it.
+    #[derive(Default)]
+    pub struct EmptyResult {
+        /// Anything else.
+        pub meta?: Json,
+    }
 }
 
 impl EmptyResult {

@@ -32,38 +32,28 @@ pub enum InputResponse {
     Roots(ListRootsResult),
 }
 
-/// A result that needs answers first. At least one of the two is there.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct InputRequired {
-    /// The questions, by key.
-    #[serde(
-        rename = "inputRequests",
-        default,
-        with = "ordered",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub requests: Vec<(String, InputRequest)>,
-    /// What the client hands back unread.
-    #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
-}
+model! {
+    /// A result that needs answers first. At least one of the two is there.
+    #[derive(Default)]
+    pub struct InputRequired {
+        /// The questions, by key.
+        #[serde(rename = "inputRequests", default, with = "ordered", skip_serializing_if = "Vec::is_empty")]
+        pub requests: Vec<(String, InputRequest)>,
+        /// What the client hands back unread.
+        #[serde(rename = "requestState")]
+        pub state?: String,
+    }
 
-/// What a retry carries: answers by key, and the state handed back.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct InputResponses {
-    /// The answers, by the question's key.
-    #[serde(
-        rename = "inputResponses",
-        default,
-        with = "ordered",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub responses: Vec<(String, InputResponse)>,
-    /// The state, exactly as it came.
-    #[serde(rename = "requestState", default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
+    /// What a retry carries: answers by key, and the state handed back.
+    #[derive(Default)]
+    pub struct InputResponses {
+        /// The answers, by the question's key.
+        #[serde(rename = "inputResponses", default, with = "ordered", skip_serializing_if = "Vec::is_empty")]
+        pub responses: Vec<(String, InputResponse)>,
+        /// The state, exactly as it came.
+        #[serde(rename = "requestState")]
+        pub state?: String,
+    }
 }
 
 impl InputRequest {

@@ -25,25 +25,22 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// One log message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct LogMessage {
-    /// How bad it is.
-    pub level: LogLevel,
-    /// Who says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub logger: Option<String>,
-    /// What happened: a string or anything else.
-    pub data: Json,
-}
+model! {
+    /// One log message.
+    pub struct LogMessage {
+        /// How bad it is.
+        pub level: LogLevel,
+        /// Who says so.
+        pub logger?: String,
+        /// What happened: a string or anything else.
+        pub data: Json,
+    }
 
-/// The parameters of `logging/setLevel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SetLevelParams {
-    /// The mildest level to send.
-    pub level: LogLevel,
+    /// The parameters of `logging/setLevel`.
+    pub struct SetLevelParams {
+        /// The mildest level to send.
+        pub level: LogLevel,
+    }
 }
 
 impl LogLevel {

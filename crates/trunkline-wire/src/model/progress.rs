@@ -5,19 +5,18 @@ use serde::{Deserialize, Serialize};
 use super::spelling::number;
 use crate::jsonrpc::Id;
 
-/// One step forward.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Progress {
-    /// How far; strictly more than the last time.
-    #[serde(with = "number")]
-    pub progress: f64,
-    /// Where it ends, if known.
-    #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub total: Option<f64>,
-    /// What is going on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+model! {
+    /// One step forward.
+    pub struct Progress {
+        /// How far; strictly more than the last time.
+        #[serde(with = "number")]
+        pub progress: f64,
+        /// Where it ends, if known.
+        #[serde(with = "number::option")]
+        pub total?: f64,
+        /// What is going on.
+        pub message?: String,
+    }
 }
 
 /// The parameters of `notifications/progress`.

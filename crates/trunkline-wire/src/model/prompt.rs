@@ -2,89 +2,70 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::spelling::{is_false, null_is_default};
 use super::{Content, Icon, Role};
 use crate::json::Json;
 
-/// A prompt in a server's list.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Prompt {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// What it takes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub arguments: Vec<PromptArgument>,
-    /// How to draw it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A prompt in a server's list.
+    #[derive(Default)]
+    pub struct Prompt {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its name, for people.
+        pub title?: String,
+        /// What it is for.
+        pub description?: String,
+        /// What it takes.
+        pub arguments[]: PromptArgument,
+        /// How to draw it.
+        pub icons[]: Icon,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// One thing a prompt takes, always a string.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PromptArgument {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it means.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Whether it must be given.
-    #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
-    pub required: bool,
-}
+    /// One thing a prompt takes, always a string.
+    #[derive(Default)]
+    pub struct PromptArgument {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its name, for people.
+        pub title?: String,
+        /// What it means.
+        pub description?: String,
+        /// Whether it must be given.
+        #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
+        pub required: bool,
+    }
 
-/// The parameters of `prompts/get`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetPromptParams {
-    /// Which prompt.
-    pub name: String,
-    /// What it takes.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
-    pub arguments: BTreeMap<String, String>,
-}
+    /// The parameters of `prompts/get`.
+    #[derive(Default, Eq)]
+    pub struct GetPromptParams {
+        /// Which prompt.
+        pub name: String,
+        /// What it takes.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+        pub arguments: BTreeMap<String, String>,
+    }
 
-/// The answer to `prompts/get`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetPromptResult {
-    /// What the prompt is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// What to tell the model.
-    pub messages: Vec<PromptMessage>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `prompts/get`.
+    #[derive(Default)]
+    pub struct GetPromptResult {
+        /// What the prompt is for.
+        pub description?: String,
+        /// What to tell the model.
+        pub messages: Vec<PromptMessage>,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// One message of a prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PromptMessage {
-    /// Who says it.
-    pub role: Role,
-    /// What is said.
-    pub content: Content,
+    /// One message of a prompt.
+    pub struct PromptMessage {
+        /// Who says it.
+        pub role: Role,
+        /// What is said.
+        pub content: Content,
+    }
 }
 
 impl Prompt {

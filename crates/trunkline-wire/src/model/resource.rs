@@ -1,105 +1,80 @@
 //! Things that can be read by URI.
 
-use serde::{Deserialize, Serialize};
-
-use super::spelling::null_is_default;
 use super::{Annotations, Icon, ResourceContents};
 use crate::json::Json;
 
-/// A resource in a server's list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Resource {
-    /// Where it is.
-    pub uri: String,
-    /// Its name, for programs.
-    pub name: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Its type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// Its size in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// How to draw it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Hints for who shows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A resource in a server's list.
+    pub struct Resource {
+        /// Where it is.
+        pub uri: String,
+        /// Its name, for programs.
+        pub name: String,
+        /// Its name, for people.
+        pub title?: String,
+        /// What it is.
+        pub description?: String,
+        /// Its type.
+        pub mime_type?: String,
+        /// Its size in bytes.
+        pub size?: u64,
+        /// How to draw it.
+        pub icons[]: Icon,
+        /// Hints for who shows it.
+        pub annotations?: Annotations,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// A family of resources.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ResourceTemplate {
-    /// Their URIs, as RFC 6570 writes them.
-    pub uri_template: String,
-    /// The family's name, for programs.
-    pub name: String,
-    /// The family's name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Their type, if all have the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// How to draw them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Hints for who shows them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// A family of resources.
+    pub struct ResourceTemplate {
+        /// Their URIs, as RFC 6570 writes them.
+        pub uri_template: String,
+        /// The family's name, for programs.
+        pub name: String,
+        /// The family's name, for people.
+        pub title?: String,
+        /// What they are.
+        pub description?: String,
+        /// Their type, if all have the same.
+        pub mime_type?: String,
+        /// How to draw them.
+        pub icons[]: Icon,
+        /// Hints for who shows them.
+        pub annotations?: Annotations,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// The parameters of `resources/read`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ReadResourceParams {
-    /// What to read.
-    pub uri: String,
-}
+    /// The parameters of `resources/read`.
+    #[derive(Eq)]
+    pub struct ReadResourceParams {
+        /// What to read.
+        pub uri: String,
+    }
 
-/// The answer to `resources/read`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ReadResourceResult {
-    /// One or several parts.
-    pub contents: Vec<ResourceContents>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `resources/read`.
+    #[derive(Default)]
+    pub struct ReadResourceResult {
+        /// One or several parts.
+        pub contents: Vec<ResourceContents>,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// The parameters of `resources/subscribe` and `resources/unsubscribe`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SubscribeParams {
-    /// What to watch.
-    pub uri: String,
-}
+    /// The parameters of `resources/subscribe` and `resources/unsubscribe`.
+    #[derive(Eq)]
+    pub struct SubscribeParams {
+        /// What to watch.
+        pub uri: String,
+    }
 
-/// The parameters of `notifications/resources/updated`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ResourceUpdatedParams {
-    /// What changed: the watched resource or a part of it.
-    pub uri: String,
+    /// The parameters of `notifications/resources/updated`.
+    #[derive(Eq)]
+    pub struct ResourceUpdatedParams {
+        /// What changed: the watched resource or a part of it.
+        pub uri: String,
+    }
 }
 
 impl Resource {

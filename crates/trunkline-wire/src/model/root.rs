@@ -1,29 +1,24 @@
 //! The folders a client lets a server know about.
 
-use serde::{Deserialize, Serialize};
-
 use crate::json::Json;
 
-/// A folder or file, always a `file://` URI. Information, not access control.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Root {
-    /// Where it is.
-    pub uri: String,
-    /// What to call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A folder or file, always a `file://` URI. Information, not access control.
+    pub struct Root {
+        /// Where it is.
+        pub uri: String,
+        /// What to call it.
+        pub name?: String,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// The answer to `roots/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ListRootsResult {
-    /// All of them.
-    pub roots: Vec<Root>,
+    /// The answer to `roots/list`.
+    #[derive(Default)]
+    pub struct ListRootsResult {
+        /// All of them.
+        pub roots: Vec<Root>,
+    }
 }
 
 impl Root {

@@ -6,59 +6,48 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::spelling::{null_is_default, number};
+use super::spelling::number;
 use super::{Content, Role, TaskRequest, Tool};
 use crate::json::Json;
 
-/// The parameters of `sampling/createMessage`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CreateMessageParams {
-    /// The conversation so far.
-    pub messages: Vec<SamplingMessage>,
-    /// Which model would suit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model_preferences: Option<ModelPreferences>,
-    /// What to tell the model first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system_prompt: Option<String>,
-    /// Whose context to add.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub include_context: Option<IncludeContext>,
-    /// How adventurous the model may be.
-    #[serde(default, with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// How long the answer may get.
-    pub max_tokens: u64,
-    /// Where to stop.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub stop_sequences: Vec<String>,
-    /// For the model's provider.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Json>,
-    /// What the model may use.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub tools: Vec<Tool>,
-    /// Whether it must.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_choice: Option<ToolChoice>,
-    /// Asks for a task (2025-11-25).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskRequest>,
-}
+model! {
+    /// The parameters of `sampling/createMessage`.
+    #[derive(Default)]
+    pub struct CreateMessageParams {
+        /// The conversation so far.
+        pub messages: Vec<SamplingMessage>,
+        /// Which model would suit.
+        pub model_preferences?: ModelPreferences,
+        /// What to tell the model first.
+        pub system_prompt?: String,
+        /// Whose context to add.
+        pub include_context?: IncludeContext,
+        /// How adventurous the model may be.
+        #[serde(with = "number::option")]
+        pub temperature?: f64,
+        /// How long the answer may get.
+        pub max_tokens: u64,
+        /// Where to stop.
+        pub stop_sequences[]: String,
+        /// For the model's provider.
+        pub metadata?: Json,
+        /// What the model may use.
+        pub tools[]: Tool,
+        /// Whether it must.
+        pub tool_choice?: ToolChoice,
+        /// Asks for a task (2025-11-25).
+        pub task?: TaskRequest,
+    }
 
-/// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SamplingMessage {
-    /// Who says it.
-    pub role: Role,
-    /// What is said.
-    pub content: OneOrMany<Content>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+    /// One message of a conversation.
+    pub struct SamplingMessage {
+        /// Who says it.
+        pub role: Role,
+        /// What is said.
+        pub content: OneOrMany<Content>,
+        /// Anything else.
+        pub meta?: Json,
+    }
 }
 
 /// One thing, or a list of them; which of the two is remembered.
@@ -70,32 +59,29 @@ pub enum OneOrMany<T> {
     Many(Vec<T>),
 }
 
-/// Which model would suit. Weights go from 0 to 1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ModelPreferences {
-    /// Names to try, best first.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub hints: Vec<ModelHint>,
-    /// How much cost matters.
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub cost_priority: Option<f64>,
-    /// How much speed matters.
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub speed_priority: Option<f64>,
-    /// How much cleverness matters.
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub intelligence_priority: Option<f64>,
-}
+model! {
+    /// Which model would suit. Weights go from 0 to 1.
+    #[derive(Default)]
+    pub struct ModelPreferences {
+        /// Names to try, best first.
+        pub hints[]: ModelHint,
+        /// How much cost matters.
+        #[serde(with = "number::option")]
+        pub cost_priority?: f64,
+        /// How much speed matters.
+        #[serde(with = "number::option")]
+        pub speed_priority?: f64,
+        /// How much cleverness matters.
+        #[serde(with = "number::option")]
+        pub intelligence_priority?: f64,
+    }
 
-/// A model's name, or part of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ModelHint {
-    /// The name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    /// A model's name, or part of it.
+    #[derive(Default, Eq)]
+    pub struct ModelHint {
+        /// The name.
+        pub name?: String,
+    }
 }
 
 /// Whose context to add to the conversation.
@@ -122,23 +108,20 @@ pub enum ToolChoice {
     None,
 }
 
-/// The answer to `sampling/createMessage`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CreateMessageResult {
-    /// Who says it: the assistant.
-    pub role: Role,
-    /// What it says.
-    pub content: OneOrMany<Content>,
-    /// Which model it was.
-    pub model: String,
-    /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_reason: Option<String>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+model! {
+    /// The answer to `sampling/createMessage`.
+    pub struct CreateMessageResult {
+        /// Who says it: the assistant.
+        pub role: Role,
+        /// What it says.
+        pub content: OneOrMany<Content>,
+        /// Which model it was.
+        pub model: String,
+        /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or something else.
+        pub stop_reason?: String,
+        /// Anything else.
+        pub meta?: Json,
+    }
 }
 
 /// Why a conversation with tools makes no sense.

@@ -1,45 +1,42 @@
 //! What a client wants to hear about.
 
-use serde::{Deserialize, Serialize};
-
 use super::spelling::is_false;
 
-/// The changes a listener wants, or those that a server agrees to tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct SubscriptionFilter {
-    /// The list of tools.
-    #[serde(skip_serializing_if = "is_false")]
-    pub tools_list_changed: bool,
-    /// The list of prompts.
-    #[serde(skip_serializing_if = "is_false")]
-    pub prompts_list_changed: bool,
-    /// The list of resources.
-    #[serde(skip_serializing_if = "is_false")]
-    pub resources_list_changed: bool,
-    /// These resources, by URI.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub resource_subscriptions: Vec<String>,
-    /// These tasks (the tasks extension).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub task_ids: Vec<String>,
-}
+model! {
+    /// The changes a listener wants, or those that a server agrees to tell.
+    #[derive(Default, Eq)]
+    #[serde(default)]
+    pub struct SubscriptionFilter {
+        /// The list of tools.
+        #[serde(skip_serializing_if = "is_false")]
+        pub tools_list_changed: bool,
+        /// The list of prompts.
+        #[serde(skip_serializing_if = "is_false")]
+        pub prompts_list_changed: bool,
+        /// The list of resources.
+        #[serde(skip_serializing_if = "is_false")]
+        pub resources_list_changed: bool,
+        /// These resources, by URI.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub resource_subscriptions: Vec<String>,
+        /// These tasks (the tasks extension).
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub task_ids: Vec<String>,
+    }
 
-/// The parameters of `subscriptions/listen`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ListenParams {
-    /// What to tell.
-    pub notifications: SubscriptionFilter,
-}
+    /// The parameters of `subscriptions/listen`.
+    #[derive(Default, Eq)]
+    pub struct ListenParams {
+        /// What to tell.
+        pub notifications: SubscriptionFilter,
+    }
 
-/// The parameters of `notifications/subscriptions/acknowledged`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct AcknowledgedParams {
-    /// What will be told: a subset of what was asked for.
-    pub notifications: SubscriptionFilter,
+    /// The parameters of `notifications/subscriptions/acknowledged`.
+    #[derive(Default, Eq)]
+    pub struct AcknowledgedParams {
+        /// What will be told: a subset of what was asked for.
+        pub notifications: SubscriptionFilter,
+    }
 }
 
 impl SubscriptionFilter {

@@ -2,68 +2,49 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::spelling::{null_is_default, some_json};
+use super::spelling::some_json;
 use super::{Content, Icon, TaskRequest};
 use crate::json::Json;
 use crate::jsonrpc::Object;
 
-/// A tool in a server's list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Tool {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it does, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The JSON Schema of its arguments, whose root is an object.
-    pub input_schema: Json,
-    /// The JSON Schema of its structured result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Json>,
-    /// How it behaves. Not to be trusted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<ToolAnnotations>,
-    /// How to draw it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Whether it can be called as a task (2025-11-25).
-    #[serde(
-        rename = "execution",
-        default,
-        with = "execution",
-        skip_serializing_if = "TaskSupport::is_forbidden"
-    )]
-    pub task_support: TaskSupport,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A tool in a server's list.
+    pub struct Tool {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its name, for people.
+        pub title?: String,
+        /// What it does, for the model.
+        pub description?: String,
+        /// The JSON Schema of its arguments, whose root is an object.
+        pub input_schema: Json,
+        /// The JSON Schema of its structured result.
+        pub output_schema?: Json,
+        /// How it behaves. Not to be trusted.
+        pub annotations?: ToolAnnotations,
+        /// How to draw it.
+        pub icons[]: Icon,
+        /// Whether it can be called as a task (2025-11-25).
+        #[serde(rename = "execution", default, with = "execution", skip_serializing_if = "TaskSupport::is_forbidden")]
+        pub task_support: TaskSupport,
+        /// Anything else.
+        pub meta?: Json,
+    }
 
-/// How a tool says it behaves.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ToolAnnotations {
-    /// Its name, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// It changes nothing; no, unless said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_only_hint: Option<bool>,
-    /// It may destroy; yes, unless said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destructive_hint: Option<bool>,
-    /// Calling it twice is like once; no, unless said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotent_hint: Option<bool>,
-    /// It reaches beyond a closed world; yes, unless said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_world_hint: Option<bool>,
+    /// How a tool says it behaves.
+    #[derive(Default, Eq)]
+    pub struct ToolAnnotations {
+        /// Its name, for people.
+        pub title?: String,
+        /// It changes nothing; no, unless said.
+        pub read_only_hint?: bool,
+        /// It may destroy; yes, unless said.
+        pub destructive_hint?: bool,
+        /// Calling it twice is like once; no, unless said.
+        pub idempotent_hint?: bool,
+        /// It reaches beyond a closed world; yes, unless said.
+        pub open_world_hint?: bool,
+    }
 }
 
 /// Whether a tool can be called as a task.
@@ -79,37 +60,31 @@ pub enum TaskSupport {
     Required,
 }
 
-/// The parameters of `tools/call`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CallToolParams {
-    /// Which tool.
-    pub name: String,
-    /// Its arguments, an object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Json>,
-    /// Asks for a task (2025-11-25).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskRequest>,
-}
+model! {
+    /// The parameters of `tools/call`.
+    pub struct CallToolParams {
+        /// Which tool.
+        pub name: String,
+        /// Its arguments, an object.
+        pub arguments?: Json,
+        /// Asks for a task (2025-11-25).
+        pub task?: TaskRequest,
+    }
 
-/// The answer to `tools/call`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CallToolResult {
-    /// What the tool says to the model.
-    #[serde(default)]
-    pub content: Vec<Content>,
-    /// The same for programs; `null` is a value, and not the same as nothing.
-    #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Json>,
-    /// Whether the tool failed; see [`CallToolResult::is_error`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+    /// The answer to `tools/call`.
+    #[derive(Default)]
+    pub struct CallToolResult {
+        /// What the tool says to the model.
+        #[serde(default)]
+        pub content: Vec<Content>,
+        /// The same for programs; `null` is a value, and not the same as nothing.
+        #[serde(deserialize_with = "some_json")]
+        pub structured_content?: Json,
+        /// Whether the tool failed; see [`CallToolResult::is_error`].
+        pub is_error?: bool,
+        /// Anything else.
+        pub meta?: Json,
+    }
 }
 
 impl Tool {
