@@ -29,10 +29,21 @@ use crate::server::builder;
 /// and how often the call and the hidden call run.
 ///
 /// In the bytes `$HOST` stands for the server, `$LABELS` for the header lines of a call without its
-/// length, `$BODY` for the text of the call, `$LENGTH` and `$SIZE` for its length in decimal and in
-/// hex, `$CALL` for the whole call. `$HIDDEN` is a whole call of another tool, `$COVER` its length.
-/// `$LONG` is a text of 70,000 letters.
-type Row<'a> = (&'a str, &'a [u16], Then, (u32, u32));
+/// length, `$POST` for its head up to there, `$BODY` for the text of the call, `$LENGTH` and `$SIZE`
+/// for its length in decimal and in hex, `$CHUNKS` for the text as one chunk and the end, `$CALL` for
+/// the whole call. `$HIDDEN` is a whole call of another tool, `$COVER` its length. `$LONG` is a text
+/// of 70,000 letters.
+type Row<'a> = (&'a str, Outcome<'a>);
+type Outcome<'a> = (&'a [u16], Then, (u32, u32));
+
+/// It is refused, and nothing more is read.
+const MALFORMED: Outcome<'_> = (&[400], Then::Closed, (0, 0));
+/// It is the call.
+const RUNS: Outcome<'_> = (&[200], Then::Open, (1, 0));
+/// It is the call, and the last.
+const RUNS_LAST: Outcome<'_> = (&[200], Then::Closed, (1, 0));
+/// It never ends.
+const CUT_OFF: Outcome<'_> = (&[400], Then::CutOff, (0, 0));
 
 /// How a connection goes on after the answers.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +85,8 @@ impl Counted {
     fn bytes(&self, text: &str) -> String {
         let (labels, hidden) = (self.labels(), self.call("sleep"));
         text.replace("$CALL", &self.call("sum"))
+            .replace("$POST", "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS")
+            .replace("$CHUNKS", "$SIZE\r\n$BODY\r\n0\r\n\r\n")
             .replace("$HIDDEN", &hidden)
             .replace("$COVER", &hidden.len().to_string())
             .replace("$LABELS", &labels)
@@ -110,7 +123,7 @@ impl Counted {
     async fn check(&self, rows: &[Row<'_>]) {
         let mut wrong = Vec::new();
         for row in rows {
-            let (text, statuses, then, runs) = row;
+            let (text, (statuses, then, runs)) = row;
             let mut heard = Vec::new();
             let sent = self.send(text, statuses.len(), *then, &mut heard);
             let is_over = timeout(PATIENCE, sent).await.is_ok();
@@ -124,6 +137,12 @@ impl Counted {
             assert_eq!(self.runs(), (1, 0), "after {row:?}");
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// The calls ran this often, and a proper call is still answered.
+    async fn goes_on(&self, ran: (u32, u32), after: impl std::fmt::Debug) {
+        assert_eq!(self.runs(), ran, "{after:?}");
+        assert_eq!((self.clean().await, self.runs()), (200, (1, 0)), "after {after:?}");
     }
 
     /// The status of a proper call over a connection of its own.
@@ -167,13 +186,8 @@ impl Counted {
 }
 
 /// Rows that all come to the same.
-fn rows<'a>(
-    texts: &'a [String],
-    statuses: &'a [u16],
-    then: Then,
-    runs: (u32, u32),
-) -> Vec<Row<'a>> {
-    texts.iter().map(|text| (&**text, statuses, then, runs)).collect()
+fn rows<'a>(texts: &'a [String], outcome: Outcome<'a>) -> Vec<Row<'a>> {
+    texts.iter().map(|text| (&**text, outcome)).collect()
 }
 
 /// Notes the statuses of all answers until the server hangs up.
