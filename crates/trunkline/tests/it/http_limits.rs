@@ -4,15 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trunkline::{Context, Limits, Revision, tool};
 use trunkline_testkit::http::{Guest, Line, request};
 
-use crate::http::{House, counting};
-use crate::server::{builder, soon};
+use crate::http::{House, counting, speaking};
+use crate::server::{ERAS, builder, soon};
 
 const NEWEST: Revision = Revision::V2026_07_28;
-const ERAS: [Revision; 2] = [Revision::V2025_11_25, NEWEST];
+const CHUNKED: &str = "Transfer-Encoding: chunked\r\n\r\n";
+
+/// The head of a request as far as its length.
+fn head_of(guest: &Guest, asked: &Value) -> String {
+    let headers = guest.headers(asked).into_iter();
+    let lines: String = headers.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n{lines}", guest.address)
+}
 
 #[tokio::test]
 async fn a_body_that_says_it_is_too_long_is_refused_unread() {
@@ -22,13 +29,9 @@ async fn a_body_that_says_it_is_too_long_is_refused_unread() {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
         for length in ["1001", "4294967297", "9223372036854775807"] {
-            let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
-            for (name, value) in guest.headers(&asked) {
-                text.push_str(&format!("{name}: {value}\r\n"));
-            }
-            text.push_str(&format!("Content-Length: {length}\r\n\r\n{{"));
             let mut line = Line::to(house.address).await;
-            line.send(text).await;
+            line.send(format!("{}Content-Length: {length}\r\n\r\n{{", head_of(&guest, &asked)))
+                .await;
             let head = line.head().await;
             assert_eq!((head.status, head.get("connection")), (413, Some("close")), "{length}");
             line.json().await;
@@ -56,13 +59,8 @@ async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
         for _ in 0..5 {
-            let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
-            for (name, value) in guest.headers(&asked) {
-                text.push_str(&format!("{name}: {value}\r\n"));
-            }
-            text.push_str("Transfer-Encoding: chunked\r\n\r\n");
             let mut line = Line::to(house.address).await;
-            line.send(text).await;
+            line.send(head_of(&guest, &asked) + CHUNKED).await;
             let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
             for _ in 0..65 {
                 line.send(&chunk).await;
@@ -85,12 +83,7 @@ async fn a_body_in_pieces_is_one_body() {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
         let mut line = Line::to(house.address).await;
-        let mut text = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", house.address);
-        for (name, value) in guest.headers(&asked) {
-            text.push_str(&format!("{name}: {value}\r\n"));
-        }
-        text.push_str("Transfer-Encoding: chunked\r\n\r\n");
-        for byte in text.bytes() {
+        for byte in (head_of(&guest, &asked) + CHUNKED).bytes() {
             line.send([byte]).await;
         }
         for byte in asked.to_string().bytes() {
@@ -213,10 +206,7 @@ async fn a_connection_that_does_nothing_is_closed() {
     let house = House::of(&server).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, head) = guest.post(&asked).await;
-        line.message().await.unwrap();
+        let (asked, mut line, head) = speaking(&mut guest, "gated").await;
         let mut idle = Line::to(house.address).await;
         idle.hung_up().await;
         let mut idle = Line::to(house.address).await;
@@ -249,12 +239,7 @@ async fn a_silent_stream_shows_that_it_is_alive() {
     let house = House::of(&server).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let mut line = Line::to(house.address).await;
-        line.send(guest.text(&asked)).await;
-        line.head().await;
-        line.message().await.unwrap();
+        let (asked, mut line, _) = speaking(&mut guest, "gated").await;
         // Comments are lines that begin with a colon, which `message` passes over.
         let alive = async {
             tokio::select! {
@@ -276,14 +261,7 @@ async fn one_call_too_many_is_told_to_try_later() {
     let (server, gate) = gated(Limits::default().calls(2));
     let house = House::of(&server).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
-    let mut open = Vec::new();
-    for _ in 0..2 {
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, _) = guest.post(&asked).await;
-        line.message().await.unwrap();
-        open.push(line);
-    }
+    let open = [speaking(&mut guest, "gated").await.1, speaking(&mut guest, "gated").await.1];
     let started = Instant::now();
     let refused = guest.call("tools/list", json!({})).await;
     assert!(started.elapsed() < Duration::from_secs(1));
@@ -303,14 +281,7 @@ async fn a_session_has_only_so_many_calls_open() {
     let (server, gate) = gated(Limits::default().in_flight(2));
     let house = House::of(&server).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
-    let mut open = Vec::new();
-    for _ in 0..2 {
-        let params = json!({ "name": "gated", "_meta": { "progressToken": 1 } });
-        let asked = guest.prepare("tools/call", params);
-        let (mut line, _) = guest.post(&asked).await;
-        line.message().await.unwrap();
-        open.push(line);
-    }
+    let open = [speaking(&mut guest, "gated").await.1, speaking(&mut guest, "gated").await.1];
     let refused = guest.call("tools/call", json!({ "name": "gated" })).await;
     assert_eq!(refused.head.status, 429);
     assert_eq!(refused.message["error"]["data"]["reason"], "overloaded", "{refused:?}");
