@@ -31,8 +31,8 @@ fn settings() -> crate::Settings {
     }
 }
 
-/// What comes of a request before an endpoint answers it: the path that it is answered at, or the
-/// status of a refusal.
+/// What happens to a request before an endpoint answers it: the path it is answered at, or the status of a
+/// refusal.
 async fn ask(front: &Front, host: &str, path: &str, token: &str) -> Result<String, u16> {
     let request = Request::get(path).header("host", host);
     let request = match token {

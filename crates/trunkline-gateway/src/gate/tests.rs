@@ -1,4 +1,4 @@
-//! What is noted of calls, what a yes is good for, and what a restart does not bring back.
+//! What is recorded of calls, how far an approval reaches, and what a restart must not undo.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ use crate::{Gateway, Selector, Settings};
 mod lists;
 mod resources;
 
-/// A server that nobody reaches, with tools that not everybody may use as they like.
+/// A server that nobody reaches, with tools that need consent or are denied.
 const CATALOG: &str = "
 gateway:
   rules:
@@ -31,7 +31,7 @@ mcpServers:
   a: { url: 'http://127.0.0.1:9/mcp' }
 ";
 
-/// A folder that goes with the test.
+/// A temporary folder, removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -103,7 +103,7 @@ async fn call(gateway: &Gateway, who: &str, method: &str, params: Value) -> Outc
     }
 }
 
-/// The word for why a call came to nothing.
+/// The reason word of a failed call.
 fn reason(outcome: &Outcome) -> String {
     let data = outcome.as_ref().unwrap_err().data.as_ref().unwrap();
     data.to::<Value>().unwrap()["reason"].as_str().unwrap().to_owned()
@@ -169,12 +169,12 @@ async fn one_yes_is_one_call() {
     assert_ne!(reason(&made), "not_approved");
     let again = call(&gateway, "bob", "tools/call", params(&ticket)).await;
     assert_eq!(reason(&again), "not_approved");
-    // A state that somebody got without a yes is no way around the question.
+    // A state obtained without an approval does not bypass the question.
     let id = Principal::new("bob").id();
     let bound = format!("{id}\0tools/call\0a\0\"push\"\0{}", digest(None));
     let sealed = gateway.0.seals.state(&Sealed::Relayed(None, 0), &bound);
     asked(call(&gateway, "bob", "tools/call", params(&sealed)).await);
-    // One that was given after a yes is good for one time.
+    // A state issued after an approval works once.
     let binding = Binding::new(Some("bob"), "a", crate::policy::What::Tool("push"), None);
     let mut input = InputRequired::new(Vec::new());
     input.state = Some(sealed);

@@ -1,9 +1,9 @@
-//! "Never mind": the parameters of `notifications/cancelled`.
+//! The parameters of `notifications/cancelled`.
 
 use crate::jsonrpc::Id;
 
 model! {
-    /// Which request is no longer wanted.
+    /// The request to cancel.
     #[derive(Default)]
     pub struct CancelledParams {
         /// The request; 2025-11-25 allows leaving it out, and then nothing is cancelled.
@@ -21,6 +21,6 @@ impl CancelledParams {
 }
 
 setters! { CancelledParams = CancelledParams::new(Id::Number(7));
-    /// Says why.
+    /// Sets the reason.
     reason(String) = "The user left." => r#"{"requestId":7,"reason":"The user left."}"#;
 }

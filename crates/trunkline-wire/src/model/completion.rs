@@ -1,4 +1,4 @@
-//! Finishing what someone began to type.
+//! Completion of arguments.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::json::Json;
 model! {
     /// The parameters of `completion/complete`.
     pub struct CompleteParams {
-        /// Whose argument it is.
+        /// What the argument belongs to.
         #[serde(rename = "ref")]
         pub reference: Reference,
-        /// The argument and what has been typed.
+        /// The argument and its partial value.
         pub argument: CompletionArgument,
-        /// Arguments that are settled already.
+        /// Arguments that already have values.
         #[serde(default, with = "context", skip_serializing_if = "BTreeMap::is_empty")]
         pub context: BTreeMap<String, String>,
     }
 }
 
-/// Whose argument is to be completed.
+/// What the argument belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Reference {
@@ -33,12 +33,12 @@ pub enum Reference {
 }
 
 model! {
-    /// An argument and what has been typed.
+    /// An argument and its partial value.
     #[derive(Eq)]
     pub struct CompletionArgument {
         /// Its name.
         pub name: String,
-        /// What has been typed.
+        /// The partial value.
         pub value: String,
     }
 
@@ -47,7 +47,7 @@ model! {
     pub struct CompleteResult {
         /// The suggestions.
         pub completion: Completion,
-        /// Anything else.
+        /// The `_meta` member.
         pub meta?: Json,
     }
 
@@ -64,7 +64,7 @@ model! {
 }
 
 impl CompleteParams {
-    /// Completes what has been typed for `argument`.
+    /// Completes the partial value of `argument`.
     pub fn new(
         reference: Reference,
         argument: impl Into<String>,
@@ -76,7 +76,7 @@ impl CompleteParams {
 }
 
 setters! { CompleteParams = CompleteParams::new(Reference::prompt("book"), "city", "Pa");
-    /// Tells which arguments are settled already.
+    /// Sets the arguments that already have values.
     context(BTreeMap<String, String>) = BTreeMap::from([("country".to_owned(), "FR".to_owned())])
         => r#""context":{"arguments":{"country":"FR"}}"#;
 }
@@ -94,7 +94,7 @@ impl Reference {
 }
 
 impl Completion {
-    /// How many suggestions one answer may hold.
+    /// How many suggestions one answer may have.
     pub const MAX: usize = 100;
 
     /// Suggestions, cut off after a hundred with a note that there are more.
@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for Reference {
     }
 }
 
-/// The settled arguments stand inside `context.arguments`.
+/// On the wire these arguments are inside `context.arguments`.
 mod context {
     use super::*;
 

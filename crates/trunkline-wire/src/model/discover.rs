@@ -1,4 +1,4 @@
-//! How the two sides introduce themselves, in either era.
+//! The handshake of either era.
 
 use super::{ClientCapabilities, Implementation, ServerCapabilities};
 use crate::json::Json;
@@ -6,37 +6,37 @@ use crate::json::Json;
 model! {
     /// The parameters of `initialize`.
     pub struct InitializeParams {
-        /// The revision the client would like, as text since it may be one we do not know.
+        /// The revision the client prefers, as text because it may be unknown.
         pub protocol_version: String,
-        /// What the client can do.
+        /// The client's capabilities.
         pub capabilities: ClientCapabilities,
-        /// Who the client is.
+        /// The client's name and version.
         pub client_info: Implementation,
     }
 
     /// The answer to `initialize`.
     pub struct InitializeResult {
-        /// The revision that will be spoken.
+        /// The negotiated revision.
         pub protocol_version: String,
-        /// What the server can do.
+        /// The server's capabilities.
         pub capabilities: ServerCapabilities,
-        /// Who the server is.
+        /// The server's name and version.
         pub server_info: Implementation,
-        /// How to use the server, for the model.
+        /// Instructions for the model.
         pub instructions?: String,
-        /// Anything else.
+        /// The `_meta` member.
         pub meta?: Json,
     }
 
-    /// The answer to `server/discover`. Who the server is stands in `_meta`.
+    /// The answer to `server/discover`. The server's name and version are in `_meta`.
     pub struct DiscoverResult {
-        /// The revisions that requests may name.
+        /// The revisions that requests may use.
         pub supported_versions: Vec<String>,
-        /// What the server can do.
+        /// The server's capabilities.
         pub capabilities: ServerCapabilities,
-        /// How to use the server, for the model.
+        /// Instructions for the model.
         pub instructions?: String,
-        /// Anything else.
+        /// The `_meta` member.
         pub meta?: Json,
     }
 }
@@ -65,7 +65,7 @@ impl InitializeResult {
 }
 
 setters! { InitializeResult = InitializeResult::new("2025-11-25", Default::default(), Implementation::new("a", "1"));
-    /// Says how to use the server.
+    /// Sets the instructions for the model.
     instructions(String) = "Ask for the city first."
         => r#""instructions":"Ask for the city first.""#;
 }
@@ -78,7 +78,7 @@ impl DiscoverResult {
 }
 
 setters! { DiscoverResult = DiscoverResult::new(vec!["2026-07-28".to_owned()], Default::default());
-    /// Says how to use the server.
+    /// Sets the instructions for the model.
     instructions(String) = "Ask for the city first."
         => r#""instructions":"Ask for the city first.""#;
 }

@@ -1,18 +1,18 @@
-//! The result that says only "done".
+//! The empty result.
 
 use crate::json::Json;
 
 model! {
-    /// An answer with nothing in it.
+    /// A result without members.
     #[derive(Default)]
     pub struct EmptyResult {
-        /// Anything else.
+        /// The `_meta` member.
         pub meta?: Json,
     }
 }
 
 impl EmptyResult {
-    /// Nothing at all.
+    /// An empty result.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,15 +1,15 @@
-//! The folders a client lets a server know about.
+//! Roots: the folders that a client tells a server about.
 
 use crate::json::Json;
 
 model! {
-    /// A folder or file, always a `file://` URI. Information, not access control.
+    /// A folder or file, always a `file://` URI. It is information, not access control.
     pub struct Root {
         /// Where it is.
         pub uri: String,
-        /// What to call it.
+        /// Its display name.
         pub name?: String,
-        /// Anything else.
+        /// The `_meta` member.
         pub meta?: Json,
     }
 
@@ -22,14 +22,14 @@ model! {
 }
 
 impl Root {
-    /// A nameless root.
+    /// A root without a name.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: None, meta: None }
     }
 }
 
 setters! { Root = Root::new("file:///project");
-    /// Gives it a name.
+    /// Sets its name.
     name(String) = "My project" => r#"{"uri":"file:///project","name":"My project"}"#;
 }
 

@@ -15,7 +15,7 @@ model! {
         pub frontmatter: Json,
         /// Its files.
         pub resources: SkillFiles,
-        /// Anything else.
+        /// The `_meta` member.
         pub meta?: Json,
     }
 }
@@ -25,7 +25,7 @@ model! {
 pub enum SkillFiles {
     /// All of them, the `SKILL.md` included.
     Listed(Vec<SkillFile>),
-    /// They are made when they are read, so nothing can be said beforehand.
+    /// They are generated when read, so they cannot be listed.
     Dynamic,
 }
 
@@ -52,7 +52,7 @@ model! {
     pub struct GetSkillResult {
         /// The skill.
         pub skill: Skill,
-        /// Anything else.
+        /// The `_meta` member.
         pub meta?: Json,
     }
 
@@ -61,11 +61,11 @@ model! {
     pub struct ReadDirectoryParams {
         /// The directory.
         pub uri: String,
-        /// Where to go on.
+        /// The cursor.
         pub cursor?: String,
     }
 
-    /// What a server says with the extension.
+    /// A server's settings of the extension.
     #[derive(Copy, Default, Eq)]
     #[serde(default)]
     pub struct SkillsSettings {
@@ -98,7 +98,7 @@ impl Skill {
 }
 
 setters! { Skill = Skill::new("skill://pdf/SKILL.md", Json::empty_object(), SkillFiles::Dynamic);
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""resources":"dynamic","_meta":{}"#;
 }
 
@@ -131,7 +131,7 @@ impl ReadDirectoryParams {
 }
 
 setters! { ReadDirectoryParams = ReadDirectoryParams::new("skill://pdf");
-    /// Goes on from here.
+    /// Sets the cursor.
     cursor(String) = "page-2" => r#"{"uri":"skill://pdf","cursor":"page-2"}"#;
 }
 
@@ -141,7 +141,7 @@ impl SkillsSettings {
         Self { directory_read }
     }
 
-    /// Whether `settings`, as they came, let directories be read.
+    /// Whether `settings`, as received, allow reading directories.
     pub(super) fn reads_directories(settings: &Json) -> bool {
         settings.to::<Self>().is_ok_and(|it| it.directory_read)
     }
@@ -166,5 +166,5 @@ impl<'de> Deserialize<'de> for SkillFiles {
     }
 }
 
-/// What stands in place of a list that cannot be given.
+/// The value in place of a list that cannot be given.
 const DYNAMIC: &str = "dynamic";

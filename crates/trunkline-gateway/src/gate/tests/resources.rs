@@ -1,4 +1,4 @@
-//! Whose a URI is, what is completed, and what the audit says of it.
+//! Which server a URI belongs to, what completions reveal, and what the audit records.
 
 use serde_json::json;
 use trunkline_wire::json::Json;
@@ -7,7 +7,7 @@ use trunkline_wire::jsonrpc::Object;
 use super::*;
 use crate::gate::completed::Completed;
 
-/// Two servers that nobody reaches; `ann` may not read what is under `/etc`.
+/// Two servers that nobody reaches; `ann` may not read below `/etc`.
 fn catalog(audit: &str) -> String {
     format!(
         "gateway:

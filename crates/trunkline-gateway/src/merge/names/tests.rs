@@ -3,7 +3,7 @@ use std::collections::{HashMap, HashSet};
 use super::super::fixture::{Dice, plan};
 use super::*;
 
-/// `server/tool` or `server/tool=renamed`, with what each is shown as.
+/// `server/tool` or `server/tool=renamed`, with the shown name of each.
 fn check(scheme: Scheme, expected: &[(&str, &str)]) {
     let own: Vec<Own<'_>> = expected
         .iter()
@@ -55,7 +55,7 @@ fn where_that_is_taken_too_a_number_follows() {
         &[
             ("a/echo", "echo_a_2"),
             ("b/echo", "echo_b"),
-            // It would be called like `echo` of `a`, so neither is.
+            // It would collide with `echo` of `a`, so neither gets the name.
             ("c/echo_a", "echo_a_c"),
         ],
     );
@@ -63,7 +63,7 @@ fn where_that_is_taken_too_a_number_follows() {
 
 #[test]
 fn and_where_all_is_in_vain_a_hash() {
-    // `x_b_c` and `x_b_c_2` are what both would be called.
+    // Both would be called `x_b_c` and `x_b_c_2`.
     let all = [
         Own { server: "b_c", name: "x", base: "x" },
         Own { server: "c", name: "x_b", base: "x_b" },
@@ -94,7 +94,7 @@ fn odd_and_overlong_names_are_made_legal_and_stay_apart() {
         assert!(shown[0].contains("a_b_"), "one can still read it: {}", shown[0]);
         assert!(shown[5].ends_with("a_b"), "and legal ones stay: {}", shown[5]);
         assert_eq!(shown[3].len(), MAX_TOOL_NAME);
-        // Alone each is called the same.
+        // Each alone gets the same name.
         for (own, shown) in own.iter().zip(&shown) {
             assert_eq!(assign(scheme, &[*own])[0], *shown);
         }
@@ -156,7 +156,7 @@ fn random_name(dice: &mut Dice) -> String {
     if dice.roll(20) == 0 { name.repeat(70) } else { name }
 }
 
-/// `(server, own name, base)`, no own name twice in a server.
+/// `(server, own name, base)`, without duplicate own names in a server.
 fn random_tools(dice: &mut Dice) -> Vec<(String, String, String)> {
     const SERVERS: [&str; 6] = ["a", "b", "a_b", "b_2", "2", "a-a"];
     let mut all = Vec::new();

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::policy::pins::{Part, Why};
 
-/// A file in a folder that goes with the test.
+/// A file in a temporary folder.
 struct Place(PathBuf);
 
 impl Place {
@@ -50,14 +50,14 @@ fn entry(tool: &str) -> Entry {
     }
 }
 
-/// Without what is another each time.
+/// Removes what differs each time.
 fn bare(line: &mut serde_json::Value) {
     for name in ["time", "seq", "prev", "hash"] {
         assert!(line.as_object_mut().unwrap().remove(name).is_some(), "{name}");
     }
 }
 
-/// Whether the chain in the file holds.
+/// Whether the chain in the files holds.
 fn verified(files: &[PathBuf]) -> Result<chain::Found, chain::Broken> {
     let mut verifier = chain::Verifier::default();
     for file in files {
@@ -174,7 +174,7 @@ fn a_renamed_or_removed_file_is_begun_anew_and_the_chain_goes_on() {
     writing.write(&[called("two")]);
     assert_eq!(place.lines()[0]["tool"], "two");
     assert_eq!(verified(&[old.clone(), place.file()]).unwrap().lines, 2);
-    // Also if nobody ran at that time.
+    // Also if no gateway ran at that time.
     drop(writing);
     std::fs::rename(place.file(), place.0.join("audit.jsonl.2")).unwrap();
     book(&place).write(&[called("three")]);
@@ -236,10 +236,10 @@ fn whatever_is_done_to_the_file_shows() {
     let mut more = lines.clone();
     more.push(forged);
     assert_eq!(check(&more).unwrap_err().line, 7, "one was added");
-    // The gateway goes on behind it, and does not make it part of the chain.
+    // The gateway continues after it, and does not make it part of the chain.
     writing.write(&[called("after")]);
     assert_eq!(verified(&[place.file()]).unwrap_err().line, 7);
-    // Lines that went from the end are missed as soon as the gateway goes on.
+    // Lines removed from the end are noticed as soon as the gateway continues.
     assert!(check(&lines[..4]).is_ok());
     assert_eq!(read_head(&place.file()).unwrap().seq, 7);
     book(&place).write(&[called("after")]);
@@ -314,14 +314,14 @@ async fn a_full_queue_is_counted_and_nobody_waits() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     let room = QUEUE / called("push").size();
-    // On one thread the writer does not come round to it before we wait.
+    // On one thread the writer does not run before we await.
     (0..room + 7).for_each(|_| audit.note(entry("push")));
     assert_eq!(audit.lost(), 7);
     audit.flush().await;
     let found = verified(&[place.file()]).unwrap();
     assert_eq!((found.lost, found.lines), (7, room as u64 + 1));
     assert_eq!(audit.state.queued.load(Ordering::Relaxed), 0);
-    // Who refuses does so before anything is lost.
+    // With `refuse`, calls are refused before anything is lost.
     let plan = AuditPlan { refuses: true, ..AuditPlan::new(place.0.join("other")) };
     let audit = Audit::with(&plan).unwrap();
     let mut noted = 0;

@@ -152,7 +152,7 @@ fn hidden_characters_are_held_at_first_sight_until_a_person_approves() {
     assert_eq!(names(&sift(&mut pins, "s", "a=1 b=x\u{200b}y")), ["b"]);
     pins.approve("s", &held[0], None, &BTreeSet::new(), TODAY);
     assert!(sift(&mut pins, "s", "a=1 b=x\u{200b}y").is_empty());
-    // What an earlier version pinned without looking is no approval.
+    // A pin of an earlier version, which did not check this, is no approval.
     let digest = tools("b=x\u{200b}y")[0].digest.clone();
     let old = BTreeMap::from([("s".to_owned(), BTreeMap::from([("b".to_owned(), digest)]))]);
     let mut pins = Pins::of_tools(old, TODAY);
@@ -194,7 +194,7 @@ fn a_definition_that_is_in_use_beside_the_approved_one_stays_good() {
     assert!(pins.differing("s", &tools("a=1")).is_empty());
     assert!(pins.differing("s", &tools("a=2")).is_empty());
     assert_eq!(names(&pins.differing("s", &tools("a=3"))), ["a"]);
-    // One that took its place does not.
+    // A digest that replaced it is not.
     let held = pins.differing("s", &tools("a=3"));
     pins.approve("s", &held[0], Some(&held[0].seen), &BTreeSet::new(), TODAY);
     assert_eq!(names(&pins.differing("s", &tools("a=1"))), ["a"]);
@@ -219,7 +219,7 @@ fn a_server_that_makes_up_tools_for_ever_fills_its_share_and_no_more() {
         "and nothing is forgotten for it"
     );
     assert!(sift(&mut pins, "good", "a=1 b=2").is_empty(), "others have room");
-    // A person makes room for what is offered.
+    // An approval makes room for what is offered.
     let offered = BTreeSet::from([key(Part::Tool, "real"), key(Part::Tool, &last[0].name)]);
     pins.approve("bad", &last[0], None, &offered, TODAY);
     assert_eq!(pins.count("bad"), 2);
@@ -252,7 +252,7 @@ fn what_was_not_seen_for_long_is_forgotten_and_what_is_in_use_is_not() {
     assert_eq!((pins.count("kept"), pins.count("gone")), (2, 0));
     let held = pins.compare("kept", &tools("b=2"), Pinning::FirstUse, later).held;
     assert_eq!(names(&held), ["b"], "what is held back keeps its pin");
-    // A server of the catalog that nobody used keeps all it has.
+    // A server of the catalog that nobody used keeps all its pins.
     pins.prune(&BTreeSet::from(["kept".to_owned()]), later + 1_000);
     assert_eq!(pins.count("kept"), 2);
 }
@@ -286,7 +286,7 @@ fn the_failure_says_how_to_approve() {
     assert!(told.contains(r"`pu\u{1b}\u{202e}sh`"), "{told}");
 }
 
-/// A folder that goes with the test.
+/// A temporary folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -307,7 +307,7 @@ impl Folder {
         pins
     }
 
-    /// The files that were put aside.
+    /// The files that were moved aside.
     fn aside(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir(self.0.join("state")).unwrap().flatten().map(|it| it.path());
         all.filter(|it| it.to_string_lossy().contains(".damaged-")).collect()
@@ -408,7 +408,7 @@ async fn a_damaged_file_stops_nobody_and_trusts_nobody() {
         let aside = folder.aside();
         assert_eq!(std::fs::read_to_string(&aside[0]).unwrap(), damaged, "it is kept");
         assert_eq!(look(&pins, "a=1").await, ["a"]);
-        // Also the next time, though the file is in order then.
+        // Also the next time, though the file is valid then.
         let pins = folder.open();
         assert_eq!(look(&pins, "a=1 b=1").await, ["a", "b"]);
         pins.approve("s", &[approval("a=1"), approval("b=1")], &[]).await.unwrap();

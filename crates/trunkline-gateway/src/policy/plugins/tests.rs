@@ -1,4 +1,4 @@
-//! With real programs: Python, which must be there as `python3`.
+//! With real programs: these tests need `python3`.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A plugin that does what its configuration says. It notes what it is told in a file.
+/// A plugin that does what its configuration says, and logs what it is told to a file.
 const PROGRAM: &str = r#"
 import json, os, socket, sys
 sock = socket.socket(socket.AF_UNIX)
@@ -107,7 +107,7 @@ async fn running(pipeline: &Pipeline) {
     }
 }
 
-/// A file that goes with the test.
+/// A temporary file.
 struct Log(PathBuf);
 
 impl Log {

@@ -1,4 +1,4 @@
-//! Spellings of one file, and what rules make of each.
+//! Spellings of one file, and what rules decide about each.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn effect(gateway: &Gateway, uri: &str) -> Effect {
     Visibility::new(&gateway.0.world(), &Caller::named("ann")).effect(&target)
 }
 
-/// What a server could open `/etc/hostname` or something below `/etc` for.
+/// Spellings with which a server could open `/etc/hostname` or something below `/etc`.
 const OF_ETC: [&str; 60] = [
     "file:///etc/hostname",
     "FILE:///etc/hostname",

@@ -1,4 +1,4 @@
-//! Who gets which instance, where an instance is one principal's for its life.
+//! Placement where an instance belongs to one principal for its life.
 
 use super::check;
 
@@ -151,7 +151,7 @@ fn what_was_opened_with_one_login_is_nobody_elses_though_nobody_used_it() {
             ),
         );
     }
-    // While it starts, it is not left to another either; should there be no room, it makes way.
+    // While it starts, another principal does not get it either; if there is no room, it makes way.
     check(
         "per_user max_instances=1",
         "

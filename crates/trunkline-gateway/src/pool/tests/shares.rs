@@ -1,4 +1,4 @@
-//! Who gets what, where several principals want it.
+//! Fairness: which of several principals gets a place.
 
 use super::check;
 

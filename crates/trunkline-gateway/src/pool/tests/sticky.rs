@@ -1,4 +1,4 @@
-//! Who gets which instance, where a session keeps its own.
+//! Placement where a session keeps its own instance.
 
 use super::check;
 
