@@ -1,4 +1,4 @@
-//! Calls as streams, calls that are dropped, and calls that nobody answers.
+//! Calls as streams, dropped calls, and calls without an answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct Steps {
     steps: u32,
 }
 
-/// A server whose tool `hang` tells when it has begun and when it was stopped.
+/// A server whose tool `hang` signals when it starts and when it is dropped.
 #[derive(Clone, Default)]
 struct Watch {
     begun: Arc<Notify>,
@@ -163,13 +163,13 @@ async fn every_call_has_a_deadline_by_default() {
             ("get_task", client.get_task("t").await.err()),
             ("task_result", client.task_result("t").await.err()),
             ("cancel_task", client.cancel_task("t").await.err()),
-            // It may be silent for days once it is acknowledged; until then it may not.
+            // It may be silent for days once it is acknowledged, but not before.
             ("listen", client.listen(filter).await.err()),
         ];
         for (method, error) in outcomes {
             assert_eq!(error, Some(CallError::TimedOut), "{method} in {revision}");
         }
-        // The scripted server does not declare them, so they are not even asked for.
+        // The scripted server does not declare them, so no request is sent.
         assert!(matches!(skills, Some(CallError::Refused(_) | CallError::TimedOut)), "{skills:?}");
         let level = client.set_log_level(LogLevel::Info).await;
         let is_sent = revision.era() == trunkline::Era::Stateful;

@@ -1,5 +1,5 @@
-//! The client and tools whose arguments travel in headers: what it lists, and what it does when
-//! the headers were not the right ones.
+//! The client and tools whose arguments travel in headers: what it lists, and how it recovers from
+//! wrong headers.
 
 use serde_json::{Value, json};
 use trunkline::Revision;
@@ -43,7 +43,7 @@ async fn tools_that_must_not_be_used_are_left_out() {
                 assert_eq!(names, ["empty", "fraction", "hidden"]);
                 assert!(rejected[1].why.contains("neither `string`"), "{:?}", rejected[1]);
             }
-            // Before, an annotation meant nothing.
+            // Before, the annotation has no meaning.
             _ => {
                 assert_eq!(listed.len(), 5);
                 assert!(names.is_empty());
@@ -106,7 +106,7 @@ async fn a_call_with_wrong_headers_is_made_again_once() {
     };
     let calls = async {
         let result = client.call_tool("t", json!({})).await;
-        // What the server sees next, instead of a third attempt.
+        // The server sees this next, not a third attempt.
         tokio::spawn(client.list_prompts().into_future());
         result
     };
@@ -168,7 +168,7 @@ async fn a_result_that_breaks_the_promise_of_its_schema_is_refused() {
             let call = client.call::<serde_json::Value>("book", ()).into_future();
             tokio::join!(call, serve).0
         };
-        // Nobody has promised anything yet.
+        // No list has been fetched, so there is no schema to check against.
         assert_eq!(book(&mut peer, 0).await, Ok(json!({ "total": 0 })));
         let serve = async {
             let request = peer.expect("tools/list").await;

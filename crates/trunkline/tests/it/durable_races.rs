@@ -1,4 +1,4 @@
-//! Tasks in a store that is slow, fails, or is shared with somebody who is believed to be gone.
+//! Tasks in a store that is slow, fails, or is shared with a process that is wrongly believed dead.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -20,20 +20,21 @@ use crate::server::{ERAS, builder, counted, open, soon, text, until};
 
 const EXTENSION: Revision = Revision::V2026_07_28;
 
-/// A store behind a door. What was begun happens, but while the door is shut nobody learns of it:
-/// like a disk, whose writes do not stop because somebody no longer waits for them.
-struct Behind {
+/// A store that can block its callers. An operation that began happens, but its caller does not
+/// learn so while the store is blocked: like a disk, whose writes do not stop when their caller is
+/// cancelled.
+struct BlockingStore {
     store: Arc<Memory>,
     open: watch::Sender<bool>,
-    /// Rung whenever somebody waits at the door.
+    /// Notified whenever a caller blocks.
     waits: Notify,
-    /// How many writes fail from now on.
+    /// How many of the next writes fail.
     failures: AtomicU32,
-    /// Whether nobody's sign of life is heard.
+    /// Whether heartbeats are lost.
     deaf: AtomicBool,
 }
 
-impl Behind {
+impl BlockingStore {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             store: Arc::default(),
@@ -76,7 +77,7 @@ impl Behind {
     }
 }
 
-impl Store for Behind {
+impl Store for BlockingStore {
     fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
         Box::pin(async move { self.pass(self.store.get(key).await).await })
     }
@@ -219,7 +220,7 @@ fn answer(id: &Value, key: &str, name: &str) -> Value {
 
 #[tokio::test]
 async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let (begun, begins) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, told) = (Arc::clone(&begun), Arc::clone(&begins));
     let pay = move |cx: Context| {
@@ -238,7 +239,7 @@ async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good
     soon(begun.notified()).await;
     store.shut();
     begins.notify_one();
-    // What was done once is in the store, and the handler waits to hear so.
+    // The effect is in the store, and the handler waits for the confirmation.
     soon(store.waits.notified()).await;
     let cancel = peer.request("tasks/cancel", json!({ "taskId": id })).await;
     soon(store.waits.notified()).await;
@@ -249,7 +250,7 @@ async fn a_task_that_is_cancelled_in_the_middle_of_a_write_is_cancelled_for_good
 
 #[tokio::test]
 async fn a_task_outlives_whoever_answers_it_and_leaves() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let server = over(store.clone()).tool(lasting(tool("greet", greet))).build();
     let mut peer = peer(&server).await;
     let id = start(&mut peer, "greet").await;
@@ -264,7 +265,7 @@ async fn a_task_outlives_whoever_answers_it_and_leaves() {
 
 #[tokio::test]
 async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let first = over(store.clone()).tool(lasting(tool("greet", greet))).build();
     let mut before = peer(&first).await;
     let id = start(&mut before, "greet").await;
@@ -279,14 +280,14 @@ async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
     after.cancel(&look).await;
     store.open();
     task_when(&mut after, &id, |it| it["status"] == "input_required").await;
-    // Until its old process counts as gone it cannot be answered.
+    // Until its old process counts as dead it cannot be answered.
     until(async || after.call("tasks/update", answer(&id, "q1", "Ada")).await.is_ok()).await;
     is_answered_again(&mut after, &id).await;
 }
 
 #[tokio::test]
 async fn a_result_is_kept_before_it_is_told_however_often_the_store_fails() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let go = Arc::new(Notify::new());
     let server = over(store.clone()).tool(lasting(waiting(&go))).build();
     let mut peer = peer(&server).await;
@@ -300,14 +301,14 @@ async fn a_result_is_kept_before_it_is_told_however_often_the_store_fails() {
 
 #[tokio::test]
 async fn two_processes_agree_on_what_a_task_came_to() {
-    let store = Behind::new();
+    let store = BlockingStore::new();
     let go = Arc::new(Notify::new());
     let make =
         |store: Arc<dyn Store>| over(store).tool(waiting(&go).task(TaskSupport::Required)).build();
     let first = make(store.clone());
     let mut here = peer(&first).await;
     let id = start(&mut here, "wait").await;
-    // Its signs of life are no longer heard, so somebody takes it for gone.
+    // Its heartbeats are lost, so another process takes it for dead.
     store.deaf.store(true, SeqCst);
     let second = make(store.store.clone());
     let mut there = peer(&second).await;

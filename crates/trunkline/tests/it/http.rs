@@ -1,4 +1,4 @@
-//! What the tests of HTTP share: a server at a port of its own.
+//! Shared by the tests of HTTP: a server on a port of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use trunkline_testkit::http::{Guest, Head, Line};
 
 use crate::server::{builder, soon};
 
-/// A server that can be reached, until it is dropped or told to end.
+/// A running server, until it is dropped or shut down.
 pub(crate) struct House {
     pub(crate) address: SocketAddr,
     close: Option<oneshot::Sender<()>>,
@@ -27,7 +27,7 @@ impl House {
         Self::with(server.http()).await
     }
 
-    /// Serves as `http` says.
+    /// Serves with the options of `http`.
     pub(crate) async fn with(http: Http) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -41,7 +41,7 @@ impl House {
         Self { address, close: Some(close), served }
     }
 
-    /// Tells the server to end; what is in flight goes on.
+    /// Starts a graceful shutdown: calls in flight continue.
     pub(crate) fn close(&mut self) {
         let _ = self.close.take().map(|it| it.send(()));
     }

@@ -1,4 +1,4 @@
-//! How calls and servers end: by a hang-up, a cancellation, a panic, a shutdown.
+//! How calls and servers end: by a disconnect, a cancellation, a panic, a shutdown.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::http::{House, speaking};
 use crate::http_server::{LEGACY, NEWEST, STREAMABLE, hi};
 use crate::server::{builder, slow, soon};
 
-/// Tells when it is dropped.
+/// Signals when it is dropped.
 struct Bell(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Bell {
@@ -21,7 +21,7 @@ impl Drop for Bell {
     }
 }
 
-/// A server with a tool that says something if asked to, and then never ends.
+/// A server with a tool that sends something if asked to, and then never ends.
 pub(crate) fn endless() -> (Server, mpsc::UnboundedReceiver<&'static str>) {
     let (ring, rung) = mpsc::unbounded_channel();
     let never = move |cx: Context| {
@@ -85,7 +85,7 @@ async fn hanging_up_is_no_cancelling_before() {
         let mut guest = Guest::open(house.address, revision).await;
         let (asked, line) = running(&mut guest, &mut rung).await;
         drop(line);
-        // The server has seen the hang-up once it has taken in what was sent later.
+        // The server has seen the disconnect once it has processed these later requests.
         for _ in 0..20 {
             guest.tool("hi", json!({})).await;
         }
@@ -159,7 +159,7 @@ async fn what_is_in_flight_is_answered_before_the_server_ends() {
     let (mut stream, _) = idle.get(None).await;
     let mut keeping = Line::to(house.address).await;
     house.close();
-    // What would never end does, at once: streams and connections that have nothing to do.
+    // Endless streams and idle connections end at once.
     while stream.event().await.is_some() {}
     assert_eq!(keeping.hung_up().await, b"");
     go.send(true).unwrap();
@@ -236,7 +236,7 @@ async fn a_handler_that_panics_is_an_error_and_nothing_else() {
 
 #[tokio::test]
 async fn an_id_in_use_is_anothers_business_in_another_request() {
-    // In 2026-07-28 each POST has an answer of its own, whatever its id.
+    // In 2026-07-28 each POST has its own answer, whatever its id.
     let (slow, mut entered, go) = slow();
     let server = builder().tool(slow).build();
     let house = House::of(&server).await;
@@ -249,7 +249,7 @@ async fn an_id_in_use_is_anothers_business_in_another_request() {
         soon(entered.recv()).await.unwrap();
         lines.push(line);
     }
-    // In a session it is a mistake of the second, and no harm to the first.
+    // In a session the second is refused, and the first is unaffected.
     let mut old = Guest::open(house.address, Revision::V2025_11_25).await;
     let asked_old = old.prepare("tools/call", json!({ "name": "slow" }));
     let mut first = Line::to(house.address).await;

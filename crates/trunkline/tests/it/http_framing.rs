@@ -1,8 +1,9 @@
-//! Raw bytes of HTTP/1.1 and HTTP/2 → what must come of them, and that nothing more does.
+//! Raw bytes of HTTP/1.1 and HTTP/2 → the expected answers, and nothing more.
 //!
-//! Framing decides where one request ends and the next begins. Whoever gets it wrong runs a request
-//! that nobody sent, or one past the gate that was to check it (RFC 9112 §11.2). So each row says
-//! which tools run, and a call hidden in the bytes of another request is never one of them.
+//! Framing decides where one request ends and the next begins. A server that gets it wrong runs a
+//! request that no client sent, or one that bypassed the gate in front (RFC 9112 §11.2). So each
+//! row says which tools run, and a call hidden in the bytes of another request is never one of
+//! them.
 
 mod chunks;
 mod frames;
@@ -25,8 +26,8 @@ use trunkline_testkit::http::{Guest, Line, request};
 use crate::http::House;
 use crate::server::builder;
 
-/// What a client sends on one connection, the statuses of the answers, how the connection goes on,
-/// and how often the call and the hidden call run.
+/// The bytes that a client sends on one connection, the statuses of the answers, what happens to
+/// the connection, and how often the call and the hidden call run.
 ///
 /// In the bytes `$HOST` stands for the server, `$LABELS` for the header lines of a call without its
 /// length, `$POST` for its head up to there, `$BODY` for the text of the call, `$LENGTH` and `$SIZE`
@@ -45,15 +46,15 @@ const RUNS_LAST: Outcome<'_> = (&[200], Then::Closed, (1, 0));
 /// It never ends.
 const CUT_OFF: Outcome<'_> = (&[400], Then::CutOff, (0, 0));
 
-/// How a connection goes on after the answers.
+/// What happens to a connection after the answers.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// The server hangs up by itself.
+    /// The server closes it.
     Closed,
-    /// It is in step: the next request on it is answered.
+    /// It stays in sync: the next request on it is answered.
     Open,
-    /// The client says that nothing more comes, in the middle of its request, and the server hangs
-    /// up. It may or may not say why.
+    /// The client shuts down its write side in the middle of a request, and the server closes the
+    /// connection, with or without an answer.
     CutOff,
 }
 
@@ -75,7 +76,7 @@ impl Counted {
         (self.open.swap(0, SeqCst), self.hidden.swap(0, SeqCst))
     }
 
-    /// Puts back what was taken and is not looked at yet.
+    /// Puts back counts that were read but not checked.
     fn restore(&self, (open, hidden): (u32, u32)) {
         self.open.fetch_add(open, SeqCst);
         self.hidden.fetch_add(hidden, SeqCst);
@@ -97,7 +98,7 @@ impl Counted {
             .replace("$HOST", &self.house.address.to_string())
     }
 
-    /// A whole and proper call of a tool.
+    /// A whole, valid call of a tool.
     fn call(&self, name: &str) -> String {
         let message: Value = serde_json::from_str(MODERN).unwrap();
         let headers = self.guest().headers(&message);
@@ -119,7 +120,7 @@ impl Counted {
         Guest::new(self.house.address, Revision::V2026_07_28)
     }
 
-    /// Sends each row over a connection of its own, and a proper call over the next.
+    /// Sends each row over its own connection, and a valid call over the next.
     async fn check(&self, rows: &[Row<'_>]) {
         let mut wrong = Vec::new();
         for row in rows {
@@ -145,7 +146,7 @@ impl Counted {
         assert_eq!((self.clean().await, self.runs()), (200, (1, 0)), "after {after:?}");
     }
 
-    /// The status of a proper call over a connection of its own.
+    /// The status of a valid call over its own connection.
     async fn clean(&self) -> u16 {
         let mut line = Line::to(self.house.address).await;
         line.send(self.call("sum")).await;
@@ -154,8 +155,8 @@ impl Counted {
         status
     }
 
-    /// Sends the bytes of a row and notes the statuses that come back, until the connection is over.
-    /// Where it should go on, the next request must have the next answer, and the last one.
+    /// Sends the bytes of a row and records the statuses until the connection ends. If it should
+    /// stay open, the next request must get the next and last answer.
     async fn send(&self, text: &str, count: usize, then: Then, heard: &mut Vec<u16>) {
         let mut line = Line::to(self.house.address).await;
         line.send(self.bytes(text)).await;
@@ -175,7 +176,7 @@ impl Counted {
                 line.send(self.bytes(probe)).await;
                 let mut after = Vec::new();
                 all(&mut line, &mut after).await;
-                // Nothing is served there, and nothing else was asked.
+                // That path is not served, and no other request was sent.
                 if after != [404] {
                     heard.push(0);
                     heard.extend(after);
@@ -185,12 +186,12 @@ impl Counted {
     }
 }
 
-/// Rows that all come to the same.
+/// Rows with the same expectation.
 fn rows<'a>(texts: &'a [String], outcome: Outcome<'a>) -> Vec<Row<'a>> {
     texts.iter().map(|text| (&**text, outcome)).collect()
 }
 
-/// Notes the statuses of all answers until the server hangs up.
+/// Records the statuses of all answers until the server closes the connection.
 async fn all(line: &mut Line, heard: &mut Vec<u16>) {
     while let Some(head) = line.try_head().await {
         heard.push(head.status);
@@ -216,5 +217,5 @@ fn server() -> (Server, Arc<AtomicU32>, Arc<AtomicU32>) {
     (server, open, hidden)
 }
 
-/// Less than a socket is waited for, so that a row that hangs is named.
+/// Shorter than the socket's time-out, so that a hanging row is named.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What a request may cost over HTTP: sizes, times and numbers, each with its status.
+//! The limits of a request over HTTP: sizes, times and counts, each with its status.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -37,7 +37,7 @@ async fn a_body_that_says_it_is_too_long_is_refused_unread() {
             line.json().await;
             line.hung_up().await;
         }
-        // Exactly as long as may be.
+        // Exactly at the limit.
         let mut padded = asked.clone();
         padded["params"]["arguments"] = json!({ "pad": "" });
         let missing = 1000 - padded.to_string().len();
@@ -141,7 +141,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
         assert!(started.elapsed() >= Duration::from_millis(100));
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
-    // A drop now and then is no progress.
+    // A byte now and then is not progress.
     let mut line = Line::to(house.address).await;
     let dripping = async {
         line.send("GET /mcp HTTP/1.1\r\nX: ").await;
@@ -191,7 +191,7 @@ async fn a_connection_that_does_nothing_is_closed() {
     let limits = Limits::default().keep_alive(Duration::from_millis(150));
     let (server, _) = counting(limits);
     let house = House::of(&server).await;
-    // One that never said anything, and one that had an answer.
+    // One connection that never sent anything, and one that got an answer.
     let started = Instant::now();
     let mut line = Line::to(house.address).await;
     assert_eq!(line.hung_up().await, b"");
@@ -201,7 +201,7 @@ async fn a_connection_that_does_nothing_is_closed() {
     let (mut line, _) = guest.post(&asked).await;
     line.json().await;
     assert_eq!(line.hung_up().await, b"");
-    // A stream that has nothing to say is something.
+    // An open stream is not idle, even if it is silent.
     let (server, gate) = gated(Limits::default().keep_alive(Duration::from_millis(50)));
     let house = House::of(&server).await;
     for revision in ERAS {
@@ -217,7 +217,7 @@ async fn a_connection_that_does_nothing_is_closed() {
     }
 }
 
-/// A server whose tool speaks and then waits.
+/// A server whose tool reports progress and then waits.
 fn gated(limits: Limits) -> (trunkline::Server, Arc<tokio::sync::Notify>) {
     let gate = Arc::new(tokio::sync::Notify::new());
     let own = Arc::clone(&gate);
@@ -240,11 +240,11 @@ async fn a_silent_stream_shows_that_it_is_alive() {
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let (asked, mut line, _) = speaking(&mut guest, "gated").await;
-        // Comments are lines that begin with a colon, which `message` passes over.
+        // Comments are lines that begin with a colon, which `message` skips.
         let alive = async {
             tokio::select! {
                 message = line.message() => panic!("{message:?} came too early"),
-                // the sleep is the subject: so long nobody says anything
+                // the sleep is the subject: nothing is sent for this long
                 () = tokio::time::sleep(Duration::from_millis(200)) => {}
             }
         };
@@ -285,7 +285,7 @@ async fn a_session_has_only_so_many_calls_open() {
     let refused = guest.call("tools/call", json!({ "name": "gated" })).await;
     assert_eq!(refused.head.status, 429);
     assert_eq!(refused.message["error"]["data"]["reason"], "overloaded", "{refused:?}");
-    // Another session is not concerned.
+    // Another session is unaffected.
     let mut other = Guest::open(house.address, Revision::V2025_11_25).await;
     other.expect("tools/list", json!({})).await;
     for mut line in open {

@@ -1,5 +1,5 @@
-//! The same server without our listener: as a service called by hand, mounted into hyper; and with
-//! it, over HTTP/2.
+//! The same server without our listener: called as a service, mounted into hyper; and with our
+//! listener, over HTTP/2.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -169,7 +169,7 @@ async fn a_service_is_mounted_into_a_server_of_ones_own() {
             let service = service.clone();
             let own = hyper::service::service_fn(move |mut request: Request<_>| {
                 let mut service = service.clone();
-                // What a router does: a prefix of its own before ours.
+                // What a router does: it adds its own prefix.
                 let path = format!("/deep{}", request.uri().path());
                 *request.uri_mut() = path.parse().unwrap();
                 service.call(request)
@@ -311,7 +311,7 @@ async fn http_2_is_within_its_limits() {
     let answer = soon(sender.send_request(wide)).await;
     assert!(!answer.is_ok_and(|it| it.status().is_success()));
     assert_eq!(runs.load(SeqCst), 0);
-    // A connection of its own is none the worse.
+    // Another connection is unaffected.
     let mut sender = second(house.address).await;
     let response = soon(sender.send_request(post(&guest, &asked))).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);

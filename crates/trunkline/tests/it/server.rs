@@ -1,4 +1,4 @@
-//! The server half of the SDK, in this process: pages, deadlines, cancellation, listeners.
+//! The server half of the SDK, in process: pages, deadlines, cancellation, listeners.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -21,12 +21,12 @@ pub(crate) fn builder() -> ServerBuilder {
     Server::builder("test", "1")
 }
 
-/// Bounds under which a call that may be a task is one, however quick it is.
+/// Bounds under which every call that may be a task is one, however quick it is.
 pub(crate) fn at_once() -> TaskBounds {
     TaskBounds { inline: Duration::ZERO, ..TaskBounds::default() }
 }
 
-/// A peer of `server` that has said nothing yet.
+/// A peer of `server` that has sent nothing yet.
 pub(crate) fn meet(server: &Server, revision: Revision) -> Peer {
     let ((reader, writer), (far_reader, far_writer)) = memory::pair();
     let server = server.clone();
@@ -41,7 +41,7 @@ pub(crate) async fn open(server: &Server, revision: Revision) -> Peer {
     peer
 }
 
-/// A peer that does not read what `server` has to tell, and has more of it than fits.
+/// A peer that does not read, with more notifications pending than its buffers hold.
 pub(crate) async fn deafen(server: &Server, revision: Revision) -> Peer {
     let peer = open(server, revision).await;
     let flood = async {
@@ -99,7 +99,7 @@ pub(crate) fn slow() -> (ToolEntry, mpsc::UnboundedReceiver<()>, watch::Sender<b
     (tool("slow", slow), entered, go)
 }
 
-/// Tells when it is dropped.
+/// Signals when it is dropped.
 struct Bell(Option<oneshot::Sender<()>>);
 
 impl Drop for Bell {
@@ -108,7 +108,7 @@ impl Drop for Bell {
     }
 }
 
-/// A tool that never ends, what tells that it began, and what tells that it was dropped.
+/// A tool that never ends, with signals for its start and its drop.
 pub(crate) fn never(name: &str) -> (ToolEntry, Arc<Notify>, oneshot::Receiver<()>) {
     let (ring, rung) = oneshot::channel();
     let bell = std::sync::Mutex::new(Some(Bell(Some(ring))));
@@ -125,7 +125,7 @@ pub(crate) fn never(name: &str) -> (ToolEntry, Arc<Notify>, oneshot::Receiver<()
     (tool(name, never), begun, rung)
 }
 
-/// A server with one tool that never ends, and how to hear that it was dropped after all.
+/// A server with one tool that never ends, and a signal for its drop.
 fn endless(limits: Limits) -> (Server, oneshot::Receiver<()>) {
     let (never, _, rung) = never("never");
     let server = builder().limits(limits).tool(never).tool(tool("now", now)).build();

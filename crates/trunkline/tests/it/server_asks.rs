@@ -130,7 +130,7 @@ async fn a_question_waits_for_an_effect_that_the_handler_spawned() {
                     })
                 };
                 begun.notified().await;
-                // The effect ends only after the question was asked, and not in this task.
+                // The effect ends only after the question was asked, and in another task.
                 let (name, ()) = tokio::join!(ask_name(&cx, "Name?"), async { asked.notify_one() });
                 let paid = paying.await?.map_err(ToolError::new)?;
                 Ok::<_, ToolError>(format!("{} paid {paid}", name?))
@@ -222,7 +222,7 @@ async fn a_handler_whose_questions_vary_is_caught() {
     let said = "`fickle` asked `Question 0?`, and `Question 1?` when it ran again.";
     assert!(why.starts_with(said), "{why}");
     assert!(peer.rounds.is_empty(), "the client is not bothered with it");
-    // Where questions are asked as they come, there is nothing to compare.
+    // Where each question is a request, there is nothing to compare.
     let mut peer = open(&server, Revision::V2025_11_25).await;
     assert_eq!(text(&peer.tool("fickle", json!({})).await), "Ada");
 }
@@ -271,7 +271,8 @@ fn the_kit_warns_of_what_is_waited_for_outside_once() {
 
 #[tokio::test]
 async fn an_answer_belongs_to_the_question_it_was_given_to() {
-    // The second question is worded by the first answer; whoever changes that answer is asked anew.
+    // The second question quotes the first answer; a client that changes that answer is asked
+    // again.
     async fn chain(cx: Context) -> Result<String, ToolError> {
         let name = ask_name(&cx, "Name?").await?;
         let count = cx.ask::<Count>(format!("How many for {name}?")).await?.accepted()?.count;
@@ -319,7 +320,7 @@ async fn a_handler_may_stop_waiting_for_an_answer() {
     }
     let server = builder().tool(tool("impatient", impatient)).build();
 
-    // The question is withdrawn on the wire, and a late answer changes nothing.
+    // The question is cancelled on the wire, and a late answer changes nothing.
     let mut peer = open(&server, Revision::V2025_11_25).await;
     let id = peer.request("tools/call", json!({ "name": "impatient" })).await;
     let question = peer.next().await;
@@ -332,7 +333,7 @@ async fn a_handler_may_stop_waiting_for_an_answer() {
     peer.send(&late, Some("elicitation/create")).await;
     assert_eq!(text(&peer.answer_to(&id).await.unwrap()), "nobody");
 
-    // Between rounds no handler waits, so however slow the user, the answer is there.
+    // Between rounds no handler waits, so a slow user does no harm.
     let mut peer = open(&server, NEWEST).await;
     let params = json!({ "name": "impatient" });
     let id = peer.request("tools/call", params.clone()).await;
@@ -517,7 +518,7 @@ async fn a_state_that_has_expired_is_refused() {
     let key = [7; 32];
     let server = builder().state_keys(&[key]).tool(tool("nosy", nosy)).build();
     let mut peer = open(&server, NEWEST).await;
-    // A journal of the server's own make, sealed for this very call.
+    // A journal made by the server itself, sealed for this call.
     let journal =
         json!({ "asked": {}, "answers": {}, "once": {}, "progress": null, "logs": 0, "rounds": 1 });
     let bound = b"tools/call\0nosy\0{\"count\":1}\0";

@@ -94,7 +94,7 @@ fn told<'a>(peer: &'a Peer, method: &str) -> Vec<&'a str> {
     heard.map(|it| it["params"]["status"].as_str().unwrap()).collect()
 }
 
-/// Asks how a task stands until it no longer stands so.
+/// Polls a task until its status changes.
 async fn while_it_is(peer: &mut Peer, id: &Value, status: &str) -> Value {
     soon(async {
         loop {
@@ -143,7 +143,7 @@ async fn a_task_of_the_extension_keeps_its_questions_until_they_are_answered() {
         keys.push(key.clone());
 
         let answer = |name: &str| json!({ "action": "accept", "content": { "name": name } });
-        // Nobody asked these: they change nothing.
+        // No question has these keys: the answers change nothing.
         let stray = json!({ "taskId": id, "inputResponses": { "q99": answer("Mallory") } });
         peer.expect("tasks/update", stray).await;
         let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
@@ -158,7 +158,7 @@ async fn a_task_of_the_extension_keeps_its_questions_until_they_are_answered() {
 
 #[tokio::test]
 async fn an_answer_counts_as_soon_as_the_question_can_be_seen() {
-    // While a peer that does not read keeps the news of the question from being told.
+    // A peer that does not read delays the notification of the question.
     let limits = Limits::default().queue(1).unsent_bytes(1);
     let server = builder()
         .tasks(at_once())
@@ -254,7 +254,7 @@ async fn a_task_that_panics_has_failed() {
         let mut extension = peer(&server, EXTENSION).await;
         let id = start(&mut extension, name, None).await;
         let task = while_it_is(&mut extension, &id, "working").await;
-        // In this generation a task has failed only if its call could not be answered.
+        // In this generation a task fails only if its call got an error.
         assert_eq!(task["status"], "completed", "{task}");
         assert_eq!(task["result"]["isError"], true, "{task}");
     }
@@ -288,7 +288,7 @@ async fn a_tool_that_runs_as_a_task_only_says_so() {
     assert_eq!(error["data"]["requiredCapabilities"], required);
 }
 
-/// Counts how many of it there are.
+/// Counts its instances.
 struct Alive(Arc<AtomicU32>);
 
 impl Drop for Alive {
@@ -297,7 +297,7 @@ impl Drop for Alive {
     }
 }
 
-/// A tool that never ends and keeps its context, and how often it is at work.
+/// A tool that never ends and keeps its context, and how many instances run.
 fn endless() -> (Arc<AtomicU32>, ToolEntry) {
     let (alive, endless) = counted(|cx, alive| {
         alive.fetch_add(1, SeqCst);
@@ -336,7 +336,7 @@ async fn a_task_that_works_is_not_forgotten_however_short_it_is_to_be_kept() {
     let server = builder().tool(endless).build();
     let mut core = peer(&server, CORE).await;
     let id = start(&mut core, "endless", Some(1)).await;
-    // Others begin, and what has been kept long enough goes.
+    // New tasks start, and expired ones are removed.
     for _ in 0..50 {
         start(&mut core, "endless", Some(1)).await;
         assert_eq!(core.expect("tasks/get", json!({ "taskId": id })).await["status"], "working");
@@ -368,7 +368,7 @@ async fn a_task_ends_with_the_last_owner_of_its_server() {
         let mut peer = peer(&server, revision).await;
         let id = start(&mut peer, "endless", None).await;
         until(async || alive.load(SeqCst) > 0).await;
-        // Another connection does without the server that opened it.
+        // Another connection does not need the one that started the task.
         let mut other = self::peer(&server, revision).await;
         drop((peer, server));
         let task = other.expect("tasks/get", json!({ "taskId": id })).await;
@@ -409,7 +409,7 @@ async fn a_call_may_ask_first_and_become_a_task_then() {
         let friend = cx.ask::<Name>("And your friend's?").await?.accepted()?.name;
         Ok::<_, ToolError>(format!("{name} and {friend} have paid {paid} time"))
     });
-    // Some tool must be a task from its beginning, or the server would not declare tasks.
+    // Some tool must be a task from its start, or the server would not declare tasks.
     let with_tasks = || tool("fail", fail).task(TaskSupport::Optional);
     let server = builder().tool(tool("order", order)).tool(with_tasks()).build();
 
@@ -438,7 +438,7 @@ async fn a_call_may_ask_first_and_become_a_task_then() {
     let task = while_it_is(&mut peer, id, "working").await;
     assert_eq!(text(&task["result"]), "Ada and Eve have paid 1 time");
 
-    // Where nobody can decide that, the call goes on as it was.
+    // Where the server cannot decide that, the call continues unchanged.
     for (revision, paid) in [(CORE, 2), (EXTENSION, 3)] {
         let mut peer = open(&server, revision).await;
         let result = peer.tool("order", json!({})).await;

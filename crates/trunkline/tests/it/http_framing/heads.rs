@@ -1,4 +1,4 @@
-//! Heads: request lines, header lines, and whom the request is for.
+//! Heads: request lines, header lines, and the host of the request.
 
 use super::Then::{Closed, Open};
 use super::{CUT_OFF, Counted, MALFORMED, RUNS, RUNS_LAST, Row, rows};
@@ -61,7 +61,7 @@ const BAD_LINES: &[&str] = &[
     "POST\t/mcp\tHTTP/1.1\r\n",
     "POST\x0b/mcp HTTP/1.1\r\n",
     "POST /m cp HTTP/1.1\r\n",
-    // Methods and targets that are none.
+    // Invalid methods and targets.
     "/mcp HTTP/1.1\r\n",
     "P(ST /mcp HTTP/1.1\r\n",
     "POST\0 /mcp HTTP/1.1\r\n",
@@ -76,7 +76,7 @@ const BAD_LINES: &[&str] = &[
 ];
 
 const LINES: &[Row<'_>] = &[
-    // A method that is none of ours is one all the same, and its body is a body.
+    // An unknown method is still a method, and its body is a body.
     (
         "post /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
         (&[405], Open, (0, 0)),
@@ -85,31 +85,31 @@ const LINES: &[Row<'_>] = &[
         "GPOST /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
         (&[405], Open, (0, 0)),
     ),
-    // A tunnel is not opened, and after a refusal HTTP goes on (RFC 9110 §9.3.6).
+    // No tunnel opens, and the connection continues as HTTP (RFC 9110 §9.3.6).
     ("CONNECT $HOST HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", (&[404, 200], Open, (0, 1))),
-    // What is no path is the name of a host, where nothing is served.
+    // A target that is not a path is an authority, where nothing is served.
     (
         "POST mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
         (&[404], Open, (0, 0)),
     ),
     ("OPTIONS * HTTP/1.1\r\nHost: $HOST\r\n\r\n", (&[404], Open, (0, 0))),
-    // Empty lines before a request are passed over (RFC 9112 §2.2).
+    // Empty lines before a request are skipped (RFC 9112 §2.2).
     ("\r\n\r\n$CALL", RUNS),
     ("$CALL\r\n$HIDDEN", (&[200, 200], Open, (1, 1))),
-    // The whole head has a limit, and the target has no other.
+    // The whole head has a limit; the target has no other.
     (
         "POST /mcp?$LONG HTTP/1.1\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n\
          $BODY$HIDDEN",
         (&[431], Closed, (0, 0)),
     ),
     ("$LONG /mcp HTTP/1.1\r\nHost: $HOST\r\n\r\n$HIDDEN", (&[431], Closed, (0, 0))),
-    // HTTP/1.0 has one request for each connection.
+    // HTTP/1.0 has one request per connection.
     (
         "POST /mcp HTTP/1.0\r\nHost: $HOST\r\n$LABELSContent-Length: $LENGTH\r\n\r\n$BODY$HIDDEN",
         RUNS_LAST,
     ),
     ("GET /mcp HTTP/1.0\r\n\r\n$HIDDEN", MALFORMED),
-    // HTTP/0.9 has no versions and no headers, and is not spoken.
+    // HTTP/0.9 has no versions and no headers, and is not supported.
     ("GET /mcp\r\n$HIDDEN", MALFORMED),
     ("GET /mcp\n", MALFORMED),
     // HTTP/2 begins with the first byte or not at all.
@@ -148,17 +148,17 @@ const BAD_FIELDS: &[&str] = &[
 ];
 
 const FIELDS: &[Row<'_>] = &[
-    // A lone LF ends a line (RFC 9112 §2.2 allows it), in every line the same: the length that
-    // stands there is the length.
+    // A lone LF ends a line (RFC 9112 §2.2 allows it), in every line alike: this `Content-Length`
+    // counts.
     ("POST /mcp HTTP/1.1\nHost: $HOST\n$LABELSContent-Length: $LENGTH\n\n$BODY", RUNS),
     ("$POSTX: y\nContent-Length: $LENGTH\r\n\n$BODY", RUNS),
-    // Whoever reads the length in the value of another header is not agreed with.
+    // A length inside another header's value is not a length.
     ("$POSTX: Content-Length: 0\r\nContent-Length: $LENGTH\r\n\r\n$BODY", RUNS),
-    // Letters that are no ASCII say nothing to us.
+    // Values outside ASCII are ignored.
     ("$POSTX: é\r\nContent-Length: $LENGTH\r\n\r\n$BODY", RUNS),
-    // Naming a header as one of this hop does not take it away: we are the end of the hop.
+    // Listing a header in `Connection` does not remove it: we are the end of the hop.
     ("$POSTContent-Length: $LENGTH\r\nConnection: content-length, host\r\n\r\n$BODY", RUNS),
-    // What was said to be the last request is the last.
+    // After `Connection: close` no further request is read.
     ("$POSTContent-Length: $LENGTH\r\nConnection: close\r\n\r\n$BODY$HIDDEN", RUNS_LAST),
     (
         "$POSTContent-Length: $LENGTH\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n\
@@ -216,13 +216,13 @@ const HOSTS: &[Row<'_>] = &[
          $BODY",
         RUNS,
     ),
-    // Without a scheme it is the host all the same.
+    // Without a scheme it is still the host.
     (
         "POST ://evil.example/mcp HTTP/1.1\r\nHost: $HOST\r\n\
          $LABELSContent-Length: $LENGTH\r\n\r\n$BODY",
         (&[403], Open, (0, 0)),
     ),
-    // Nothing is fetched for anybody.
+    // The server is not a forward proxy.
     ("GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", (&[404], Open, (0, 0))),
     ("CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n", (&[404], Open, (0, 0))),
 ];
@@ -233,6 +233,6 @@ const CUT: &[Row<'_>] = &[
     ("$POST", CUT_OFF),
     ("$POSTContent-Length: $LENGTH\r\n", CUT_OFF),
     ("$POSTContent-Length: $LENGTH\r\n\r\n", CUT_OFF),
-    // One byte is missing, which is not waited for once the peer has hung up.
+    // One byte is missing, and the server does not wait for it once the client has closed its side.
     ("$POSTContent-Length: 1000\r\n\r\n$BODY", CUT_OFF),
 ];

@@ -21,11 +21,11 @@ const LENGTHS: &[Row<'_>] = &[
          Content-Length: $COVER\r\n\r\n$HIDDEN",
         MALFORMED,
     ),
-    // The same twice is one (RFC 9110 §8.6); a list of the same need not be.
+    // A repeated equal value is one (RFC 9110 §8.6); a list of equal values may be refused.
     ("$POSTContent-Length: $LENGTH\r\nContent-Length: $LENGTH\r\n\r\n$BODY", RUNS),
     ("$POSTContent-Length: $LENGTH, $LENGTH\r\n\r\n$BODY$HIDDEN", MALFORMED),
     ("$POSTContent-Length: $LENGTH, 0\r\n\r\n$BODY$HIDDEN", MALFORMED),
-    // What is no number of digits.
+    // Not a number.
     ("$POSTContent-Length: -5\r\n\r\n$BODY$HIDDEN", MALFORMED),
     ("$POSTContent-Length: -0\r\n\r\n$HIDDEN", MALFORMED),
     ("$POSTContent-Length: +$LENGTH\r\n\r\n$BODY$HIDDEN", MALFORMED),
@@ -38,18 +38,19 @@ const LENGTHS: &[Row<'_>] = &[
     ("$POSTContent-Length: \x0b$LENGTH\r\n\r\n$BODY", MALFORMED),
     ("$POSTContent-Length:\r\n $LENGTH\r\n\r\n$BODY", MALFORMED),
     ("$POSTContent-Length : $LENGTH\r\n\r\n$BODY$HIDDEN", MALFORMED),
-    // Spaces round it are none of it (RFC 9112 §5), and zeros before it change nothing.
+    // Surrounding spaces are not part of it (RFC 9112 §5), and leading zeros change nothing.
     ("$POSTContent-Length: \t $LENGTH \t\r\n\r\n$BODY", RUNS),
     ("$POSTContent-Length: 000$LENGTH\r\n\r\n$BODY", RUNS),
-    // Longer than anybody reads, and longer than can be counted.
+    // Longer than the limit, and longer than can be represented.
     ("$POSTContent-Length: 9223372036854775807\r\n\r\n$BODY$HIDDEN", (&[413], Closed, (0, 0))),
     ("$POSTContent-Length: 18446744073709551616\r\n\r\n$BODY$HIDDEN", MALFORMED),
-    // The largest number is hyper's mark for something else, so it refuses the head.
+    // hyper uses the largest number as a sentinel, so it refuses the head.
     ("$POSTContent-Length: 18446744073709551615\r\n\r\n$BODY$HIDDEN", (&[431], Closed, (0, 0))),
-    // Without a length there is no body (RFC 9112 §6.3): what comes is the next request, or none.
+    // Without a length there is no body (RFC 9112 §6.3): what follows is the next request, or
+    // invalid.
     ("$POST\r\n$BODY\r\n\r\n$HIDDEN", (&[400, 400], Closed, (0, 0))),
     ("$POSTContent_Length: $LENGTH\r\n\r\n$BODY\r\n\r\n", (&[400, 400], Closed, (0, 0))),
-    // A method that has no use for a body may have one all the same.
+    // A method that has no use for a body may still have one.
     (
         "GET /mcp HTTP/1.1\r\nHost: $HOST\r\nContent-Length: $COVER\r\n\r\n$HIDDEN",
         (&[400], Open, (0, 0)),
@@ -85,7 +86,7 @@ const CODINGS: &[Row<'_>] = &[
     ),
     ("$POSTContent-Length: $LENGTH\r\nTransfer-Encoding: xchunked\r\n\r\n$BODY$HIDDEN", MALFORMED),
     ("$POSTContent-Length: $LENGTH\r\nTransfer-Encoding:\r\n\r\n$BODY$HIDDEN", MALFORMED),
-    // Chunks that are not the last coding.
+    // `chunked` is not the last coding.
     ("$POSTTransfer-Encoding: chunked, identity\r\n\r\n$CHUNKS$HIDDEN", MALFORMED),
     (
         "$POSTTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n$CHUNKS$HIDDEN",
@@ -96,7 +97,7 @@ const CODINGS: &[Row<'_>] = &[
     ("$POSTTransfer-Encoding: chunked;x=1\r\n\r\n$CHUNKS$HIDDEN", MALFORMED),
     ("$POSTTransfer-Encoding: \"chunked\"\r\n\r\n$CHUNKS$HIDDEN", MALFORMED),
     ("$POSTTransfer-Encoding: chunked,\r\n\r\n$CHUNKS$HIDDEN", MALFORMED),
-    // Chunks of something else, which we cannot read, and chunks in chunks (RFC 9112 §6.1, §7.1).
+    // Chunks of another coding, which is unsupported, and chunks in chunks (RFC 9112 §6.1, §7.1).
     ("$POSTTransfer-Encoding: gzip, chunked\r\n\r\n$CHUNKS$HIDDEN", (&[501], Closed, (0, 0))),
     (
         "$POSTTransfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n$CHUNKS$HIDDEN",
@@ -107,7 +108,7 @@ const CODINGS: &[Row<'_>] = &[
         "$POSTTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n$CHUNKS$HIDDEN",
         (&[501], Closed, (0, 0)),
     ),
-    // How it is spelled.
+    // Spellings.
     ("$POSTTransfer-Encoding: \t CHUNKED \r\n\r\n$CHUNKS", RUNS),
     ("$POSTTransfer-Encoding: \x0bchunked\r\n\r\n$CHUNKS$HIDDEN", MALFORMED),
     ("$POSTTransfer-Encoding: chunked\0\r\n\r\n$CHUNKS$HIDDEN", MALFORMED),

@@ -1,4 +1,5 @@
-//! HTTP/2: what is cheap to send and dear to answer. Each is bounded, and the server goes on.
+//! HTTP/2: what is cheap to send and expensive to answer. Each is bounded, and the server keeps
+//! serving.
 
 use trunkline_testkit::http::bad::rows::MODERN;
 
@@ -6,7 +7,7 @@ use super::Counted;
 use super::frames::Heard::{End, GoAway, Status};
 use super::frames::*;
 
-/// Sends bytes again and again, whatever the server says.
+/// Sends bytes many times, whatever the server answers.
 async fn flood(wire: &mut Wire, bytes: &[u8], times: usize) {
     for _ in 0..times {
         wire.send(bytes).await;
@@ -24,7 +25,7 @@ async fn opened() -> (Counted, Wire, Vec<u8>) {
 async fn headers_that_never_end_are_given_up() {
     let counted = Counted::new().await;
     let address = counted.house.address;
-    // Small ones, empty ones, and large ones: none is ever the last.
+    // Small, empty and large frames, none of which is the last.
     for (size, times) in [(1, 20_000), (0, 100_000), (16_000, 200)] {
         let mut wire = Wire::open(address).await;
         wire.send(&frame(HEADERS, END_STREAM, 1, &packed(&fields(address)))).await;
@@ -55,7 +56,7 @@ async fn streams_that_are_opened_and_reset_are_counted() {
 async fn streams_that_have_the_server_reset_them_are_counted() {
     let (counted, mut wire, head) = opened().await;
     for stream in (1..6000).step_by(2) {
-        // More window than there can be has the server give the stream up.
+        // A window beyond the maximum makes the server reset the stream.
         let much = frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff]);
         wire.send(&[frame(HEADERS, END_HEADERS, stream, &head), much].concat()).await;
     }
@@ -77,12 +78,12 @@ async fn streams_that_have_the_server_reset_them_are_counted() {
 #[tokio::test]
 async fn more_streams_than_allowed_wait_for_nobody() {
     let (counted, mut wire, head) = opened().await;
-    // Calls whose bodies never come, until there is room for no more.
+    // Calls whose bodies never come, until the limit is reached.
     for stream in (1..2001).step_by(2) {
         wire.send(&frame(HEADERS, END_HEADERS, stream, &head)).await;
     }
     assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)));
-    // The first still has its place.
+    // The first still has its slot.
     wire.send(&frame(DATA, END_STREAM, 1, MODERN.as_bytes())).await;
     assert_eq!((wire.outcome(1).await, counted.runs()), (Status(200), (1, 0)));
 }
@@ -126,7 +127,7 @@ async fn empty_frames_of_a_body_in_great_number_are_given_up_or_read() {
 async fn headers_that_grow_when_they_are_unpacked_have_the_same_limits() {
     let counted = Counted::new().await;
     let address = counted.house.address;
-    // A field that the table remembers (RFC 7541 §6.2.1), and then one byte for each copy of it.
+    // A field for the dynamic table (RFC 7541 §6.2.1), and then one byte per copy of it.
     let remembered = |length: usize| {
         let mut field = field("x", &"y".repeat(length));
         field[0] = 0x40;
@@ -135,10 +136,10 @@ async fn headers_that_grow_when_they_are_unpacked_have_the_same_limits() {
     for (length, copies, expected) in [
         // Within every limit.
         (3000, 10, Status(200)),
-        // Too many, though they are short, and too long, though they are few.
+        // Too many short ones, and too long ones.
         (1, 200, Status(431)),
         (3000, 60, Status(431)),
-        // 48 MB from 20 KB: that is no mistake.
+        // 48 MB from 20 KB: an attack.
         (3000, 16_000, GoAway(CALM)),
     ] {
         let mut wire = Wire::open(address).await;
@@ -156,7 +157,7 @@ async fn headers_that_grow_when_they_are_unpacked_have_the_same_limits() {
             wire.over().await;
             wire = Wire::open(address).await;
         }
-        // The table is as it was left: the next call on the connection is read.
+        // The table is intact: the next call on the connection is decoded.
         wire.send(&call(address, 3)).await;
         assert_eq!((wire.outcome(3).await, counted.runs()), (Status(200), (1, 0)));
     }
