@@ -17,7 +17,7 @@ use super::Inner;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::lists::Entry;
-use crate::caller::{Caller, Visible, call_by, may_see};
+use crate::caller::{Visible, call_by, may_see};
 use crate::layer::Layers;
 use crate::schema::{self, SchemaProfile};
 use crate::validate;
@@ -170,28 +170,6 @@ impl ToolEntry {
         &self.tool
     }
 
-    /// Sets the description.
-    /// ```
-    /// let now = trunkline::tool("now", async || "noon").about("Tells the time.");
-    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
-    /// ```
-    #[must_use]
-    pub fn about(mut self, description: impl Into<String>) -> Self {
-        self.tool.description = Some(description.into());
-        self
-    }
-
-    /// Sets the name for people.
-    /// ```
-    /// let now = trunkline::tool("now", async || "noon").title("The time");
-    /// assert!(trunkline::Server::builder("clock", "1.0.0").tool(now).try_build().is_ok());
-    /// ```
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.tool.title = Some(title.into());
-        self
-    }
-
     /// Sets the hints about its behaviour.
     /// ```
     /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
@@ -259,19 +237,6 @@ impl ToolEntry {
     pub fn output_schema(mut self, schema: impl Into<RawJson>) -> Self {
         self.tool.output_schema = Some(schema.into());
         self.schemas.own_output = true;
-        self
-    }
-
-    /// Shows it to some callers only. For the others it does not exist.
-    ///
-    /// ```
-    /// let reset = trunkline::tool("reset", async || "Done.")
-    ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
-    /// assert!(trunkline::Server::builder("example", "1.0.0").tool(reset).try_build().is_ok());
-    /// ```
-    #[must_use]
-    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.visible = Some(Arc::new(decide));
         self
     }
 

@@ -41,6 +41,12 @@ impl House {
         Self { address, close: Some(close), served }
     }
 
+    /// Serves tools that count how often they ran.
+    pub(crate) async fn counting(limits: Limits) -> (Self, Arc<AtomicU32>) {
+        let (server, runs) = counting(limits);
+        (Self::of(&server).await, runs)
+    }
+
     /// Starts a graceful shutdown: calls in flight continue.
     pub(crate) fn close(&mut self) {
         let _ = self.close.take().map(|it| it.send(()));

@@ -5,6 +5,16 @@
 //! row says which tools run, and a call hidden in the bytes of another request is never one of
 //! them.
 
+/// Tests that check a table of rows each.
+macro_rules! checks {
+    ($($name:ident = $rows:expr;)*) => { $(
+        #[tokio::test]
+        async fn $name() {
+            Counted::new().await.check($rows).await;
+        }
+    )* };
+}
+
 mod chunks;
 mod frames;
 mod heads;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trunkline::{Context, Limits, Revision, tool};
 use trunkline_testkit::http::{Guest, Line, request};
 
-use crate::http::{House, counting, speaking};
+use crate::http::{House, speaking};
 use crate::server::{ERAS, builder, soon};
 
 const NEWEST: Revision = Revision::V2026_07_28;
@@ -23,8 +23,7 @@ fn head_of(guest: &Guest, asked: &Value) -> String {
 
 #[tokio::test]
 async fn a_body_that_says_it_is_too_long_is_refused_unread() {
-    let (server, runs) = counting(Limits::default().body_bytes(1000));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default().body_bytes(1000)).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
@@ -53,8 +52,7 @@ async fn a_body_that_says_it_is_too_long_is_refused_unread() {
 
 #[tokio::test]
 async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
@@ -77,8 +75,7 @@ async fn a_body_that_turns_out_too_long_is_refused_as_it_comes() {
 
 #[tokio::test]
 async fn a_body_in_pieces_is_one_body() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
@@ -99,8 +96,7 @@ async fn a_body_in_pieces_is_one_body() {
 
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
     let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
     let plain = guest.headers(&asked);
@@ -129,8 +125,7 @@ async fn a_head_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn a_head_that_does_not_come_is_not_waited_for() {
     let limits = Limits::default().header_read(Duration::from_millis(100));
-    let (server, _) = counting(limits);
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(limits).await;
     for half in ["P", "POST /mcp HTTP/1.1\r\n", "POST /mcp HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
         let started = Instant::now();
         let mut line = Line::to(house.address).await;
@@ -164,8 +159,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let limits = Limits::default().body_read(Duration::from_millis(100));
-    let (server, runs) = counting(limits);
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(limits).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
@@ -189,8 +183,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 #[tokio::test]
 async fn a_connection_that_does_nothing_is_closed() {
     let limits = Limits::default().keep_alive(Duration::from_millis(150));
-    let (server, _) = counting(limits);
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(limits).await;
     // One connection that never sent anything, and one that got an answer.
     let started = Instant::now();
     let mut line = Line::to(house.address).await;
@@ -202,8 +195,7 @@ async fn a_connection_that_does_nothing_is_closed() {
     line.json().await;
     assert_eq!(line.hung_up().await, b"");
     // An open stream is not idle, even if it is silent.
-    let (server, gate) = gated(Limits::default().keep_alive(Duration::from_millis(50)));
-    let house = House::of(&server).await;
+    let (house, gate) = gated(Limits::default().keep_alive(Duration::from_millis(50))).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let (asked, mut line, head) = speaking(&mut guest, "gated").await;
@@ -218,7 +210,7 @@ async fn a_connection_that_does_nothing_is_closed() {
 }
 
 /// A server whose tool reports progress and then waits.
-fn gated(limits: Limits) -> (trunkline::Server, Arc<tokio::sync::Notify>) {
+async fn gated(limits: Limits) -> (House, Arc<tokio::sync::Notify>) {
     let gate = Arc::new(tokio::sync::Notify::new());
     let own = Arc::clone(&gate);
     let gated = move |cx: Context| {
@@ -229,14 +221,14 @@ fn gated(limits: Limits) -> (trunkline::Server, Arc<tokio::sync::Notify>) {
             "open"
         }
     };
-    (builder().limits(limits).tool(tool("gated", gated)).build(), gate)
+    let server = builder().limits(limits).tool(tool("gated", gated)).build();
+    (House::of(&server).await, gate)
 }
 
 #[tokio::test]
 async fn a_silent_stream_shows_that_it_is_alive() {
     let limits = Limits::default().stream_keep_alive(Duration::from_millis(20));
-    let (server, gate) = gated(limits);
-    let house = House::of(&server).await;
+    let (house, gate) = gated(limits).await;
     for revision in ERAS {
         let mut guest = Guest::open(house.address, revision).await;
         let (asked, mut line, _) = speaking(&mut guest, "gated").await;
@@ -258,8 +250,7 @@ async fn a_silent_stream_shows_that_it_is_alive() {
 
 #[tokio::test]
 async fn one_call_too_many_is_told_to_try_later() {
-    let (server, gate) = gated(Limits::default().calls(2));
-    let house = House::of(&server).await;
+    let (house, gate) = gated(Limits::default().calls(2)).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
     let open = [speaking(&mut guest, "gated").await.1, speaking(&mut guest, "gated").await.1];
     let started = Instant::now();
@@ -278,8 +269,7 @@ async fn one_call_too_many_is_told_to_try_later() {
 
 #[tokio::test]
 async fn a_session_has_only_so_many_calls_open() {
-    let (server, gate) = gated(Limits::default().in_flight(2));
-    let house = House::of(&server).await;
+    let (house, gate) = gated(Limits::default().in_flight(2)).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
     let open = [speaking(&mut guest, "gated").await.1, speaking(&mut guest, "gated").await.1];
     let refused = guest.call("tools/call", json!({ "name": "gated" })).await;
@@ -296,8 +286,7 @@ async fn a_session_has_only_so_many_calls_open() {
 
 #[tokio::test]
 async fn connections_over_the_limit_wait_for_their_turn() {
-    let (server, _) = counting(Limits::default().connections(2));
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(Limits::default().connections(2)).await;
     let first = Line::to(house.address).await;
     let second = Line::to(house.address).await;
     let mut guest = Guest::new(house.address, NEWEST);

@@ -28,14 +28,9 @@ async fn a_header_line_that_is_none_ends_the_connection() {
     counted.check(FIELDS).await;
 }
 
-#[tokio::test]
-async fn a_request_is_for_one_host_that_is_ours() {
-    Counted::new().await.check(HOSTS).await;
-}
-
-#[tokio::test]
-async fn a_head_that_never_ends_is_no_call() {
-    Counted::new().await.check(CUT).await;
+checks! {
+    a_request_is_for_one_host_that_is_ours = HOSTS;
+    a_head_that_never_ends_is_no_call = CUT;
 }
 
 const BAD_LINES: &[&str] = &[

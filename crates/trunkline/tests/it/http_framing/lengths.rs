@@ -3,14 +3,9 @@
 use super::Then::{Closed, Open};
 use super::{Counted, MALFORMED, RUNS, RUNS_LAST, Row};
 
-#[tokio::test]
-async fn a_body_has_one_length_or_none_is_read() {
-    Counted::new().await.check(LENGTHS).await;
-}
-
-#[tokio::test]
-async fn a_body_comes_in_chunks_or_in_no_coding_at_all() {
-    Counted::new().await.check(CODINGS).await;
+checks! {
+    a_body_has_one_length_or_none_is_read = LENGTHS;
+    a_body_comes_in_chunks_or_in_no_coding_at_all = CODINGS;
 }
 
 const LENGTHS: &[Row<'_>] = &[

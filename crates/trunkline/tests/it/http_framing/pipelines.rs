@@ -5,19 +5,10 @@ use super::{Counted, MALFORMED, RUNS, Row, server};
 use crate::http::House;
 use trunkline::server::protect::Protect;
 
-#[tokio::test]
-async fn what_follows_a_refused_request_is_a_request_of_its_own_or_nothing() {
-    Counted::new().await.check(REFUSED).await;
-}
-
-#[tokio::test]
-async fn what_follows_a_whole_request_is_another_or_the_end() {
-    Counted::new().await.check(FOLLOWED).await;
-}
-
-#[tokio::test]
-async fn an_expectation_is_met_or_not_and_an_upgrade_never_is() {
-    Counted::new().await.check(ASKED_FIRST).await;
+checks! {
+    what_follows_a_refused_request_is_a_request_of_its_own_or_nothing = REFUSED;
+    what_follows_a_whole_request_is_another_or_the_end = FOLLOWED;
+    an_expectation_is_met_or_not_and_an_upgrade_never_is = ASKED_FIRST;
 }
 
 #[tokio::test]
