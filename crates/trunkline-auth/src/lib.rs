@@ -17,6 +17,20 @@
 
 #![forbid(unsafe_code)]
 
+/// Methods of a builder that do one thing to one field: `name(argument: Type) { field = value }`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($($argument:tt)*) { $($change:tt)* })*) => { $(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, $($argument)*) -> Self {
+            self.$($change)*;
+            self
+        }
+    )* };
+}
+
 pub mod address;
 pub mod challenge;
 #[cfg(feature = "oauth")]

@@ -40,32 +40,18 @@ impl Principal {
         }
     }
 
-    /// Says who vouches for it.
-    #[must_use]
-    pub fn issued_by(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
+    setters! {
+        /// Says who vouches for it.
+        issued_by(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-    /// Lets it do one thing more.
-    #[must_use]
-    pub fn scope(mut self, scope: impl Into<String>) -> Self {
-        self.scopes.push(scope.into());
-        self
-    }
+        /// Lets it do one thing more.
+        scope(scope: impl Into<String>) { scopes.push(scope.into()) }
 
-    /// Says which client acts for it.
-    #[must_use]
-    pub fn acting_by(mut self, client_id: impl Into<String>) -> Self {
-        self.client_id = Some(client_id.into());
-        self
-    }
+        /// Says which client acts for it.
+        acting_by(client_id: impl Into<String>) { client_id = Some(client_id.into()) }
 
-    /// Says until when it is let in.
-    #[must_use]
-    pub fn until(mut self, expires: SystemTime) -> Self {
-        self.expires = Some(expires);
-        self
+        /// Says until when it is let in.
+        until(expires: SystemTime) { expires = Some(expires) }
     }
 
     /// Whether it may do this.

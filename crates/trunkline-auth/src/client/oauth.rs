@@ -96,79 +96,41 @@ impl OAuth {
         }
     }
 
-    /// Who makes the requests.
-    #[must_use]
-    pub fn fetch(mut self, fetch: Arc<dyn Fetch>) -> Self {
-        self.parts.fetch = Some(fetch);
-        self
-    }
+    setters! {
+        /// Who makes the requests.
+        fetch(fetch: Arc<dyn Fetch>) { parts.fetch = Some(fetch) }
 
-    /// Who keeps the logins.
-    #[must_use]
-    pub fn vault(mut self, vault: Arc<dyn Vault>) -> Self {
-        self.parts.vault = Some(vault);
-        self
-    }
+        /// Who keeps the logins.
+        vault(vault: Arc<dyn Vault>) { parts.vault = Some(vault) }
 
-    /// Who shows pages to people.
-    #[must_use]
-    pub fn browser(mut self, browser: Arc<dyn Browser>) -> Self {
-        self.parts.browser = Some(browser);
-        self
-    }
+        /// Who shows pages to people.
+        browser(browser: Arc<dyn Browser>) { parts.browser = Some(browser) }
 
-    /// The client's name, which people see when they are asked to let it in.
-    #[must_use]
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.client_name = name.into();
-        self
-    }
+        /// The client's name, which people see when they are asked to let it in.
+        client_name(name: impl Into<String>) { client_name = name.into() }
 
-    /// The identifier of a client that was registered beforehand.
-    #[must_use]
-    pub fn client_id(mut self, id: impl Into<String>) -> Self {
-        self.client_id = Some(id.into());
-        self
-    }
+        /// The identifier of a client that was registered beforehand.
+        client_id(id: impl Into<String>) { client_id = Some(id.into()) }
 
-    /// The secret of that client, if it has one.
-    #[must_use]
-    pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
-        self.client_secret = Some(secret.into());
-        self
-    }
+        /// The secret of that client, if it has one.
+        client_secret(secret: impl Into<String>) { client_secret = Some(secret.into()) }
 
-    /// The only issuer that the client's credentials may be shown to. Secrets and assertions are
-    /// shown to nobody without it, since it is the server that says who its issuer is. A client
-    /// without them is bound to the issuer that it is first used with, and the vault remembers it.
-    #[must_use]
-    pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
+        /// The only issuer that the client's credentials may be shown to. Secrets and assertions are
+        /// shown to nobody without it, since it is the server that says who its issuer is. A client
+        /// without them is bound to the issuer that it is first used with, and the vault remembers it.
+        for_issuer(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-    /// Shows the client's credentials to whatever issuer the server names first, and to no other
-    /// after that, as far as the vault remembers: for servers that are trusted with them.
-    #[must_use]
-    pub fn trust_first_issuer(mut self) -> Self {
-        self.trusts_first_issuer = true;
-        self
-    }
+        /// Shows the client's credentials to whatever issuer the server names first, and to no other
+        /// after that, as far as the vault remembers: for servers that are trusted with them.
+        trust_first_issuer() { trusts_first_issuer = true }
 
-    /// Sends tokens also over `http`, where whoever is between can read and use them. Without this
-    /// they go over `https`, to this machine, or to a private network that the URL names.
-    #[must_use]
-    pub fn allow_insecure(mut self) -> Self {
-        self.allows_insecure = true;
-        self
-    }
+        /// Sends tokens also over `http`, where whoever is between can read and use them. Without this
+        /// they go over `https`, to this machine, or to a private network that the URL names.
+        allow_insecure() { allows_insecure = true }
 
-    /// Where the client's own metadata document is. It is the client's identifier with
-    /// authorization servers that take such.
-    #[must_use]
-    pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
-        self.client_metadata_url = Some(url.into());
-        self
+        /// Where the client's own metadata document is. It is the client's identifier with
+        /// authorization servers that take such.
+        client_metadata_url(url: impl Into<String>) { client_metadata_url = Some(url.into()) }
     }
 
     /// The redirect URIs that were registered beforehand, or stand in the metadata document. The
@@ -195,42 +157,24 @@ impl OAuth {
         self
     }
 
-    /// Whether to ask for `offline_access` where the authorization server lists it. It is, unless
-    /// this says otherwise.
-    #[must_use]
-    pub fn offline_access(mut self, is_wanted: bool) -> Self {
-        self.offline_access = is_wanted;
-        self
-    }
+    setters! {
+        /// Whether to ask for `offline_access` where the authorization server lists it. It is, unless
+        /// this says otherwise.
+        offline_access(is_wanted: bool) { offline_access = is_wanted }
 
-    /// Whether tokens must be bound to a key (DPoP), or never are. Without this, they are when the
-    /// server asks for it.
-    #[must_use]
-    pub fn dpop(mut self, is_wanted: bool) -> Self {
-        self.dpop = Some(is_wanted);
-        self
-    }
+        /// Whether tokens must be bound to a key (DPoP), or never are. Without this, they are when the
+        /// server asks for it.
+        dpop(is_wanted: bool) { dpop = Some(is_wanted) }
 
-    /// By what right tokens are asked for. Without this, a person logs in.
-    #[must_use]
-    pub fn grant(mut self, grant: Grant) -> Self {
-        self.grant = grant;
-        self
-    }
+        /// By what right tokens are asked for. Without this, a person logs in.
+        grant(grant: Grant) { grant = grant }
 
-    /// Keeps the registration (RFC 7591) when the login ends: for a client by which several people are logged
-    /// in. Without this, [`logout`](Self::logout) forgets it with the tokens.
-    #[must_use]
-    pub fn keep_registration(mut self) -> Self {
-        self.keeps_registration = true;
-        self
-    }
+        /// Keeps the registration (RFC 7591) when the login ends: for a client by which several people are logged
+        /// in. Without this, [`logout`](Self::logout) forgets it with the tokens.
+        keep_registration() { keeps_registration = true }
 
-    /// Is told each step of a login.
-    #[must_use]
-    pub fn progress(mut self, watch: impl Fn(Step) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(watch));
-        self
+        /// Is told each step of a login.
+        progress(watch: impl Fn(Step) + Send + Sync + 'static) { progress = Some(Arc::new(watch)) }
     }
 
     /// The server's URL.

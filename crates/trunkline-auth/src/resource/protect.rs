@@ -116,47 +116,29 @@ impl Protect {
         self
     }
 
-    /// Which scopes imply others.
-    #[must_use]
-    pub fn hierarchy(mut self, hierarchy: impl Into<Hierarchy>) -> Self {
-        self.hierarchy = hierarchy.into();
-        self
-    }
+    setters! {
+        /// Which scopes imply others.
+        hierarchy(hierarchy: impl Into<Hierarchy>) { hierarchy = hierarchy.into() }
 
-    /// Whether tokens may, or must, be bound to a key of the client (RFC 9449).
-    #[must_use]
-    pub fn dpop(mut self, dpop: Dpop) -> Self {
-        self.dpop = dpop;
-        self
-    }
+        /// Whether tokens may, or must, be bound to a key of the client (RFC 9449).
+        dpop(dpop: Dpop) { dpop = dpop }
 
-    /// Whether proofs of such keys must hold a nonce that we gave out in the last minutes. A
-    /// client's first request then takes two tries.
-    #[must_use]
-    pub fn dpop_nonces(mut self, nonces: bool) -> Self {
-        self.nonces = nonces;
-        self
-    }
+        /// Whether proofs of such keys must hold a nonce that we gave out in the last minutes. A
+        /// client's first request then takes two tries.
+        dpop_nonces(nonces: bool) { nonces = nonces }
 
-    /// The key of the nonces: the same for every server behind one balancer, so that each takes
-    /// the nonces of the others. Without it each process makes its own.
-    ///
-    /// Which proofs were used is remembered by each process for itself: one that is stolen on its
-    /// way can be shown once more to another process, within two minutes and with its token. Let
-    /// the balancer send one client to one server where that matters.
-    #[must_use]
-    pub fn nonce_key(mut self, key: [u8; 32]) -> Self {
-        self.nonce_key = Some(NonceKey(key));
-        self
-    }
+        /// The key of the nonces: the same for every server behind one balancer, so that each takes
+        /// the nonces of the others. Without it each process makes its own.
+        ///
+        /// Which proofs were used is remembered by each process for itself: one that is stolen on its
+        /// way can be shown once more to another process, within two minutes and with its token. Let
+        /// the balancer send one client to one server where that matters.
+        nonce_key(key: [u8; 32]) { nonce_key = Some(NonceKey(key)) }
 
-    /// Trusts certificates that these issued, one or more in PEM, beside those that browsers trust,
-    /// where keys and introspections are fetched: for an issuer with a certificate of the company's
-    /// own. It is for whoever makes the [`Fetch`](crate::fetch::Fetch) of the gate.
-    #[must_use]
-    pub fn root_certificate(mut self, pem: impl Into<String>) -> Self {
-        self.roots.push(pem.into());
-        self
+        /// Trusts certificates that these issued, one or more in PEM, beside those that browsers trust,
+        /// where keys and introspections are fetched: for an issuer with a certificate of the company's
+        /// own. It is for whoever makes the [`Fetch`](crate::fetch::Fetch) of the gate.
+        root_certificate(pem: impl Into<String>) { roots.push(pem.into()) }
     }
 
     /// The certificates of [`Self::root_certificate`].
@@ -164,18 +146,12 @@ impl Protect {
         &self.roots
     }
 
-    /// The name of the resource, for people.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
+    setters! {
+        /// The name of the resource, for people.
+        name(name: impl Into<String>) { name = Some(name.into()) }
 
-    /// A page for developers.
-    #[must_use]
-    pub fn documentation(mut self, url: impl Into<String>) -> Self {
-        self.documentation = Some(url.into());
-        self
+        /// A page for developers.
+        documentation(url: impl Into<String>) { documentation = Some(url.into()) }
     }
 
     /// What the resource says about itself.

@@ -24,20 +24,14 @@ impl Introspection {
         Self { url, client_id, secret, issuer: None, audiences: Vec::new() }
     }
 
-    /// It speaks for this issuer, and for no other. Unless this is said, it speaks for whichever
-    /// issuer it names, but never for one of [`Protect::jwt`](super::Protect::jwt).
-    #[must_use]
-    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
+    setters! {
+        /// It speaks for this issuer, and for no other. Unless this is said, it speaks for whichever
+        /// issuer it names, but never for one of [`Protect::jwt`](super::Protect::jwt).
+        issuer(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-    /// Tokens are for this audience, and no longer for the resource's URL. Said again, either will
-    /// do.
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.audiences.push(audience.into());
-        self
+        /// Tokens are for this audience, and no longer for the resource's URL. Said again, either will
+        /// do.
+        audience(audience: impl Into<String>) { audiences.push(audience.into()) }
     }
 }
 

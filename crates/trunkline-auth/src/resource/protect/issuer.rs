@@ -35,64 +35,38 @@ impl JwtIssuer {
         Self { issuer, source: Source::Discovered, rules }
     }
 
-    /// Its keys are here.
-    #[must_use]
-    pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
-        self.source = Source::At(url.into());
-        self
-    }
+    setters! {
+        /// Its keys are here.
+        jwks_url(url: impl Into<String>) { source = Source::At(url.into()) }
 
-    /// Its keys are these, and never change.
-    #[must_use]
-    pub fn jwks(mut self, keys: Jwks) -> Self {
-        self.source = Source::Known(Arc::new(keys));
-        self
-    }
+        /// Its keys are these, and never change.
+        jwks(keys: Jwks) { source = Source::Known(Arc::new(keys)) }
 
-    /// Its keys are where its own metadata says (RFC 8414, OpenID Connect Discovery). This is so
-    /// from the beginning.
-    #[must_use]
-    pub fn discover(mut self) -> Self {
-        self.source = Source::Discovered;
-        self
-    }
+        /// Its keys are where its own metadata says (RFC 8414, OpenID Connect Discovery). This is so
+        /// from the beginning.
+        discover() { source = Source::Discovered }
 
-    /// What a claim of its tokens says is kept in [`Principal::claims`](crate::Principal::claims), under this
-    /// name. A claim within another is written `realm_access.roles`.
-    #[must_use]
-    pub fn claim(mut self, name: impl Into<String>, claim: impl Into<String>) -> Self {
-        self.rules.claims.push((name.into(), claim.into()));
-        self
-    }
+        /// What a claim of its tokens says is kept in [`Principal::claims`](crate::Principal::claims), under this
+        /// name. A claim within another is written `realm_access.roles`.
+        claim(name: impl Into<String>, claim: impl Into<String>) {
+            rules.claims.push((name.into(), claim.into()))
+        }
 
-    /// Its tokens are for this audience, and no longer for the resource's URL. Said again, either
-    /// will do.
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.rules.audiences.push(audience.into());
-        self
-    }
+        /// Its tokens are for this audience, and no longer for the resource's URL. Said again, either
+        /// will do.
+        audience(audience: impl Into<String>) { rules.audiences.push(audience.into()) }
 
-    /// Its tokens are signed with one of these.
-    #[must_use]
-    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
-        self.rules.algorithms = algorithms.into_iter().collect();
-        self
-    }
+        /// Its tokens are signed with one of these.
+        algorithms(algorithms: impl IntoIterator<Item = Algorithm>) {
+            rules.algorithms = algorithms.into_iter().collect()
+        }
 
-    /// Its tokens say this `typ`, and no other: `at+jwt` where it follows RFC 9068, which keeps
-    /// every other kind of its JWTs out. Unless this is said, `JWT` and nothing will also do, for
-    /// that is what many issuers say; of those, what looks like an ID token is refused.
-    #[must_use]
-    pub fn token_type(mut self, typ: impl Into<String>) -> Self {
-        self.rules.types = Types::Only(typ.into());
-        self
-    }
+        /// Its tokens say this `typ`, and no other: `at+jwt` where it follows RFC 9068, which keeps
+        /// every other kind of its JWTs out. Unless this is said, `JWT` and nothing will also do, for
+        /// that is what many issuers say; of those, what looks like an ID token is refused.
+        token_type(typ: impl Into<String>) { rules.types = Types::Only(typ.into()) }
 
-    /// How far its clock and ours may differ.
-    #[must_use]
-    pub fn leeway(mut self, leeway: Duration) -> Self {
-        self.rules.leeway = leeway;
-        self
+        /// How far its clock and ours may differ.
+        leeway(leeway: Duration) { rules.leeway = leeway }
     }
 }
