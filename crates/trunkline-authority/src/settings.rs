@@ -4,31 +4,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline_auth::jose::Jwks;
-use trunkline_auth::setters;
+use trunkline_auth::{setters, settings};
 
 use crate::client::Client;
 
-/// Who may log in, what may be asked for, and how long it is good.
-///
-/// Unless said otherwise: the users are `alice` and `bob`, every scope is unknown, every resource
-/// is known, clients may register themselves, and a person is asked before anything is given out.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub(crate) users: Vec<String>,
-    pub(crate) approve_as: Option<String>,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) resources: Vec<String>,
-    pub(crate) clients: Vec<Client>,
-    pub(crate) registration: bool,
-    pub(crate) documents: bool,
-    pub(crate) opaque: bool,
-    pub(crate) require_dpop: bool,
-    pub(crate) dpop_nonces: bool,
-    pub(crate) access: Duration,
-    pub(crate) refresh: Duration,
-    pub(crate) providers: Vec<Trusted>,
-    pub(crate) workloads: Vec<Trusted>,
-    pub(crate) exchanges: Vec<Exchange>,
+settings! {
+    /// Who may log in, what may be asked for, and how long it is good.
+    ///
+    /// Unless said otherwise: the users are `alice` and `bob`, every scope is unknown, every resource
+    /// is known, clients may register themselves, and a person is asked before anything is given out.
+    #[derive(Clone, Debug)]
+    pub struct Settings {
+        users: Vec<String> = vec!["alice".to_owned(), "bob".to_owned()],
+        approve_as: Option<String> = None,
+        scopes: Vec<String> = Vec::new(),
+        resources: Vec<String> = Vec::new(),
+        clients: Vec<Client> = Vec::new(),
+        registration: bool = true,
+        documents: bool = false,
+        opaque: bool = false,
+        require_dpop: bool = false,
+        dpop_nonces: bool = false,
+        access: Duration = Duration::from_secs(3600),
+        refresh: Duration = Duration::from_secs(30 * 24 * 3600),
+        providers: Vec<Trusted> = Vec::new(),
+        workloads: Vec<Trusted> = Vec::new(),
+        exchanges: Vec<Exchange> = Vec::new(),
+    }
 }
 
 /// Somebody else whose signatures are believed.
@@ -58,23 +60,7 @@ pub(crate) struct Exchange {
 impl Settings {
     /// The settings that [`Settings`] describes.
     pub fn new() -> Self {
-        Self {
-            users: vec!["alice".to_owned(), "bob".to_owned()],
-            approve_as: None,
-            scopes: Vec::new(),
-            resources: Vec::new(),
-            clients: Vec::new(),
-            registration: true,
-            documents: false,
-            opaque: false,
-            require_dpop: false,
-            dpop_nonces: false,
-            access: Duration::from_secs(3600),
-            refresh: Duration::from_secs(30 * 24 * 3600),
-            providers: Vec::new(),
-            workloads: Vec::new(),
-            exchanges: Vec::new(),
-        }
+        Self::unset()
     }
 
     /// Who may log in, by name alone: there are no passwords.

@@ -16,37 +16,39 @@ use crate::fetch::{Fetch, Pending};
 use crate::scope::Scopes;
 use crate::url::Origin;
 
-/// A client's way into one server. It finds the authorization server, registers, has a person log
-/// in or shows the client's own credentials, keeps the login and renews it.
-///
-/// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
-/// [`browser`](Self::browser) if people are to log in.
-pub struct OAuth {
-    pub(super) server: String,
-    pub(super) parts: Parts,
-    pub(super) client_name: String,
-    pub(super) client_id: Option<String>,
-    pub(super) client_secret: Option<String>,
-    pub(super) issuer: Option<String>,
-    pub(super) trusts_first_issuer: bool,
-    pub(super) allows_insecure: bool,
-    pub(super) client_metadata_url: Option<String>,
-    pub(super) redirect_uris: Vec<String>,
-    pub(super) registers_anew: bool,
-    pub(super) scopes: Scopes,
-    pub(super) offline_access: bool,
-    /// `None`: when the server asks for it.
-    pub(super) dpop: Option<bool>,
-    pub(super) grant: Grant,
-    /// Whether a registration stays when a login of it ends.
-    pub(super) keeps_registration: bool,
-    progress: Option<Arc<dyn Fn(Step) + Send + Sync>>,
-    /// Shared with what goes on after its caller is gone.
-    pub(super) state: Arc<Mutex<State>>,
+settings! {
+    /// A client's way into one server. It finds the authorization server, registers, has a person log
+    /// in or shows the client's own credentials, keeps the login and renews it.
+    ///
+    /// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
+    /// [`browser`](Self::browser) if people are to log in.
+    pub struct OAuth {
+        server: String = String::new(),
+        parts: Parts = Parts::default(),
+        client_name: String = "trunkline".to_owned(),
+        client_id: Option<String> = None,
+        client_secret: Option<String> = None,
+        issuer: Option<String> = None,
+        trusts_first_issuer: bool = false,
+        allows_insecure: bool = false,
+        client_metadata_url: Option<String> = None,
+        redirect_uris: Vec<String> = Vec::new(),
+        registers_anew: bool = false,
+        scopes: Scopes = Scopes::default(),
+        offline_access: bool = true,
+        /// `None`: when the server asks for it.
+        dpop: Option<bool> = None,
+        grant: Grant = Grant::default(),
+        /// Whether a registration stays when a login of it ends.
+        keeps_registration: bool = false,
+        progress: Option<Arc<dyn Fn(Step) + Send + Sync>> = None,
+        /// Shared with what goes on after its caller is gone.
+        state: Arc<Mutex<State>> = Arc::default(),
+    }
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     fetch: Option<Arc<dyn Fetch>>,
     vault: Option<Arc<dyn Vault>>,
     browser: Option<Arc<dyn Browser>>,
@@ -54,7 +56,7 @@ pub(super) struct Parts {
 
 /// What this process knows beside the vault.
 #[derive(Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// What requests are sent with.
     pub(super) held: Option<Arc<Held>>,
     /// Whether the vault was looked into.
@@ -74,26 +76,7 @@ pub(super) struct State {
 impl OAuth {
     /// The way into the server at this URL.
     pub fn new(server_url: impl Into<String>) -> Self {
-        Self {
-            server: server_url.into(),
-            parts: Parts::default(),
-            client_name: "trunkline".to_owned(),
-            client_id: None,
-            client_secret: None,
-            issuer: None,
-            trusts_first_issuer: false,
-            allows_insecure: false,
-            client_metadata_url: None,
-            redirect_uris: Vec::new(),
-            registers_anew: false,
-            scopes: Scopes::default(),
-            offline_access: true,
-            dpop: None,
-            grant: Grant::default(),
-            keeps_registration: false,
-            progress: None,
-            state: Arc::default(),
-        }
+        Self { server: server_url.into(), ..Self::unset() }
     }
 
     setters! {

@@ -15,45 +15,32 @@ pub(crate) use check::is_safe;
 pub use issuer::JwtIssuer;
 pub(crate) use issuer::Source;
 
-/// What is protected, and what lets people in.
-#[derive(Clone, Debug)]
-pub struct Protect {
-    pub(crate) resource: String,
-    pub(crate) name: Option<String>,
-    pub(crate) documentation: Option<String>,
-    pub(crate) authorization_servers: Vec<String>,
-    pub(crate) issuers: Vec<JwtIssuer>,
-    pub(crate) introspection: Option<Introspection>,
-    pub(crate) api_keys: Vec<ApiKey>,
-    pub(crate) required: Scopes,
-    pub(crate) supported: Scopes,
-    pub(crate) hierarchy: Hierarchy,
-    pub(crate) dpop: Dpop,
-    pub(crate) nonces: bool,
-    pub(crate) nonce_key: Option<NonceKey>,
-    pub(crate) roots: Vec<String>,
+settings! {
+    /// What is protected, and what lets people in.
+    #[derive(Clone, Debug)]
+    pub struct Protect {
+        resource: String = String::new(),
+        name: Option<String> = None,
+        documentation: Option<String> = None,
+        authorization_servers: Vec<String> = Vec::new(),
+        issuers: Vec<JwtIssuer> = Vec::new(),
+        introspection: Option<Introspection> = None,
+        api_keys: Vec<ApiKey> = Vec::new(),
+        required: Scopes = Scopes::default(),
+        supported: Scopes = Scopes::default(),
+        hierarchy: Hierarchy = Hierarchy::default(),
+        dpop: Dpop = Dpop::Off,
+        nonces: bool = false,
+        nonce_key: Option<NonceKey> = None,
+        roots: Vec<String> = Vec::new(),
+    }
 }
 
 impl Protect {
     /// Protects the resource at this URL, which is the one that clients use: it is the audience of
     /// their tokens.
     pub fn new(resource: impl Into<String>) -> Self {
-        Self {
-            resource: resource.into(),
-            name: None,
-            documentation: None,
-            authorization_servers: Vec::new(),
-            issuers: Vec::new(),
-            introspection: None,
-            api_keys: Vec::new(),
-            required: Scopes::default(),
-            supported: Scopes::default(),
-            hierarchy: Hierarchy::default(),
-            dpop: Dpop::Off,
-            nonces: false,
-            nonce_key: None,
-            roots: Vec::new(),
-        }
+        Self { resource: resource.into(), ..Self::unset() }
     }
 
     /// The URL of what is protected.
