@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_auth::client::browser::{Browser, Visit};
 use trunkline_auth::fetch::Pending;
+use trunkline_auth::setters;
 use trunkline_auth::url::fields;
 
 use super::open::{Opener, check};
@@ -40,25 +41,15 @@ impl Loopback {
         Self { opener: Some(Opener::default()), tell: None, patience: PATIENCE }
     }
 
-    /// Is told the URL of the page too. A browser that does not open is then no error.
-    #[must_use]
-    pub fn tell(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.tell = Some(Arc::new(tell));
-        self
-    }
+    setters! {
+        /// Is told the URL of the page too. A browser that does not open is then no error.
+        tell(tell: impl Fn(&str) + Send + Sync + 'static) { tell = Some(Arc::new(tell)) }
 
-    /// Opens nothing: [`tell`](Self::tell) is all that happens.
-    #[must_use]
-    pub fn without_opening(mut self) -> Self {
-        self.opener = None;
-        self
-    }
+        /// Opens nothing: [`tell`](Self::tell) is all that happens.
+        without_opening() { opener = None }
 
-    /// How long a person may take; five minutes, unless said.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
+        /// How long a person may take; five minutes, unless said.
+        patience(patience: Duration) { patience = patience }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use trunkline_auth::setters;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
     Annotations, Icon, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
@@ -203,25 +204,15 @@ impl IntoResource for ResourceOrTemplate {
 }
 
 impl ResourceEntry {
-    /// Sets the MIME type of its content.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.resource.mime_type = Some(mime_type.into());
-        self
-    }
+    setters! {
+        /// Sets the MIME type of its content.
+        mime_type(mime_type: impl Into<String>) { resource.mime_type = Some(mime_type.into()) }
 
-    /// Sets its audience and priority.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.resource.annotations = Some(annotations);
-        self
-    }
+        /// Sets its audience and priority.
+        annotations(annotations: Annotations) { resource.annotations = Some(annotations) }
 
-    /// Adds an icon.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.resource.icons.push(icon);
-        self
+        /// Adds an icon.
+        icon(icon: Icon) { resource.icons.push(icon) }
     }
 
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {

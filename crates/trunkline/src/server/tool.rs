@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use trunkline_auth::setters;
 use trunkline_proto::Attached;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json as RawJson;
@@ -170,50 +171,36 @@ impl ToolEntry {
         &self.tool
     }
 
-    /// Sets the hints about its behaviour.
-    /// ```
-    /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
-    /// let _now = trunkline::tool("now", async || "noon").annotations(reads);
-    /// ```
-    #[must_use]
-    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
-        self.tool.annotations = Some(annotations);
-        self
-    }
+    setters! {
+        /// Sets the hints about its behaviour.
+        /// ```
+        /// let reads = trunkline::model::ToolAnnotations::new().read_only_hint(true);
+        /// let _now = trunkline::tool("now", async || "noon").annotations(reads);
+        /// ```
+        annotations(annotations: ToolAnnotations) { tool.annotations = Some(annotations) }
 
-    /// Adds an icon.
-    /// ```
-    /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
-    /// let _now = trunkline::tool("now", async || "noon").icon(icon);
-    /// ```
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.tool.icons.push(icon);
-        self
-    }
+        /// Adds an icon.
+        /// ```
+        /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
+        /// let _now = trunkline::tool("now", async || "noon").icon(icon);
+        /// ```
+        icon(icon: Icon) { tool.icons.push(icon) }
 
-    /// Lets it run as a task that outlives its request.
-    /// ```
-    /// # use trunkline::{model::TaskSupport, tool};
-    /// let _render = tool("render", async || "A film.").task(TaskSupport::Optional);
-    /// ```
-    #[must_use]
-    pub fn task(mut self, support: TaskSupport) -> Self {
-        self.tool.task_support = support;
-        self
-    }
+        /// Lets it run as a task that outlives its request.
+        /// ```
+        /// # use trunkline::{model::TaskSupport, tool};
+        /// let _render = tool("render", async || "A film.").task(TaskSupport::Optional);
+        /// ```
+        task(support: TaskSupport) { tool.task_support = support }
 
-    /// Lets another process run a task of it again when its own process died, if the server has a
-    /// [store for tasks](super::ServerBuilder::task_store). Results of
-    /// [`Context::once`](crate::Context::once) and answers are kept; everything outside `once`
-    /// happens again. Without this such a task fails, because how far it got is unknown.
-    /// ```
-    /// let _render = trunkline::tool("render", async || "A film.").resume();
-    /// ```
-    #[must_use]
-    pub fn resume(mut self) -> Self {
-        self.resumes = true;
-        self
+        /// Lets another process run a task of it again when its own process died, if the server has a
+        /// [store for tasks](super::ServerBuilder::task_store). Results of
+        /// [`Context::once`](crate::Context::once) and answers are kept; everything outside `once`
+        /// happens again. Without this such a task fails, because how far it got is unknown.
+        /// ```
+        /// let _render = trunkline::tool("render", async || "A film.").resume();
+        /// ```
+        resume() { resumes = true }
     }
 
     /// Replaces the schema derived from the types.
