@@ -27,14 +27,11 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::bounds::check_ttl;
+use crate::backend::Backend;
 use crate::channels::Channels;
 use crate::clock::{Clock, Wall};
-use crate::decide::{self, Space};
-use crate::{
-    Bounds, Capabilities, Entry, Expect, Lease, Listener, Page, Pending, Store, StoreError, Swap,
-    Version,
-};
+use crate::decide::{Change, Held, Space};
+use crate::{Bounds, Capabilities, Entry, Page, StoreError};
 
 use disk::Disk;
 
@@ -122,135 +119,42 @@ impl fmt::Debug for Folder {
     }
 }
 
-impl Store for Folder {
-    fn get<'a>(&'a self, key: &'a str) -> Pending<'a, Option<Entry>> {
-        Box::pin(async move {
-            let key = key.to_owned();
-            self.run(move |disk| Ok(disk.read(Space::Entries, &key)?.map(|held| held.entry())))
-                .await
-        })
+impl Backend for Folder {
+    fn bounds(&self) -> &Bounds {
+        self.disk.bounds()
     }
 
-    fn put<'a>(
-        &'a self,
-        key: &'a str,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Version> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            self.disk.bounds().check_value(value)?;
-            let (key, value) = (key.to_owned(), Arc::<[u8]>::from(value));
-            self.run(move |disk| {
-                let decide = |_: Option<&_>, now| Ok(decide::put(value.clone(), ttl, now));
-                let (_, number) = disk.change(Space::Entries, &key, &decide)?;
-                Ok(Version::new(number))
-            })
-            .await
-        })
+    fn channels(&self) -> &Channels {
+        &self.channels
     }
 
-    fn swap<'a>(
-        &'a self,
-        key: &'a str,
-        expect: Expect,
-        value: &'a [u8],
-        ttl: Option<Duration>,
-    ) -> Pending<'a, Swap> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            self.disk.bounds().check_value(value)?;
-            let (key, value) = (key.to_owned(), Arc::<[u8]>::from(value));
-            self.run(move |disk| {
-                let (conflict, number) = disk.change(Space::Entries, &key, &|held, now| {
-                    Ok(decide::swap(held, expect, value.clone(), ttl, now))
-                })?;
-                Ok(conflict.map_or(Swap::Done(Version::new(number)), Swap::Conflict))
-            })
-            .await
-        })
-    }
-
-    fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
-        Box::pin(async move {
-            let key = key.to_owned();
-            self.run(move |disk| {
-                Ok(disk.change(Space::Entries, &key, &|held, _| Ok(decide::delete(held)))?.0)
-            })
-            .await
-        })
-    }
-
-    fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {
-        Box::pin(async move {
-            check_ttl(ttl)?;
-            let key = key.to_owned();
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, now| decide::count(held, by, ttl, now);
-                Ok(disk.change(Space::Entries, &key, &decide)?.0)
-            })
-            .await
-        })
-    }
-
-    fn lease<'a>(&'a self, name: &'a str, ttl: Duration) -> Pending<'a, Option<Lease>> {
-        Box::pin(async move {
-            check_ttl(Some(ttl))?;
-            let name = name.to_owned();
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, now| Ok(decide::lease(held, ttl, now));
-                let (is_taken, fence) = disk.change(Space::Leases, &name, &decide)?;
-                Ok(is_taken.then(|| Lease::new(name, fence)))
-            })
-            .await
-        })
-    }
-
-    fn renew<'a>(&'a self, lease: &'a Lease, ttl: Duration) -> Pending<'a, bool> {
-        Box::pin(async move {
-            check_ttl(Some(ttl))?;
-            let (name, fence) = (lease.name().to_owned(), lease.fence());
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, now| Ok(decide::renew(held, fence, ttl, now));
-                Ok(disk.change(Space::Leases, &name, &decide)?.0)
-            })
-            .await
-        })
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease) -> Pending<'a, bool> {
-        Box::pin(async move {
-            let (name, fence) = (lease.name().to_owned(), lease.fence());
-            self.run(move |disk| {
-                let decide = |held: Option<&_>, _| Ok(decide::release(held, fence));
-                Ok(disk.change(Space::Leases, &name, &decide)?.0)
-            })
-            .await
-        })
-    }
-
-    fn scan<'a>(
-        &'a self,
-        prefix: &'a str,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Pending<'a, Page> {
-        Box::pin(async move {
-            let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
-            self.run(move |disk| disk.scan(&prefix, after, limit)).await
-        })
-    }
-
-    fn publish<'a>(&'a self, channel: &'a str, message: &'a [u8]) -> Pending<'a, ()> {
-        Box::pin(async move { self.channels.publish(channel, message, self.disk.bounds()) })
-    }
-
-    fn listen<'a>(&'a self, channel: &'a str) -> Pending<'a, Listener> {
-        Box::pin(async move { self.channels.listen(channel, self.disk.bounds()) })
-    }
-
-    fn capabilities(&self) -> Capabilities {
+    fn reach(&self) -> Capabilities {
         Capabilities::default().durable(true).shared(true)
+    }
+
+    async fn read(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let key = key.to_owned();
+        self.run(move |disk| Ok(disk.read(Space::Entries, &key)?.map(|held| held.entry()))).await
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        space: Space,
+        key: &str,
+        decide: impl Fn(Option<&Held>, Duration) -> Result<Change<T>, StoreError> + Send + 'static,
+    ) -> Result<(T, u64), StoreError> {
+        let key = key.to_owned();
+        self.run(move |disk| disk.change(space, &key, &decide)).await
+    }
+
+    async fn page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        self.run(move |disk| disk.scan(&prefix, after, limit)).await
     }
 }
 

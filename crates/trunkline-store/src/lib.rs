@@ -39,6 +39,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backend;
 mod bounds;
 mod channels;
 mod clock;

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trunkline_auth::client::browser::{Browser, Visit};
 use trunkline_auth::fetch::Pending;
+use trunkline_auth::setters;
 use trunkline_auth::url::fields;
 
 use super::open::{Opener, check};
@@ -40,25 +41,15 @@ impl Loopback {
         Self { opener: Some(Opener::default()), tell: None, patience: LOGIN_TIMEOUT }
     }
 
-    /// Also reports the URL of the page. Then a browser that does not open is no error.
-    #[must_use]
-    pub fn tell(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.tell = Some(Arc::new(tell));
-        self
-    }
+    setters! {
+        /// Also reports the URL of the page. Then a browser that does not open is no error.
+        tell(tell: impl Fn(&str) + Send + Sync + 'static) { tell = Some(Arc::new(tell)) }
 
-    /// Opens no browser: [`tell`](Self::tell) is all that happens.
-    #[must_use]
-    pub fn without_opening(mut self) -> Self {
-        self.opener = None;
-        self
-    }
+        /// Opens no browser: [`tell`](Self::tell) is all that happens.
+        without_opening() { opener = None }
 
-    /// Sets how long a person may take; five minutes by default.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
+        /// Sets how long a person may take; five minutes by default.
+        patience(patience: Duration) { patience = patience }
     }
 }
 
