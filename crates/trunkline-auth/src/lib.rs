@@ -16,6 +16,38 @@
 
 #![forbid(unsafe_code)]
 
+/// A struct whose fields the crate sees, and what each is unless somebody sets it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! settings {
+    ($(#[$attr:meta])* pub struct $Name:ident {
+        $($(#[$doc:meta])* $field:ident: $Type:ty = $value:expr,)*
+    }) => {
+        $(#[$attr])*
+        pub struct $Name { $($(#[$doc])* pub(crate) $field: $Type,)* }
+
+        impl $Name {
+            fn unset() -> Self {
+                Self { $($field: $value,)* }
+            }
+        }
+    };
+}
+
+/// Methods of a builder that do one thing to one field: `name(argument: Type) { field = value }`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($($argument:tt)*) { $($change:tt)* })*) => { $(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, $($argument)*) -> Self {
+            self.$($change)*;
+            self
+        }
+    )* };
+}
+
 pub mod address;
 pub mod challenge;
 #[cfg(feature = "oauth")]

@@ -41,32 +41,18 @@ impl Principal {
         }
     }
 
-    /// Sets its issuer.
-    #[must_use]
-    pub fn issued_by(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
+    setters! {
+        /// Sets its issuer.
+        issued_by(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-    /// Adds a scope.
-    #[must_use]
-    pub fn scope(mut self, scope: impl Into<String>) -> Self {
-        self.scopes.push(scope.into());
-        self
-    }
+        /// Adds a scope.
+        scope(scope: impl Into<String>) { scopes.push(scope.into()) }
 
-    /// Sets the client that acts for it.
-    #[must_use]
-    pub fn acting_by(mut self, client_id: impl Into<String>) -> Self {
-        self.client_id = Some(client_id.into());
-        self
-    }
+        /// Sets the client that acts for it.
+        acting_by(client_id: impl Into<String>) { client_id = Some(client_id.into()) }
 
-    /// Sets when its access expires.
-    #[must_use]
-    pub fn until(mut self, expires: SystemTime) -> Self {
-        self.expires = Some(expires);
-        self
+        /// Sets when its access expires.
+        until(expires: SystemTime) { expires = Some(expires) }
     }
 
     /// Whether it has this scope.

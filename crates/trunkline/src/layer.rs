@@ -45,8 +45,8 @@ use std::task::{Context, Poll};
 
 use tokio::sync::Mutex;
 use trunkline_proto::Call;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 
 use crate::caller::Added;
 #[cfg(doc)]

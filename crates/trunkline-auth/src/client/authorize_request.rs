@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Kept;
 use super::authorize::{Attempt, OFFLINE};
 use super::decide::{self, Choice, Next, Sent, Situation, Why};
 use super::discovery::{Demand, Dpop, Place, lists};
@@ -12,7 +13,7 @@ use super::machine::Order;
 use super::oauth::OAuth;
 use super::refresh::is_final;
 use super::register::{Client, Kind};
-use super::store::{Held, Kept, Store, TokenOrigin, written};
+use super::store::{Held, Store, TokenOrigin, written};
 use super::token::{TokenAsk, Tokens};
 use crate::credentials::{Credentials, Denied, Headers, People, Refused, Target};
 use crate::dpop;

@@ -16,37 +16,39 @@ use crate::fetch::{Fetch, Pending};
 use crate::scope::Scopes;
 use crate::url::Origin;
 
-/// A client's login to one server. It discovers the authorization server, registers, lets a person
-/// log in or uses the client's own credentials, and stores and refreshes the login.
-///
-/// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
-/// [`browser`](Self::browser) if people are to log in.
-pub struct OAuth {
-    pub(super) server: String,
-    pub(super) parts: Parts,
-    pub(super) client_name: String,
-    pub(super) client_id: Option<String>,
-    pub(super) client_secret: Option<String>,
-    pub(super) issuer: Option<String>,
-    pub(super) trusts_first_issuer: bool,
-    pub(super) allows_insecure: bool,
-    pub(super) client_metadata_url: Option<String>,
-    pub(super) redirect_uris: Vec<String>,
-    pub(super) registers_anew: bool,
-    pub(super) scopes: Scopes,
-    pub(super) offline_access: bool,
-    /// `None`: if the server asks for it.
-    pub(super) dpop: Option<bool>,
-    pub(super) grant: Grant,
-    /// Whether a registration is kept when its login ends.
-    pub(super) keeps_registration: bool,
-    progress: Option<Arc<dyn Fn(Step) + Send + Sync>>,
-    /// Shared with work that outlives its caller.
-    pub(super) state: Arc<Mutex<State>>,
+settings! {
+    /// A client's login to one server. It discovers the authorization server, registers, lets a person
+    /// log in or uses the client's own credentials, and stores and refreshes the login.
+    ///
+    /// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
+    /// [`browser`](Self::browser) if people are to log in.
+    pub struct OAuth {
+        server: String = String::new(),
+        parts: Parts = Parts::default(),
+        client_name: String = "trunkline".to_owned(),
+        client_id: Option<String> = None,
+        client_secret: Option<String> = None,
+        issuer: Option<String> = None,
+        trusts_first_issuer: bool = false,
+        allows_insecure: bool = false,
+        client_metadata_url: Option<String> = None,
+        redirect_uris: Vec<String> = Vec::new(),
+        registers_anew: bool = false,
+        scopes: Scopes = Scopes::default(),
+        offline_access: bool = true,
+        /// `None`: if the server asks for it.
+        dpop: Option<bool> = None,
+        grant: Grant = Grant::default(),
+        /// Whether a registration is kept when its login ends.
+        keeps_registration: bool = false,
+        progress: Option<Arc<dyn Fn(Step) + Send + Sync>> = None,
+        /// Shared with work that outlives its caller.
+        state: Arc<Mutex<State>> = Arc::default(),
+    }
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     fetch: Option<Arc<dyn Fetch>>,
     vault: Option<Arc<dyn Vault>>,
     browser: Option<Arc<dyn Browser>>,
@@ -54,8 +56,8 @@ pub(super) struct Parts {
 
 /// What this process knows besides the vault.
 #[derive(Default)]
-pub(super) struct State {
-    /// The login that requests are sent with.
+pub(crate) struct State {
+    /// What requests are sent with.
     pub(super) held: Option<Arc<Held>>,
     /// Whether the vault has been read.
     pub(super) is_loaded: bool,
@@ -74,102 +76,45 @@ pub(super) struct State {
 impl OAuth {
     /// The login to the server at this URL.
     pub fn new(server_url: impl Into<String>) -> Self {
-        Self {
-            server: server_url.into(),
-            parts: Parts::default(),
-            client_name: "trunkline".to_owned(),
-            client_id: None,
-            client_secret: None,
-            issuer: None,
-            trusts_first_issuer: false,
-            allows_insecure: false,
-            client_metadata_url: None,
-            redirect_uris: Vec::new(),
-            registers_anew: false,
-            scopes: Scopes::default(),
-            offline_access: true,
-            dpop: None,
-            grant: Grant::default(),
-            keeps_registration: false,
-            progress: None,
-            state: Arc::default(),
-        }
+        Self { server: server_url.into(), ..Self::unset() }
     }
 
-    /// Sets the HTTP client.
-    #[must_use]
-    pub fn fetch(mut self, fetch: Arc<dyn Fetch>) -> Self {
-        self.parts.fetch = Some(fetch);
-        self
-    }
+    setters! {
+        /// Sets the HTTP client.
+        fetch(fetch: Arc<dyn Fetch>) { parts.fetch = Some(fetch) }
 
-    /// Sets the storage of logins.
-    #[must_use]
-    pub fn vault(mut self, vault: Arc<dyn Vault>) -> Self {
-        self.parts.vault = Some(vault);
-        self
-    }
+        /// Sets the storage of logins.
+        vault(vault: Arc<dyn Vault>) { parts.vault = Some(vault) }
 
-    /// Sets how pages are shown to people.
-    #[must_use]
-    pub fn browser(mut self, browser: Arc<dyn Browser>) -> Self {
-        self.parts.browser = Some(browser);
-        self
-    }
+        /// Sets how pages are shown to people.
+        browser(browser: Arc<dyn Browser>) { parts.browser = Some(browser) }
 
-    /// The client's name, which people see on the consent page.
-    #[must_use]
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.client_name = name.into();
-        self
-    }
+        /// The client's name, which people see on the consent page.
+        client_name(name: impl Into<String>) { client_name = name.into() }
 
-    /// The identifier of a pre-registered client.
-    #[must_use]
-    pub fn client_id(mut self, id: impl Into<String>) -> Self {
-        self.client_id = Some(id.into());
-        self
-    }
+        /// The identifier of a pre-registered client.
+        client_id(id: impl Into<String>) { client_id = Some(id.into()) }
 
-    /// The secret of that client, if it has one.
-    #[must_use]
-    pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
-        self.client_secret = Some(secret.into());
-        self
-    }
+        /// The secret of that client, if it has one.
+        client_secret(secret: impl Into<String>) { client_secret = Some(secret.into()) }
 
-    /// The only issuer that may get the client's credentials. Without it secrets and assertions are
-    /// never sent, because the server names its issuer. A client without secrets is bound to the
-    /// first issuer it is used with, and the vault remembers it.
-    #[must_use]
-    pub fn for_issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
+        /// The only issuer that may get the client's credentials. Without it secrets and assertions are
+        /// never sent, because the server names its issuer. A client without secrets is bound to the
+        /// first issuer it is used with, and the vault remembers it.
+        for_issuer(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-    /// Sends the client's credentials to the first issuer that the server names, and to no other
-    /// afterwards, as far as the vault remembers: for servers that are trusted with them.
-    #[must_use]
-    pub fn trust_first_issuer(mut self) -> Self {
-        self.trusts_first_issuer = true;
-        self
-    }
+        /// Sends the client's credentials to the first issuer that the server names, and to no other
+        /// afterwards, as far as the vault remembers: for servers that are trusted with them.
+        trust_first_issuer() { trusts_first_issuer = true }
 
-    /// Sends tokens over `http` too, where anyone on the network path can read and use them. By
-    /// default they are sent only over `https`, to this machine, or to a private network that the
-    /// URL names.
-    #[must_use]
-    pub fn allow_insecure(mut self) -> Self {
-        self.allows_insecure = true;
-        self
-    }
+        /// Sends tokens over `http` too, where anyone on the network path can read and use them. By
+        /// default they are sent only over `https`, to this machine, or to a private network that the
+        /// URL names.
+        allow_insecure() { allows_insecure = true }
 
-    /// The URL of the client's metadata document. It is the client's identifier at authorization
-    /// servers that support such documents.
-    #[must_use]
-    pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
-        self.client_metadata_url = Some(url.into());
-        self
+        /// The URL of the client's metadata document. It is the client's identifier at authorization
+        /// servers that support such documents.
+        client_metadata_url(url: impl Into<String>) { client_metadata_url = Some(url.into()) }
     }
 
     /// The redirect URIs that are pre-registered or listed in the metadata document. The browser
@@ -195,41 +140,23 @@ impl OAuth {
         self
     }
 
-    /// Whether to request `offline_access` if the authorization server lists it; on by default.
-    #[must_use]
-    pub fn offline_access(mut self, is_wanted: bool) -> Self {
-        self.offline_access = is_wanted;
-        self
-    }
+    setters! {
+        /// Whether to request `offline_access` if the authorization server lists it; on by default.
+        offline_access(is_wanted: bool) { offline_access = is_wanted }
 
-    /// Whether tokens must be bound to a key (DPoP), or never are. By default they are if the
-    /// server asks for it.
-    #[must_use]
-    pub fn dpop(mut self, is_wanted: bool) -> Self {
-        self.dpop = Some(is_wanted);
-        self
-    }
+        /// Whether tokens must be bound to a key (DPoP), or never are. By default they are if the
+        /// server asks for it.
+        dpop(is_wanted: bool) { dpop = Some(is_wanted) }
 
-    /// The grant. By default a person logs in.
-    #[must_use]
-    pub fn grant(mut self, grant: Grant) -> Self {
-        self.grant = grant;
-        self
-    }
+        /// The grant. By default a person logs in.
+        grant(grant: Grant) { grant = grant }
 
-    /// Keeps the registration (RFC 7591) when the login ends, for a client that several people use.
-    /// By default [`logout`](Self::logout) deletes it with the tokens.
-    #[must_use]
-    pub fn keep_registration(mut self) -> Self {
-        self.keeps_registration = true;
-        self
-    }
+        /// Keeps the registration (RFC 7591) when the login ends, for a client that several people use.
+        /// By default [`logout`](Self::logout) deletes it with the tokens.
+        keep_registration() { keeps_registration = true }
 
-    /// Reports each step of a login.
-    #[must_use]
-    pub fn progress(mut self, watch: impl Fn(Step) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(watch));
-        self
+        /// Reports each step of a login.
+        progress(watch: impl Fn(Step) + Send + Sync + 'static) { progress = Some(Arc::new(watch)) }
     }
 
     /// The server's URL.

@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
+use super::Kept;
 use super::error::AuthError;
 use super::grant::Proof;
 use super::oauth::OAuth;
 use super::register::{Client, Kind};
-use super::store::{Held, Kept, TokenOrigin};
+use super::store::{Held, TokenOrigin};
 use super::token::{TokenAsk, Tokens};
 use crate::url::shown;
 

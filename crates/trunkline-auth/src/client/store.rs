@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::Kept;
 use super::error::AuthError;
 use super::login::Login;
 use super::register::Client;
@@ -20,30 +21,6 @@ use super::vault::Vault;
 use crate::fetch::Pending;
 use crate::jose::{Algorithm, SigningKey};
 use crate::scope::Scopes;
-
-/// A stored login. It has no `Debug`: nearly all of it is secret.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
-    pub(super) server: String,
-    pub(super) issuer: String,
-    pub(super) resource: String,
-    pub(super) client: Client,
-    pub(super) access: String,
-    /// Whether the access token is bound to a key.
-    pub(super) is_bound: bool,
-    pub(super) refresh: Option<String>,
-    /// When the access token expires, in seconds since 1970.
-    pub(super) expires: Option<u64>,
-    /// When to refresh it: a little before.
-    pub(super) renew: Option<u64>,
-    pub(super) requested: String,
-    pub(super) granted: String,
-    pub(super) token_endpoint: String,
-    pub(super) revocation_endpoint: Option<String>,
-    /// The DPoP key of this login: PKCS #8 in base64.
-    pub(super) key: Option<String>,
-    pub(super) subject: Option<String>,
-}
 
 impl Kept {
     pub(super) fn shown(&self) -> Login {

@@ -15,45 +15,32 @@ pub(crate) use check::is_safe;
 pub use issuer::JwtIssuer;
 pub(crate) use issuer::Source;
 
-/// What is protected, and which credentials grant access.
-#[derive(Clone, Debug)]
-pub struct Protect {
-    pub(crate) resource: String,
-    pub(crate) name: Option<String>,
-    pub(crate) documentation: Option<String>,
-    pub(crate) authorization_servers: Vec<String>,
-    pub(crate) issuers: Vec<JwtIssuer>,
-    pub(crate) introspection: Option<Introspection>,
-    pub(crate) api_keys: Vec<ApiKey>,
-    pub(crate) required: Scopes,
-    pub(crate) supported: Scopes,
-    pub(crate) hierarchy: Hierarchy,
-    pub(crate) dpop: Dpop,
-    pub(crate) nonces: bool,
-    pub(crate) nonce_key: Option<NonceKey>,
-    pub(crate) roots: Vec<String>,
+settings! {
+    /// What is protected, and which credentials grant access.
+    #[derive(Clone, Debug)]
+    pub struct Protect {
+        resource: String = String::new(),
+        name: Option<String> = None,
+        documentation: Option<String> = None,
+        authorization_servers: Vec<String> = Vec::new(),
+        issuers: Vec<JwtIssuer> = Vec::new(),
+        introspection: Option<Introspection> = None,
+        api_keys: Vec<ApiKey> = Vec::new(),
+        required: Scopes = Scopes::default(),
+        supported: Scopes = Scopes::default(),
+        hierarchy: Hierarchy = Hierarchy::default(),
+        dpop: Dpop = Dpop::Off,
+        nonces: bool = false,
+        nonce_key: Option<NonceKey> = None,
+        roots: Vec<String> = Vec::new(),
+    }
 }
 
 impl Protect {
     /// Protects the resource at this URL, by which clients know it: it is the audience of their
     /// tokens.
     pub fn new(resource: impl Into<String>) -> Self {
-        Self {
-            resource: resource.into(),
-            name: None,
-            documentation: None,
-            authorization_servers: Vec::new(),
-            issuers: Vec::new(),
-            introspection: None,
-            api_keys: Vec::new(),
-            required: Scopes::default(),
-            supported: Scopes::default(),
-            hierarchy: Hierarchy::default(),
-            dpop: Dpop::Off,
-            nonces: false,
-            nonce_key: None,
-            roots: Vec::new(),
-        }
+        Self { resource: resource.into(), ..Self::unset() }
     }
 
     /// The URL of the protected resource.
@@ -116,47 +103,29 @@ impl Protect {
         self
     }
 
-    /// Which scopes imply others.
-    #[must_use]
-    pub fn hierarchy(mut self, hierarchy: impl Into<Hierarchy>) -> Self {
-        self.hierarchy = hierarchy.into();
-        self
-    }
+    setters! {
+        /// Which scopes imply others.
+        hierarchy(hierarchy: impl Into<Hierarchy>) { hierarchy = hierarchy.into() }
 
-    /// Whether tokens may, or must, be bound to a key of the client (RFC 9449).
-    #[must_use]
-    pub fn dpop(mut self, dpop: Dpop) -> Self {
-        self.dpop = dpop;
-        self
-    }
+        /// Whether tokens may, or must, be bound to a key of the client (RFC 9449).
+        dpop(dpop: Dpop) { dpop = dpop }
 
-    /// Whether DPoP proofs must contain a nonce that we issued in the last minutes. A client's
-    /// first request then needs two attempts.
-    #[must_use]
-    pub fn dpop_nonces(mut self, nonces: bool) -> Self {
-        self.nonces = nonces;
-        self
-    }
+        /// Whether DPoP proofs must contain a nonce that we issued in the last minutes. A client's
+        /// first request then needs two attempts.
+        dpop_nonces(nonces: bool) { nonces = nonces }
 
-    /// The key of the nonces: the same for every server behind one load balancer, so that each
-    /// accepts the nonces of the others. By default each process makes its own.
-    ///
-    /// Each process has its own replay cache: a stolen proof can be replayed once at another
-    /// process, within two minutes and with its token. Let the load balancer send one client to one
-    /// server where that matters.
-    #[must_use]
-    pub fn nonce_key(mut self, key: [u8; 32]) -> Self {
-        self.nonce_key = Some(NonceKey(key));
-        self
-    }
+        /// The key of the nonces: the same for every server behind one load balancer, so that each
+        /// accepts the nonces of the others. By default each process makes its own.
+        ///
+        /// Each process has its own replay cache: a stolen proof can be replayed once at another
+        /// process, within two minutes and with its token. Let the load balancer send one client to one
+        /// server where that matters.
+        nonce_key(key: [u8; 32]) { nonce_key = Some(NonceKey(key)) }
 
-    /// Trusts these root certificates, one or more in PEM, besides the public ones, when keys are
-    /// fetched and tokens introspected: for an issuer with a private certificate authority. The
-    /// creator of the gate's [`Fetch`](crate::fetch::Fetch) applies them.
-    #[must_use]
-    pub fn root_certificate(mut self, pem: impl Into<String>) -> Self {
-        self.roots.push(pem.into());
-        self
+        /// Trusts these root certificates, one or more in PEM, besides the public ones, when keys are
+        /// fetched and tokens introspected: for an issuer with a private certificate authority. The
+        /// creator of the gate's [`Fetch`](crate::fetch::Fetch) applies them.
+        root_certificate(pem: impl Into<String>) { roots.push(pem.into()) }
     }
 
     /// The certificates of [`Self::root_certificate`].
@@ -164,18 +133,12 @@ impl Protect {
         &self.roots
     }
 
-    /// The name of the resource, for people.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
+    setters! {
+        /// The name of the resource, for people.
+        name(name: impl Into<String>) { name = Some(name.into()) }
 
-    /// A page for developers.
-    #[must_use]
-    pub fn documentation(mut self, url: impl Into<String>) -> Self {
-        self.documentation = Some(url.into());
-        self
+        /// A page for developers.
+        documentation(url: impl Into<String>) { documentation = Some(url.into()) }
     }
 
     /// The metadata of the resource.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use trunkline_proto::input_required::missing_capability;
 use trunkline_proto::{Call, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateful::Fit;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use trunkline_proto::client::Opened;
 use trunkline_proto::{PeerNotification, Timing};
 use trunkline_transport::Limits;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{Fit, encode_params};
 use trunkline_wire::json::Json;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tower_layer::Layer;
 use tower_service::Service;
 use trunkline_proto::{PeerNotification, Timing};
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
 use trunkline_wire::method::Method;

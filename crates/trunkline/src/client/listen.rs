@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trunkline_proto::subscribe::{self, wants};
 use trunkline_proto::{Change, PeerNotification};
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{
     AcknowledgedParams, ElicitationCompleteParams, ListenParams, ResourceUpdatedParams,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trunkline_auth::Principal;
 use trunkline_proto::Call;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Outcome};

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use trunkline_proto::Call;
 use trunkline_proto::input_required::Journal;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::Answer;
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::era::stateless::{self, Extras};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome};

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use trunkline_proto::{Attached, Call};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;
@@ -285,45 +285,6 @@ impl Inner {
         })
     }
 
-    fn list_tools(&self, call: &Call) -> Outcome {
-        let list = self.tools.now();
-        let (tools, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_prompts(&self, call: &Call) -> Outcome {
-        let list = self.prompts.now();
-        let (prompts, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_resources(&self, call: &Call) -> Outcome {
-        let list = self.resources.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_templates(&self, call: &Call) -> Outcome {
-        let list = self.templates.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
     fn complete(self: &Arc<Self>, call: &Call) -> Result<Answer, ErrorObject> {
         if let Some(name) = call.params.not_an_object(&["ref", "argument", "context"]) {
             return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
@@ -459,6 +420,29 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 
 fn invalid(message: impl Into<String>) -> Answer {
     Answer::Now(Err(ErrorObject::new(code::INVALID_PARAMS, message)))
+}
+
+/// A page of a list, as the caller sees it.
+macro_rules! lists {
+    ($($name:ident: $list:ident.$item:ident in $Result:ident;)*) => {
+        impl Inner { $(
+            fn $name(&self, call: &Call) -> Outcome {
+                let list = self.$list.now();
+                let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
+                let mut result = $Result::new(found.iter().map(|it| it.$item.clone()).collect());
+                let has_more = next.is_some();
+                result.next_cursor = next;
+                Ok(self.encode_list(result, &list, has_more, call))
+            }
+        )* }
+    };
+}
+
+lists! {
+    list_tools: tools.tool in ListToolsResult;
+    list_prompts: prompts.prompt in ListPromptsResult;
+    list_resources: resources.resource in ListResourcesResult;
+    list_templates: templates.template in ListResourceTemplatesResult;
 }
 
 #[cfg(test)]

@@ -77,6 +77,13 @@ impl Peer {
         self.send(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })).await;
     }
 
+    /// Fails the next message, which must be of this method.
+    pub(crate) async fn refuse(&mut self, method: &str, code: i64) -> Value {
+        let request = self.expect(method).await;
+        self.fail(&request, code).await;
+        request
+    }
+
     pub(crate) async fn notify(&mut self, method: &str, params: Value) {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }

@@ -69,23 +69,17 @@ fn progress_comes_as_a_stream_in_order_and_then_the_result() {
     for revision in ERAS {
         for transport in TRANSPORTS {
             let watch = Watch::default();
-            run(
-                revision,
-                transport,
-                || watch.server(),
-                async |peer| {
-                    let mut stream: CallStream<Steps> = peer.call("count", json!({})).stream();
-                    for step in 1..=3 {
-                        let Some(Event::Progress(it)) = stream.next().await else {
-                            panic!("{step}")
-                        };
-                        assert_eq!((it.progress, it.total), (f64::from(step), Some(3.0)));
-                    }
-                    assert_eq!(stream.next().await, Some(Event::Done(Ok(Steps { steps: 3 }))));
-                    assert_eq!(stream.next().await, None);
-                    assert_eq!(stream.next().await, None);
-                },
-            );
+            let server = || watch.server();
+            run(revision, transport, server, async |peer| {
+                let mut stream: CallStream<Steps> = peer.call("count", json!({})).stream();
+                for step in 1..=3 {
+                    let Some(Event::Progress(it)) = stream.next().await else { panic!("{step}") };
+                    assert_eq!((it.progress, it.total), (f64::from(step), Some(3.0)));
+                }
+                assert_eq!(stream.next().await, Some(Event::Done(Ok(Steps { steps: 3 }))));
+                assert_eq!(stream.next().await, None);
+                assert_eq!(stream.next().await, None);
+            });
         }
     }
 }
@@ -108,33 +102,26 @@ fn a_dropped_call_stops_its_handler_in_both_eras_over_every_transport() {
         for transport in TRANSPORTS {
             for as_stream in [false, true] {
                 let watch = Watch::default();
-                run(
-                    revision,
-                    transport,
-                    || watch.server(),
-                    async |peer| {
-                        if as_stream {
-                            let mut stream = peer.call_tool("hang", ()).stream();
-                            let first = soon(stream.next()).await;
-                            assert!(matches!(first, Some(Event::Progress(_))), "{first:?}");
-                            soon(watch.begun.notified()).await;
-                        } else {
-                            tokio::select! {
-                                _ = peer.call_tool("hang", ()).into_future() => panic!("it ended"),
-                                () = watch.begun.notified() => {}
-                            }
+                let server = || watch.server();
+                run(revision, transport, server, async |peer| {
+                    if as_stream {
+                        let mut stream = peer.call_tool("hang", ()).stream();
+                        let first = soon(stream.next()).await;
+                        assert!(matches!(first, Some(Event::Progress(_))), "{first:?}");
+                        soon(watch.begun.notified()).await;
+                    } else {
+                        tokio::select! {
+                            _ = peer.call_tool("hang", ()).into_future() => panic!("it ended"),
+                            () = watch.begun.notified() => {}
                         }
-                        soon(watch.stopped.notified()).await;
-                        if transport != Transport::Http {
-                            peer.ping().await.unwrap();
-                            let transcript = peer.transcript().outline();
-                            assert!(
-                                transcript.contains("> notifications/cancelled"),
-                                "{transcript}"
-                            );
-                        }
-                    },
-                );
+                    }
+                    soon(watch.stopped.notified()).await;
+                    if transport != Transport::Http {
+                        peer.ping().await.unwrap();
+                        let transcript = peer.transcript().outline();
+                        assert!(transcript.contains("> notifications/cancelled"), "{transcript}");
+                    }
+                });
             }
         }
     }

@@ -16,7 +16,7 @@ use trunkline::store::{
 use trunkline::{Context, Revision, Server, ToolError, tool};
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{ERAS, builder, open, soon, text};
+use crate::server::{ERAS, builder, counted, open, soon, text, until};
 
 const EXTENSION: Revision = Revision::V2026_07_28;
 
@@ -179,7 +179,7 @@ async fn start(peer: &mut Peer, name: &str) -> Value {
     peer.expect("tools/call", json!({ "name": name })).await["taskId"].clone()
 }
 
-async fn until(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> Value {
+async fn task_when(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> Value {
     soon(async {
         loop {
             let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
@@ -190,6 +190,27 @@ async fn until(peer: &mut Peer, id: &Value, is: impl Fn(&Value) -> bool) -> Valu
         }
     })
     .await
+}
+
+/// The second question comes, and its answer ends the task.
+async fn is_answered_again(peer: &mut Peer, id: &Value) {
+    task_when(peer, id, |it| it["inputRequests"].get("q2").is_some()).await;
+    peer.expect("tasks/update", answer(id, "q2", "Lovelace")).await;
+    let task = task_when(peer, id, |it| it["status"] == "completed").await;
+    assert_eq!(text(&task["result"]), "Hello, Ada Lovelace!");
+}
+
+/// A tool that is done when it is let.
+fn waiting(go: &Arc<Notify>) -> ToolEntry {
+    let goes = Arc::clone(go);
+    let wait = move || {
+        let goes = Arc::clone(&goes);
+        async move {
+            goes.notified().await;
+            "Done."
+        }
+    };
+    tool("wait", wait)
 }
 
 fn answer(id: &Value, key: &str, name: &str) -> Value {
@@ -233,16 +254,13 @@ async fn a_task_outlives_whoever_answers_it_and_leaves() {
     let server = over(store.clone()).tool(lasting(tool("greet", greet))).build();
     let mut peer = peer(&server).await;
     let id = start(&mut peer, "greet").await;
-    until(&mut peer, &id, |it| it["status"] == "input_required").await;
+    task_when(&mut peer, &id, |it| it["status"] == "input_required").await;
     store.shut();
     let update = peer.request("tasks/update", answer(&id, "q1", "Ada")).await;
     soon(store.waits.notified()).await;
     peer.cancel(&update).await;
     store.open();
-    until(&mut peer, &id, |it| it["inputRequests"].get("q2").is_some()).await;
-    peer.expect("tasks/update", answer(&id, "q2", "Lovelace")).await;
-    let task = until(&mut peer, &id, |it| it["status"] == "completed").await;
-    assert_eq!(text(&task["result"]), "Hello, Ada Lovelace!");
+    is_answered_again(&mut peer, &id).await;
 }
 
 #[tokio::test]
@@ -251,7 +269,7 @@ async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
     let first = over(store.clone()).tool(lasting(tool("greet", greet))).build();
     let mut before = peer(&first).await;
     let id = start(&mut before, "greet").await;
-    until(&mut before, &id, |it| it["status"] == "input_required").await;
+    task_when(&mut before, &id, |it| it["status"] == "input_required").await;
     drop((before, first));
 
     let second = over(store.clone()).tool(lasting(tool("greet", greet))).build();
@@ -261,38 +279,22 @@ async fn whoever_looks_at_a_task_that_was_left_and_leaves_does_not_strand_it() {
     soon(store.waits.notified()).await;
     after.cancel(&look).await;
     store.open();
-    until(&mut after, &id, |it| it["status"] == "input_required").await;
+    task_when(&mut after, &id, |it| it["status"] == "input_required").await;
     // Until its old process counts as dead it cannot be answered.
-    soon(async {
-        while after.call("tasks/update", answer(&id, "q1", "Ada")).await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    until(&mut after, &id, |it| it["inputRequests"].get("q2").is_some()).await;
-    after.expect("tasks/update", answer(&id, "q2", "Lovelace")).await;
-    let task = until(&mut after, &id, |it| it["status"] == "completed").await;
-    assert_eq!(text(&task["result"]), "Hello, Ada Lovelace!");
+    until(async || after.call("tasks/update", answer(&id, "q1", "Ada")).await.is_ok()).await;
+    is_answered_again(&mut after, &id).await;
 }
 
 #[tokio::test]
 async fn a_result_is_kept_before_it_is_told_however_often_the_store_fails() {
     let store = BlockingStore::new();
     let go = Arc::new(Notify::new());
-    let goes = Arc::clone(&go);
-    let wait = move || {
-        let goes = Arc::clone(&goes);
-        async move {
-            goes.notified().await;
-            "Done."
-        }
-    };
-    let server = over(store.clone()).tool(lasting(tool("wait", wait))).build();
+    let server = over(store.clone()).tool(lasting(waiting(&go))).build();
     let mut peer = peer(&server).await;
     let id = start(&mut peer, "wait").await;
     store.failures.store(2, SeqCst);
     go.notify_one();
-    until(&mut peer, &id, |it| it["status"] == "completed").await;
+    task_when(&mut peer, &id, |it| it["status"] == "completed").await;
     assert_eq!(store.failures.load(SeqCst), 0);
     assert_eq!(store.status(&id).await, "completed");
 }
@@ -301,17 +303,8 @@ async fn a_result_is_kept_before_it_is_told_however_often_the_store_fails() {
 async fn two_processes_agree_on_what_a_task_came_to() {
     let store = BlockingStore::new();
     let go = Arc::new(Notify::new());
-    let make = |store: Arc<dyn Store>| {
-        let goes = Arc::clone(&go);
-        let wait = move || {
-            let goes = Arc::clone(&goes);
-            async move {
-                goes.notified().await;
-                "Done."
-            }
-        };
-        over(store).tool(tool("wait", wait).task(TaskSupport::Required)).build()
-    };
+    let make =
+        |store: Arc<dyn Store>| over(store).tool(waiting(&go).task(TaskSupport::Required)).build();
     let first = make(store.clone());
     let mut here = peer(&first).await;
     let id = start(&mut here, "wait").await;
@@ -319,29 +312,23 @@ async fn two_processes_agree_on_what_a_task_came_to() {
     store.deaf.store(true, SeqCst);
     let second = make(store.store.clone());
     let mut there = peer(&second).await;
-    until(&mut there, &id, |it| it["status"] == "failed").await;
+    task_when(&mut there, &id, |it| it["status"] == "failed").await;
     store.deaf.store(false, SeqCst);
     go.notify_one();
-    let task = until(&mut here, &id, |it| it["status"] != "working").await;
+    let task = task_when(&mut here, &id, |it| it["status"] != "working").await;
     assert_eq!(task["status"], "failed", "the first learns what the second decided");
 }
 
 #[tokio::test]
 async fn an_effect_happens_once_however_often_it_is_named_in_every_era() {
     for revision in ERAS {
-        let payments = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&payments);
-        let pay = move |cx: Context| {
-            let payments = Arc::clone(&counter);
-            async move {
-                let pay =
-                    || cx.once("pay", async || Ok::<_, ToolError>(payments.fetch_add(1, SeqCst)));
-                for _ in 0..3 {
-                    pay().await?;
-                }
-                Ok::<_, ToolError>("Paid.")
+        let (payments, pay) = counted(|cx, payments| async move {
+            let pay = || cx.once("pay", async || Ok::<_, ToolError>(payments.fetch_add(1, SeqCst)));
+            for _ in 0..3 {
+                pay().await?;
             }
-        };
+            Ok::<_, ToolError>("Paid.")
+        });
         let twice = async |cx: Context| {
             let wait = || {
                 cx.once("wait", async || {

@@ -14,12 +14,13 @@ use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::sync::Semaphore;
 use trunkline::client::Framing;
-use trunkline::{Revision, Server, State};
+use trunkline::server::ToolEntry;
+use trunkline::{Revision, Server, State, tool};
 use trunkline_testkit::http::{Guest, Line};
 use trunkline_testkit::peer::Peer;
 
 use crate::http::House;
-use crate::server::soon;
+use crate::server::{builder, soon};
 
 /// A transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,12 @@ pub(crate) fn transports_of(revisions: &[Revision]) -> Vec<(Transport, Revision)
 pub(crate) enum Side {
     Pipes(Box<Peer>),
     Http(Box<Guest>, House),
+}
+
+/// A server with this tool, one that says `hi`, and a gate.
+fn with_hi(gate: &Arc<Gate>, entry: ToolEntry) -> Server {
+    let hi = tool("hi", async || "hi");
+    builder().shared_state(Arc::clone(gate)).tool(entry).tool(hi).build()
 }
 
 /// A call in flight.

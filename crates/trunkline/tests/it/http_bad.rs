@@ -9,12 +9,11 @@ use trunkline_testkit::http::bad::rows::{CAPABILITIES, HARMLESS, MODERN};
 use trunkline_testkit::http::bad::{Inputs, ask};
 use trunkline_testkit::http::{Guest, Line};
 
-use crate::http::{House, counting};
+use crate::http::House;
 
 #[tokio::test]
 async fn what_is_wrong_in_one_way_is_refused_for_it_and_never_executed() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let inputs = Inputs::at(house.address).await;
     let wrong = inputs.refused(|| runs.swap(0, SeqCst) > 0).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -25,8 +24,7 @@ async fn what_is_wrong_in_one_way_is_refused_for_it_and_never_executed() {
 
 #[tokio::test]
 async fn what_is_written_another_way_but_right_is_served() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let inputs = Inputs::at(house.address).await;
     let own: &[&[Twist]] = &[
         &[Set("Mcp-Name", "=?base64?c3Vt?=")],
@@ -53,8 +51,7 @@ async fn what_is_written_another_way_but_right_is_served() {
 
 #[tokio::test]
 async fn an_id_that_could_not_be_read_is_left_out() {
-    let (server, _) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(Limits::default()).await;
     let inputs = Inputs::at(house.address).await;
     for (twists, id) in [
         (&[Body("{")][..], None),
@@ -76,8 +73,7 @@ async fn an_id_that_could_not_be_read_is_left_out() {
 
 #[tokio::test]
 async fn a_connection_is_never_handed_over_to_another_protocol() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for path in ["/mcp", "/sse", "/"] {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -93,8 +89,7 @@ async fn a_connection_is_never_handed_over_to_another_protocol() {
 
 #[tokio::test]
 async fn one_request_cannot_hide_in_another() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let newest = Guest::new(house.address, Revision::V2026_07_28);
     let message: Value = serde_json::from_str(MODERN).unwrap();
     let hidden = String::from_utf8(newest.text(&message)).unwrap();

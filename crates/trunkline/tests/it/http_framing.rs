@@ -5,6 +5,16 @@
 //! row says which tools run, and a call hidden in the bytes of another request is never one of
 //! them.
 
+/// Tests that check a table of rows each.
+macro_rules! checks {
+    ($($name:ident = $rows:expr;)*) => { $(
+        #[tokio::test]
+        async fn $name() {
+            Counted::new().await.check($rows).await;
+        }
+    )* };
+}
+
 mod chunks;
 mod frames;
 mod heads;
@@ -30,10 +40,21 @@ use crate::server::builder;
 /// the connection, and how often the call and the hidden call run.
 ///
 /// In the bytes `$HOST` stands for the server, `$LABELS` for the header lines of a call without its
-/// length, `$BODY` for the text of the call, `$LENGTH` and `$SIZE` for its length in decimal and in
-/// hex, `$CALL` for the whole call. `$HIDDEN` is a whole call of another tool, `$COVER` its length.
-/// `$LONG` is a text of 70,000 letters.
-type Row<'a> = (&'a str, &'a [u16], Then, (u32, u32));
+/// length, `$POST` for its head up to there, `$BODY` for the text of the call, `$LENGTH` and `$SIZE`
+/// for its length in decimal and in hex, `$CHUNKS` for the text as one chunk and the end, `$CALL` for
+/// the whole call. `$HIDDEN` is a whole call of another tool, `$COVER` its length. `$LONG` is a text
+/// of 70,000 letters.
+type Row<'a> = (&'a str, Outcome<'a>);
+type Outcome<'a> = (&'a [u16], Then, (u32, u32));
+
+/// It is refused, and nothing more is read.
+const MALFORMED: Outcome<'_> = (&[400], Then::Closed, (0, 0));
+/// It is the call.
+const RUNS: Outcome<'_> = (&[200], Then::Open, (1, 0));
+/// It is the call, and the last.
+const RUNS_LAST: Outcome<'_> = (&[200], Then::Closed, (1, 0));
+/// It never ends.
+const CUT_OFF: Outcome<'_> = (&[400], Then::CutOff, (0, 0));
 
 /// What happens to a connection after the answers.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +96,8 @@ impl Counted {
     fn bytes(&self, text: &str) -> String {
         let (labels, hidden) = (self.labels(), self.call("sleep"));
         text.replace("$CALL", &self.call("sum"))
+            .replace("$POST", "POST /mcp HTTP/1.1\r\nHost: $HOST\r\n$LABELS")
+            .replace("$CHUNKS", "$SIZE\r\n$BODY\r\n0\r\n\r\n")
             .replace("$HIDDEN", &hidden)
             .replace("$COVER", &hidden.len().to_string())
             .replace("$LABELS", &labels)
@@ -111,7 +134,7 @@ impl Counted {
     async fn check(&self, rows: &[Row<'_>]) {
         let mut wrong = Vec::new();
         for row in rows {
-            let (text, statuses, then, runs) = row;
+            let (text, (statuses, then, runs)) = row;
             let mut heard = Vec::new();
             let sent = self.send(text, statuses.len(), *then, &mut heard);
             let is_over = timeout(PATIENCE, sent).await.is_ok();
@@ -125,6 +148,12 @@ impl Counted {
             assert_eq!(self.runs(), (1, 0), "after {row:?}");
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// The calls ran this often, and a proper call is still answered.
+    async fn goes_on(&self, ran: (u32, u32), after: impl std::fmt::Debug) {
+        assert_eq!(self.runs(), ran, "{after:?}");
+        assert_eq!((self.clean().await, self.runs()), (200, (1, 0)), "after {after:?}");
     }
 
     /// The status of a valid call over its own connection.
@@ -168,13 +197,8 @@ impl Counted {
 }
 
 /// Rows with the same expectation.
-fn rows<'a>(
-    texts: &'a [String],
-    statuses: &'a [u16],
-    then: Then,
-    runs: (u32, u32),
-) -> Vec<Row<'a>> {
-    texts.iter().map(|text| (&**text, statuses, then, runs)).collect()
+fn rows<'a>(texts: &'a [String], outcome: Outcome<'a>) -> Vec<Row<'a>> {
+    texts.iter().map(|text| (&**text, outcome)).collect()
 }
 
 /// Records the statuses of all answers until the server closes the connection.

@@ -31,8 +31,7 @@ async fn insist(house: &House, request: &str) -> String {
 
 #[tokio::test]
 async fn a_refusal_is_read_however_long_the_body_is() {
-    let (server, runs) = counting(Limits::default().body_bytes(1000));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default().body_bytes(1000)).await;
     let here = house.address.to_string();
     let json = "Content-Type: application/json\r\n";
     let both = "Accept: application/json, text/event-stream\r\n";

@@ -83,6 +83,15 @@ async fn read(line: &mut Line, most: u64, steps: u32, had: &mut Vec<(u32, String
     false
 }
 
+/// Counts on one stream, and returns all that came over it.
+async fn counted(guest: &mut Guest, steps: u32) -> Vec<(u32, String)> {
+    let asked = counting(guest, steps);
+    let (mut line, _) = guest.post(&asked).await;
+    let mut had = Vec::new();
+    assert!(read(&mut line, 99, steps, &mut had).await);
+    had
+}
+
 #[tokio::test]
 async fn a_stream_that_is_cut_anywhere_goes_on_where_it_was_under_stress() {
     let server = builder().tool(tool("count", count)).build();
@@ -132,10 +141,7 @@ async fn a_place_can_be_asked_for_twice_and_gives_the_same_again() {
     let house = House::of(&server).await;
     for revision in LEGACY {
         let mut guest = Guest::open(house.address, revision).await;
-        let asked = counting(&mut guest, 9);
-        let (mut line, _) = guest.post(&asked).await;
-        let mut had = Vec::new();
-        assert!(read(&mut line, 99, 9, &mut had).await);
+        let had = counted(&mut guest, 9).await;
         for (place, id) in had.iter().filter(|(step, _)| *step > 0) {
             let mut again = Vec::new();
             let (mut line, head) = guest.get(Some(id)).await;
@@ -158,10 +164,7 @@ async fn an_id_that_was_not_given_out_yields_nothing() {
         let mut streams = Vec::new();
         for who in [&mut guest, &mut other] {
             for _ in 0..2 {
-                let asked = counting(who, 5);
-                let (mut line, _) = who.post(&asked).await;
-                let mut had = Vec::new();
-                assert!(read(&mut line, 99, 5, &mut had).await);
+                let had = counted(who, 5).await;
                 streams.push(had.into_iter().filter(|it| it.0 == 2).map(|it| it.1).next().unwrap());
             }
         }
@@ -215,10 +218,7 @@ async fn what_is_too_old_is_gone_and_the_rest_is_not() {
     let server = builder().limits(limits).tool(tool("count", count)).build();
     let house = House::of(&server).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
-    let asked = counting(&mut guest, 50);
-    let (mut line, _) = guest.post(&asked).await;
-    let mut had = Vec::new();
-    assert!(read(&mut line, 99, 50, &mut had).await);
+    let had = counted(&mut guest, 50).await;
     let id_of = |step| &had.iter().find(|it| it.0 == step).unwrap().1;
     let mut again = Vec::new();
     let (mut line, _) = guest.get(Some(id_of(45))).await;
@@ -239,10 +239,7 @@ async fn a_stream_that_is_over_is_forgotten_after_its_time() {
     let server = builder().limits(limits).tool(tool("count", count)).build();
     let house = House::of(&server).await;
     let mut guest = Guest::open(house.address, Revision::V2025_11_25).await;
-    let asked = counting(&mut guest, 3);
-    let (mut line, _) = guest.post(&asked).await;
-    let mut had = Vec::new();
-    assert!(read(&mut line, 99, 3, &mut had).await);
+    let had = counted(&mut guest, 3).await;
     let first = had[0].1.clone();
     let gone = async {
         loop {

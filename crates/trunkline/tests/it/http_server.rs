@@ -177,8 +177,7 @@ async fn an_initialize_that_fails_leaves_no_session() {
 
 #[tokio::test]
 async fn a_batch_is_answered_at_once_where_there_are_batches() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut guest = Guest::open(house.address, Revision::V2025_03_26).await;
     let (a, b) = (
         guest.prepare("tools/call", json!({ "name": "sum" })),
@@ -225,8 +224,7 @@ async fn without_sessions_any_request_stands_alone() {
 
 #[tokio::test]
 async fn the_dialect_is_served_at_the_same_url() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let headers = [("Content-Type", "application/json")];
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"mcp/listTools","params":{}}"#;
     let mut line = Line::to(house.address).await;
@@ -316,8 +314,7 @@ async fn a_page_that_was_let_in_may_ask_and_read() {
 
 #[tokio::test]
 async fn an_array_in_which_nobody_asks_is_taken_where_there_are_arrays() {
-    let (server, _) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, _) = House::counting(Limits::default()).await;
     let news = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     let broken = json!({ "jsonrpc": "1.0", "method": "x" });
     for (revision, status) in [(Revision::V2025_03_26, 202), (Revision::V2025_06_18, 400)] {

@@ -222,8 +222,7 @@ async fn second(address: SocketAddr) -> http2::SendRequest<String> {
 
 #[tokio::test]
 async fn http_2_is_served_on_the_same_port() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut sender = second(house.address).await;
     for revision in STREAMABLE {
         let mut guest = Guest::open(house.address, revision).await;
@@ -297,8 +296,7 @@ async fn a_stream_that_is_reset_is_a_call_that_is_cancelled() {
 
 #[tokio::test]
 async fn http_2_is_within_its_limits() {
-    let (server, runs) = counting(Limits::default().body_bytes(1000));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default().body_bytes(1000)).await;
     let mut sender = second(house.address).await;
     let mut guest = Guest::new(house.address, NEWEST);
     let asked = guest.prepare("tools/call", json!({ "name": "sum" }));

@@ -11,7 +11,7 @@ use trunkline_testkit::http::{Event, Guest, Line, request};
 use crate::http::{House, steps};
 use crate::http_ends::endless;
 use crate::http_server::{LEGACY, NEWEST, STREAMABLE, small};
-use crate::server::{builder, soon};
+use crate::server::{builder, slow, soon};
 
 #[tokio::test]
 async fn the_stream_of_a_session_has_what_is_about_no_request() {
@@ -298,17 +298,8 @@ async fn a_new_reader_of_a_session_can_come_back_too() {
 
 #[tokio::test]
 async fn the_old_pair_answers_what_is_in_flight_before_the_server_ends() {
-    let (enter, mut entered) = tokio::sync::mpsc::unbounded_channel();
-    let (go, gate) = tokio::sync::watch::channel(false);
-    let slow = move || {
-        let (enter, mut gate) = (enter.clone(), gate.clone());
-        async move {
-            enter.send(()).unwrap();
-            gate.wait_for(|open| *open).await.unwrap();
-            "done"
-        }
-    };
-    let server = builder().tool(tool("slow", slow)).build();
+    let (slow, mut entered, go) = slow();
+    let server = builder().tool(slow).build();
     let mut house = House::of(&server).await;
     let mut guest = Guest::new(house.address, Revision::V2024_11_05);
     let (mut line, to) = old(&house).await;

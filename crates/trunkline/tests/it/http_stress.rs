@@ -10,7 +10,7 @@ use trunkline::{Limits, Revision, tool};
 use trunkline_testkit::http::{Guest, Line};
 use trunkline_testkit::repeats;
 
-use crate::http::{House, counting};
+use crate::http::House;
 use crate::http_resume::Dice;
 use crate::server::builder;
 
@@ -25,8 +25,7 @@ async fn halves_of_requests_are_closed_by_their_limit_while_good_calls_go_on() {
         true => (usual.header_read, usual.body_read),
         false => (Duration::from_secs(2), Duration::from_secs(3)),
     };
-    let (server, runs) = counting(usual.header_read(head).body_read(body));
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(usual.header_read(head).body_read(body)).await;
     let mut guest = Guest::open(house.address, NEWEST).await;
     let asked = guest.prepare("tools/call", json!({ "name": "sum" }));
     let text = guest.text(&asked);

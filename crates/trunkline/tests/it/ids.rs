@@ -124,8 +124,7 @@ async fn an_id_comes_back_over_http_as_it_was_written() {
 
 #[tokio::test]
 async fn what_is_no_id_runs_nothing_over_http() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     for revision in STREAMABLE {
         let mut guest = Guest::open(house.address, revision).await;
         for id in NO_IDS.iter().copied().chain([&*long()]) {
@@ -140,8 +139,7 @@ async fn what_is_no_id_runs_nothing_over_http() {
 
 #[tokio::test]
 async fn ids_are_the_same_over_the_two_paths_of_2024_11_05() {
-    let (server, runs) = counting(Limits::default());
-    let house = House::of(&server).await;
+    let (house, runs) = House::counting(Limits::default()).await;
     let mut guest = Guest::new(house.address, Revision::V2024_11_05);
     let mut events = Line::to(house.address).await;
     events.send(request(house.address, "GET /sse", &[("Accept", "text/event-stream")], "")).await;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use trunkline::client::Framing;
 use trunkline::server::{ServerBuilder, TaskBounds, ToolEntry};
 use trunkline::transport::memory;
@@ -62,6 +62,41 @@ pub(crate) fn text(result: &Value) -> &str {
 /// Bounds a wait.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it is over in time")
+}
+
+/// Lets others work until it is so.
+pub(crate) async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    soon(async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// A handler that is given a counter, and the counter.
+pub(crate) fn counted<F>(
+    handler: impl Fn(Context, Arc<AtomicU32>) -> F,
+) -> (Arc<AtomicU32>, impl Fn(Context) -> F) {
+    let counter = Arc::new(AtomicU32::new(0));
+    let own = Arc::clone(&counter);
+    (counter, move |cx| handler(cx, Arc::clone(&own)))
+}
+
+/// A tool `slow` that tells when it begins, and is done when it is let.
+pub(crate) fn slow() -> (ToolEntry, mpsc::UnboundedReceiver<()>, watch::Sender<bool>) {
+    let (enter, entered) = mpsc::unbounded_channel();
+    let (go, gate) = watch::channel(false);
+    let slow = move |cx: Context| {
+        let (enter, mut gate) = (enter.clone(), gate.clone());
+        async move {
+            cx.progress(1.0, 2.0).await;
+            enter.send(()).unwrap();
+            gate.wait_for(|open| *open).await.unwrap();
+            "done"
+        }
+    };
+    (tool("slow", slow), entered, go)
 }
 
 /// Signals when it is dropped.

@@ -13,7 +13,7 @@ use trunkline::{Context, Form, Json, Limits, RawJson, Revision, Server, ToolErro
 use trunkline_proto::task::TaskBounds;
 use trunkline_testkit::peer::Peer;
 
-use crate::server::{at_once, builder, deafen, open, soon, text};
+use crate::server::{at_once, builder, counted, deafen, open, soon, text, until};
 
 const CORE: Revision = Revision::V2025_11_25;
 const EXTENSION: Revision = Revision::V2026_07_28;
@@ -88,6 +88,12 @@ async fn whoever_waits_for_many_results_can_still_ask_and_cancel() {
     assert_eq!(peer.expect("tasks/cancel", json!({ "taskId": id })).await["status"], "cancelled");
 }
 
+/// The states that a peer was told of.
+fn told<'a>(peer: &'a Peer, method: &str) -> Vec<&'a str> {
+    let heard = peer.heard.iter().filter(|it| it["method"] == method);
+    heard.map(|it| it["params"]["status"].as_str().unwrap()).collect()
+}
+
 /// Polls a task until its status changes.
 async fn while_it_is(peer: &mut Peer, id: &Value, status: &str) -> Value {
     soon(async {
@@ -115,12 +121,7 @@ async fn a_task_of_the_first_generation_asks_on_the_wire() {
         let meta = &question["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/related-task"], related, "{question}");
     }
-    let seen: Vec<_> = peer
-        .heard
-        .iter()
-        .filter(|it| it["method"] == "notifications/tasks/status")
-        .map(|it| it["params"]["status"].as_str().unwrap())
-        .collect();
+    let seen = told(&peer, "notifications/tasks/status");
     assert_eq!(seen, ["input_required", "working", "input_required", "working", "completed"]);
 }
 
@@ -235,12 +236,7 @@ async fn a_listener_hears_of_every_step_of_its_task() {
     while_it_is(&mut peer, &id, "working").await;
     peer.expect("tasks/cancel", json!({ "taskId": id })).await;
     while_it_is(&mut peer, &id, "input_required").await;
-    let seen: Vec<_> = peer
-        .heard
-        .iter()
-        .filter(|it| it["method"] == "notifications/tasks")
-        .map(|it| it["params"]["status"].as_str().unwrap())
-        .collect();
+    let seen = told(&peer, "notifications/tasks");
     assert_eq!(seen, ["working", "input_required", "cancelled"]);
 }
 
@@ -301,18 +297,16 @@ impl Drop for Alive {
     }
 }
 
-/// A tool that never ends, and how many instances run.
+/// A tool that never ends and keeps its context, and how many instances run.
 fn endless() -> (Arc<AtomicU32>, ToolEntry) {
-    let alive = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&alive);
-    let endless = move || {
-        counter.fetch_add(1, SeqCst);
-        let alive = Alive(Arc::clone(&counter));
+    let (alive, endless) = counted(|cx, alive| {
+        alive.fetch_add(1, SeqCst);
+        let alive = Alive(alive);
         async move {
-            let _alive = alive;
+            let _alive = (alive, cx);
             std::future::pending::<()>().await;
         }
-    };
+    });
     (alive, tool("endless", endless).task(TaskSupport::Optional))
 }
 
@@ -333,12 +327,7 @@ async fn a_task_that_works_for_too_long_has_failed_and_says_so() {
     let task = while_it_is(&mut extension, &id, "working").await;
     assert_eq!(task["status"], "failed", "{task}");
     // Some time after its end it is forgotten.
-    soon(async {
-        while extension.call("tasks/get", json!({ "taskId": id })).await.is_ok() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(async || extension.call("tasks/get", json!({ "taskId": id })).await.is_err()).await;
 }
 
 #[tokio::test]
@@ -354,82 +343,38 @@ async fn a_task_that_works_is_not_forgotten_however_short_it_is_to_be_kept() {
     }
     assert_eq!(alive.load(SeqCst), 51);
     core.expect("tasks/cancel", json!({ "taskId": id })).await;
-    soon(async {
-        while core.call("tasks/get", json!({ "taskId": id })).await.is_ok() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until(async || core.call("tasks/get", json!({ "taskId": id })).await.is_err()).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_task_is_stopped() {
-    let alive = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&alive);
-    let endless = move || {
-        counter.fetch_add(1, SeqCst);
-        let alive = Alive(Arc::clone(&counter));
-        async move {
-            let _alive = alive;
-            std::future::pending::<()>().await;
-        }
-    };
-    let server = builder()
-        .tasks(at_once())
-        .tool(tool("endless", endless).task(TaskSupport::Optional))
-        .build();
+    let (alive, endless) = endless();
+    let server = builder().tasks(at_once()).tool(endless).build();
     for revision in [CORE, EXTENSION] {
         let mut peer = peer(&server, revision).await;
         let id = start(&mut peer, "endless", None).await;
         peer.expect("tasks/cancel", json!({ "taskId": id })).await;
         let task = peer.expect("tasks/get", json!({ "taskId": id })).await;
         assert_eq!(task["status"], "cancelled");
-        soon(async {
-            while alive.load(SeqCst) > 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        until(async || alive.load(SeqCst) == 0).await;
     }
 }
 
 #[tokio::test]
 async fn a_task_ends_with_the_last_owner_of_its_server() {
     for revision in [CORE, EXTENSION] {
-        let alive = Arc::new(AtomicU32::new(0));
-        let counter = Arc::clone(&alive);
-        let endless = move |cx: Context| {
-            counter.fetch_add(1, SeqCst);
-            let alive = Alive(Arc::clone(&counter));
-            async move {
-                let _alive = (alive, cx);
-                std::future::pending::<()>().await;
-            }
-        };
-        let server = builder()
-            .tasks(at_once())
-            .tool(tool("endless", endless).task(TaskSupport::Optional))
-            .build();
+        let (alive, endless) = endless();
+        let server = builder().tasks(at_once()).tool(endless).build();
         let mut peer = peer(&server, revision).await;
         let id = start(&mut peer, "endless", None).await;
-        soon(async {
-            while alive.load(SeqCst) == 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        until(async || alive.load(SeqCst) > 0).await;
         // Another connection does not need the one that started the task.
         let mut other = self::peer(&server, revision).await;
         drop((peer, server));
         let task = other.expect("tasks/get", json!({ "taskId": id })).await;
         assert_eq!((&task["status"], alive.load(SeqCst)), (&json!("working"), 1));
         drop(other);
-        soon(async {
-            while alive.load(SeqCst) > 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        until(async || alive.load(SeqCst) == 0).await;
     }
 }
 
@@ -456,19 +401,14 @@ async fn too_many_tasks_are_refused() {
 
 #[tokio::test]
 async fn a_call_may_ask_first_and_become_a_task_then() {
-    let effects = Arc::new(AtomicU32::new(0));
-    let counter = Arc::clone(&effects);
-    let order = move |cx: Context| {
-        let effects = Arc::clone(&counter);
-        async move {
-            let name = cx.ask::<Name>("Your name?").key("name").await?.accepted()?.name;
-            let pay = async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1);
-            let paid = cx.once("pay", pay).await?;
-            cx.become_task().await;
-            let friend = cx.ask::<Name>("And your friend's?").await?.accepted()?.name;
-            Ok::<_, ToolError>(format!("{name} and {friend} have paid {paid} time"))
-        }
-    };
+    let (effects, order) = counted(|cx, effects| async move {
+        let name = cx.ask::<Name>("Your name?").key("name").await?.accepted()?.name;
+        let pay = async || Ok::<_, ToolError>(effects.fetch_add(1, SeqCst) + 1);
+        let paid = cx.once("pay", pay).await?;
+        cx.become_task().await;
+        let friend = cx.ask::<Name>("And your friend's?").await?.accepted()?.name;
+        Ok::<_, ToolError>(format!("{name} and {friend} have paid {paid} time"))
+    });
     // Some tool must be a task from its start, or the server would not declare tasks.
     let with_tasks = || tool("fail", fail).task(TaskSupport::Optional);
     let server = builder().tool(tool("order", order)).tool(with_tasks()).build();

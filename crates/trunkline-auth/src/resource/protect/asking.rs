@@ -24,19 +24,13 @@ impl Introspection {
         Self { url, client_id, secret, issuer: None, audiences: Vec::new() }
     }
 
-    /// Restricts it to this issuer. By default it vouches for whichever issuer it names, but never
-    /// for one of [`Protect::jwt`](super::Protect::jwt).
-    #[must_use]
-    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
+    setters! {
+        /// Restricts it to this issuer. By default it vouches for whichever issuer it names, but never
+        /// for one of [`Protect::jwt`](super::Protect::jwt).
+        issuer(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-    /// Requires this audience instead of the resource's URL. May be repeated to allow several.
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.audiences.push(audience.into());
-        self
+        /// Requires this audience instead of the resource's URL. May be repeated to allow several.
+        audience(audience: impl Into<String>) { audiences.push(audience.into()) }
     }
 }
 

@@ -35,63 +35,37 @@ impl JwtIssuer {
         Self { issuer, source: Source::Discovered, rules }
     }
 
-    /// Sets the URL of its keys.
-    #[must_use]
-    pub fn jwks_url(mut self, url: impl Into<String>) -> Self {
-        self.source = Source::At(url.into());
-        self
-    }
+    setters! {
+        /// Sets the URL of its keys.
+        jwks_url(url: impl Into<String>) { source = Source::At(url.into()) }
 
-    /// Sets its keys, which never change.
-    #[must_use]
-    pub fn jwks(mut self, keys: Jwks) -> Self {
-        self.source = Source::Known(Arc::new(keys));
-        self
-    }
+        /// Sets its keys, which never change.
+        jwks(keys: Jwks) { source = Source::Known(Arc::new(keys)) }
 
-    /// Takes its keys from its own metadata (RFC 8414, OpenID Connect Discovery). This is the
-    /// default.
-    #[must_use]
-    pub fn discover(mut self) -> Self {
-        self.source = Source::Discovered;
-        self
-    }
+        /// Takes its keys from its own metadata (RFC 8414, OpenID Connect Discovery). This is the
+        /// default.
+        discover() { source = Source::Discovered }
 
-    /// Copies a claim of its tokens to [`Principal::claims`](crate::Principal::claims), under this
-    /// name. A nested claim is written `realm_access.roles`.
-    #[must_use]
-    pub fn claim(mut self, name: impl Into<String>, claim: impl Into<String>) -> Self {
-        self.rules.claims.push((name.into(), claim.into()));
-        self
-    }
+        /// Copies a claim of its tokens to [`Principal::claims`](crate::Principal::claims), under this
+        /// name. A nested claim is written `realm_access.roles`.
+        claim(name: impl Into<String>, claim: impl Into<String>) {
+            rules.claims.push((name.into(), claim.into()))
+        }
 
-    /// Requires this audience instead of the resource's URL. May be repeated to allow several.
-    #[must_use]
-    pub fn audience(mut self, audience: impl Into<String>) -> Self {
-        self.rules.audiences.push(audience.into());
-        self
-    }
+        /// Requires this audience instead of the resource's URL. May be repeated to allow several.
+        audience(audience: impl Into<String>) { rules.audiences.push(audience.into()) }
 
-    /// Allows only these algorithms.
-    #[must_use]
-    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
-        self.rules.algorithms = algorithms.into_iter().collect();
-        self
-    }
+        /// Allows only these algorithms.
+        algorithms(algorithms: impl IntoIterator<Item = Algorithm>) {
+            rules.algorithms = algorithms.into_iter().collect()
+        }
 
-    /// Requires this `typ`: `at+jwt` if it follows RFC 9068, which excludes every other kind of its
-    /// JWTs. By default `JWT` and a missing `typ` are accepted too, because many issuers use them;
-    /// of those, tokens that look like ID tokens are refused.
-    #[must_use]
-    pub fn token_type(mut self, typ: impl Into<String>) -> Self {
-        self.rules.types = Types::Only(typ.into());
-        self
-    }
+        /// Requires this `typ`: `at+jwt` if it follows RFC 9068, which excludes every other kind of its
+        /// JWTs. By default `JWT` and a missing `typ` are accepted too, because many issuers use them;
+        /// of those, tokens that look like ID tokens are refused.
+        token_type(typ: impl Into<String>) { rules.types = Types::Only(typ.into()) }
 
-    /// Sets the allowed clock skew.
-    #[must_use]
-    pub fn leeway(mut self, leeway: Duration) -> Self {
-        self.rules.leeway = leeway;
-        self
+        /// Sets the allowed clock skew.
+        leeway(leeway: Duration) { rules.leeway = leeway }
     }
 }

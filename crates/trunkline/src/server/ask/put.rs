@@ -1,7 +1,7 @@
 //! Sends a question in the way of the client's era and returns its answer.
 
 use serde::de::DeserializeOwned;
-use trunkline_transport::voice::Request;
+use trunkline_transport::conversation_handle::Request;
 use trunkline_wire::era::stateful::{self, Fit, Unfit};
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;

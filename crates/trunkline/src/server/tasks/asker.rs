@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::oneshot;
 use trunkline_transport::clock::now;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};
 use trunkline_wire::model::{InputRequest, Progress};

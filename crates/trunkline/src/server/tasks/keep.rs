@@ -16,7 +16,7 @@ use trunkline_proto::task::{Record, SavedTask, TaskOutcome};
 use trunkline_proto::{Attached, Call, CallKey, Peer};
 use trunkline_store::{Entry, Expect, Lease, Pending, Store, StoreError, Swap, Version};
 use trunkline_transport::clock::now;
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::era;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object};

@@ -218,8 +218,7 @@ fn server() -> Server {
 
 #[tokio::test]
 async fn every_entrance_refuses_the_same_in_the_same_words() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for entrance in entrances(address) {
         for Wrong { name, query, headers, error, why } in wrong(&issuer) {
             let at = format!("{name} at {}", entrance.name);
@@ -239,8 +238,7 @@ async fn every_entrance_refuses_the_same_in_the_same_words() {
 
 #[tokio::test]
 async fn every_entrance_lets_a_good_token_in() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for entrance in entrances(address) {
         let good = ("Authorization", format!("Bearer {}", issuer.token("alice", "mcp")));
         let answer = entrance.enter(address, "", &[good]).await;
@@ -250,8 +248,7 @@ async fn every_entrance_lets_a_good_token_in() {
 
 #[tokio::test]
 async fn every_entrance_asks_for_the_scopes_that_all_requests_take() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let why = "The token lacks the scope `mcp`.";
     let expected = format!(
         r#"Bearer error="insufficient_scope", scope="mcp", {METADATA}, error_description="{why}""#

@@ -59,6 +59,19 @@ impl Issuer {
             .hierarchy([("files", ["files:read", "files:write"])])
     }
 
+    /// A new one, and where a server that accepts its tokens is.
+    pub(super) async fn of(server: &Server) -> (Self, SocketAddr) {
+        let issuer = Self::new();
+        let address = issuer.serve(server).await;
+        (issuer, address)
+    }
+
+    /// Alice and bob, each with a valid token.
+    pub(super) async fn two(&self, address: SocketAddr, revision: Revision) -> (Person, Person) {
+        let alice = Person::open(address, revision, self.token("alice", "mcp")).await;
+        (alice, Person::open(address, revision, self.token("bob", "mcp")).await)
+    }
+
     pub(super) async fn serve(&self, server: &Server) -> SocketAddr {
         serve(server, self.protect()).await
     }

@@ -66,11 +66,9 @@ async fn start(person: &mut Person) -> Value {
 
 #[tokio::test]
 async fn a_task_is_not_there_for_another_good_token() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in TASKS {
-        let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, issuer.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let (id, _) = (start(&mut alice).await, start(&mut bob).await);
         let (own, methods) = match revision {
             Revision::V2026_07_28 => {
@@ -99,11 +97,9 @@ async fn a_task_is_not_there_for_another_good_token() {
 
 #[tokio::test]
 async fn everybody_lists_their_own_tasks() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let revision = Revision::V2025_11_25;
-    let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
-    let mut bob = Person::open(address, revision, issuer.token("bob", "mcp")).await;
+    let (mut alice, mut bob) = issuer.two(address, revision).await;
     let (first, second) = (start(&mut alice).await, start(&mut alice).await);
     let page = alice.expect("tasks/list", json!({})).await;
     assert_eq!(page["tasks"][0]["taskId"], first);
@@ -121,11 +117,9 @@ fn foreign() -> Value {
 
 #[tokio::test]
 async fn a_cursor_is_of_no_use_to_another_good_token_or_in_another_list() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
-        let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, issuer.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let mut lists = vec![
             ("tools/list", json!({})),
             ("prompts/list", json!({})),
@@ -170,11 +164,9 @@ async fn a_cursor_is_of_no_use_to_another_good_token_or_in_another_list() {
 
 #[tokio::test]
 async fn a_sealed_state_opens_for_its_owner_alone() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let revision = Revision::V2026_07_28;
-    let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
-    let mut bob = Person::open(address, revision, issuer.token("bob", "mcp")).await;
+    let (mut alice, mut bob) = issuer.two(address, revision).await;
     let asked = alice.expect("tools/call", json!({ "name": "ask" })).await;
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
@@ -194,8 +186,7 @@ async fn a_sealed_state_opens_for_its_owner_alone() {
 
 #[tokio::test]
 async fn a_request_that_takes_several_calls_is_its_senders_to_the_end() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let mut alice =
         Person::open(address, Revision::V2025_03_26, issuer.token("alice", "mcp")).await;
     let ping = alice.guest.prepare("ping", json!({}));

@@ -7,7 +7,7 @@ use trunkline::{Server, tool};
 use trunkline_auth::dpop::prove;
 use trunkline_auth::jose::{Algorithm, SigningKey};
 
-use super::entrances::{Entrance, entrances, told};
+use super::entrances::{Entrance, Told, entrances, told};
 use super::issuer::{ISSUER, Issuer, METADATA, now, serve};
 
 fn server() -> Server {
@@ -36,6 +36,10 @@ fn refused(error: &str, why: &str) -> String {
     )
 }
 
+fn assert_refused(answer: &Told, error: &str, why: &str, at: &str) {
+    assert_eq!(answer.verdict(), (401, Some(&*refused(error, why))), "{at}");
+}
+
 #[tokio::test]
 async fn a_proof_is_good_once_at_every_entrance() {
     let (issuer, key) = (Issuer::new(), SigningKey::generate());
@@ -47,8 +51,7 @@ async fn a_proof_is_good_once_at_every_entrance() {
         let first = entrance.enter(address, "", &headers).await;
         assert_eq!(first.verdict(), (entrance.status, None), "{}", entrance.name);
         let again = entrance.enter(address, "", &headers).await;
-        let expected = refused("invalid_dpop_proof", why);
-        assert_eq!(again.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_refused(&again, "invalid_dpop_proof", why, &entrance.name);
         assert_eq!(again.body(), told(why), "{}", entrance.name);
     }
 }
@@ -62,8 +65,7 @@ async fn a_stolen_token_is_no_good_without_its_key() {
         let headers = with(&token, proof(&thief, &entrance, &token, None));
         let answer = entrance.enter(address, "", &headers).await;
         let why = "The proof is not by the key that the token is bound to.";
-        let expected = refused("invalid_dpop_proof", why);
-        assert_eq!(answer.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_refused(&answer, "invalid_dpop_proof", why, &entrance.name);
         assert_eq!(answer.body(), told(why), "{}", entrance.name);
 
         let bearer = [("Authorization", format!("Bearer {token}"))];
@@ -94,8 +96,7 @@ async fn a_proof_for_another_entrance_is_refused() {
                 true => "The proof is for another URL.",
                 false => "The proof is for another method.",
             };
-            let expected = refused("invalid_dpop_proof", why);
-            assert_eq!(answer.verdict(), (401, Some(&*expected)), "{at}");
+            assert_refused(&answer, "invalid_dpop_proof", why, &at);
         }
     }
 }
@@ -139,8 +140,7 @@ async fn a_nonce_is_given_out_with_the_refusal_and_then_taken() {
         let headers = with(&token, proof(&key, &entrance, &token, None));
         let answer = entrance.enter(address, "", &headers).await;
         let why = "The proof needs the nonce of the `DPoP-Nonce` header.";
-        let expected = refused("use_dpop_nonce", why);
-        assert_eq!(answer.verdict(), (401, Some(&*expected)), "{}", entrance.name);
+        assert_refused(&answer, "use_dpop_nonce", why, &entrance.name);
         let nonce = answer.head.get("dpop-nonce").expect("it is in the answer");
         let headers = with(&token, proof(&key, &entrance, &token, Some(nonce)));
         let answer = entrance.enter(address, "", &headers).await;

@@ -68,8 +68,7 @@ fn lacking(scopes: &str) -> (String, String) {
 
 #[tokio::test]
 async fn who_lacks_scopes_is_told_all_of_them_in_one_challenge() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
         let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
         for (method, params, scopes) in asked(revision.era()) {
@@ -90,8 +89,7 @@ async fn who_lacks_scopes_is_told_all_of_them_in_one_challenge() {
 
 #[tokio::test]
 async fn who_was_granted_them_or_what_implies_them_may_call() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
         for scope in ["mcp plans moves files", "moves files:write files:read plans mcp"] {
             let mut alice = Person::open(address, revision, issuer.token("alice", scope)).await;
@@ -109,8 +107,7 @@ async fn who_was_granted_them_or_what_implies_them_may_call() {
 
 #[tokio::test]
 async fn a_hidden_tool_takes_no_scopes_since_there_is_none() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in Revision::ALL {
         let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
         let (head, answer) = alice.ask("tools/call", json!({ "name": "hidden" })).await;
@@ -121,8 +118,7 @@ async fn a_hidden_tool_takes_no_scopes_since_there_is_none() {
 
 #[tokio::test]
 async fn an_array_is_refused_if_any_part_is_with_the_scopes_of_all() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let token = issuer.token("alice", "mcp");
     let mut alice = Person::open(address, Revision::V2025_03_26, token).await;
     let calls = ["look", "write", "move"]
@@ -138,8 +134,7 @@ async fn an_array_is_refused_if_any_part_is_with_the_scopes_of_all() {
 
 #[tokio::test]
 async fn the_dialect_is_no_way_around() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let bearer = format!("Bearer {}", issuer.token("alice", "mcp"));
     let headers = [("Content-Type", "application/json"), ("Authorization", &bearer)]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -158,8 +153,7 @@ async fn the_dialect_is_no_way_around() {
 
 #[tokio::test]
 async fn the_two_paths_of_2024_11_05_are_no_way_around() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let mut old = super::streams::OldLine::open(address, &issuer.token("alice", "mcp")).await;
     for (method, params, scopes) in asked(Era::Stateful) {
         let (head, answer) = old.post(method, params).await;

@@ -82,11 +82,9 @@ const NO_SESSION: &str = "There is no such session; open one with `initialize`."
 
 #[tokio::test]
 async fn a_stolen_session_is_not_there_for_another_good_token() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in LEGACY {
-        let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, issuer.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let own = bob.guest.session.take();
         // The same as for a session that never existed.
         for session in [alice.guest.session.clone(), Some("never-was".to_owned())] {
@@ -112,8 +110,7 @@ async fn a_stolen_session_is_not_there_for_another_good_token() {
 
 #[tokio::test]
 async fn a_new_token_of_the_same_person_goes_on_with_the_session_and_its_own_scopes() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in LEGACY {
         let mut before = Person::open(address, revision, issuer.token("alice", "mcp")).await;
         let more = issuer.token("alice", "mcp files:write");
@@ -130,11 +127,9 @@ async fn a_new_token_of_the_same_person_goes_on_with_the_session_and_its_own_sco
 
 #[tokio::test]
 async fn a_stolen_event_id_brings_nothing_back() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     for revision in LEGACY {
-        let mut alice = Person::open(address, revision, issuer.token("alice", "mcp")).await;
-        let mut bob = Person::open(address, revision, issuer.token("bob", "mcp")).await;
+        let (mut alice, mut bob) = issuer.two(address, revision).await;
         let params = json!({ "name": "steps", "_meta": { "progressToken": "p" } });
         let asked = alice.guest.prepare("tools/call", params);
         let (mut line, head) = alice.post(&asked).await;
@@ -162,8 +157,7 @@ async fn a_stolen_event_id_brings_nothing_back() {
 
 #[tokio::test]
 async fn the_session_of_2024_11_05_is_not_there_for_another_good_token() {
-    let issuer = Issuer::new();
-    let address = issuer.serve(&server()).await;
+    let (issuer, address) = Issuer::of(&server()).await;
     let mut alice = OldLine::open(address, &issuer.token("alice", "mcp")).await;
     let bob = OldLine::open(address, &issuer.token("bob", "mcp")).await;
     let call = json!({

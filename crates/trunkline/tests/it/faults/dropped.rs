@@ -121,11 +121,7 @@ async fn a_question_of_a_cancelled_call_is_withdrawn() {
     }
     for revision in ERAS {
         let gate = Gate::new();
-        let server = builder()
-            .shared_state(Arc::clone(&gate))
-            .tool(tool("ask", ask))
-            .tool(tool("hi", async || "hi"))
-            .build();
+        let server = super::with_hi(&gate, tool("ask", ask));
         let mut side = Side::of(&server, Transport::Pipes, revision).await;
         let Side::Pipes(peer) = &mut side else { unreachable!() };
         let id = peer.request("tools/call", json!({ "name": "ask" })).await;

@@ -163,11 +163,7 @@ async fn what_a_cancelled_handler_holds_may_panic_too() {
     }
     for (transport, revision) in transports_of(&ERAS) {
         let gate = Gate::new();
-        let server = builder()
-            .shared_state(Arc::clone(&gate))
-            .tool(tool("grudging", grudging))
-            .tool(tool("hi", async || "hi"))
-            .build();
+        let server = super::with_hi(&gate, tool("grudging", grudging));
         let mut side = Side::of(&server, transport, revision).await;
         let begun = side.begin("tools/call", json!({ "name": "grudging" })).await;
         gate.pass(&gate.entered).await;

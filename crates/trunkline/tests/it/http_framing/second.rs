@@ -43,39 +43,20 @@ type Frames = (Outcome, fn(SocketAddr) -> Vec<u8>);
 
 #[tokio::test]
 async fn a_malformed_request_ends_its_stream_and_runs_nothing() {
-    let counted = Counted::new().await;
-    let address = counted.house.address;
-    let mut wrong = Vec::new();
-    for (at, (expected, edit)) in EDITS.iter().enumerate() {
+    let edited = |(expected, edit): &Edit, address| {
         let mut fields = fields(address);
         edit(&mut fields);
         let head = frame(HEADERS, END_HEADERS, 1, &packed(&fields));
-        let bytes = [head, frame(DATA, END_STREAM, 1, MODERN.as_bytes())].concat();
-        let heard = sent(&counted, &bytes).await;
-        let ran = counted.runs();
-        if !expected.is(heard) || ran != expected.runs() {
-            wrong.push(format!(
-                "row {at}: {heard:?}, not {expected:?}, and {ran:?} ran: {fields:?}"
-            ));
-        }
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after row {at}");
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let body = frame(DATA, END_STREAM, 1, MODERN.as_bytes());
+        (*expected, [head, body].concat(), format!("{fields:?}"))
+    };
+    check(EDITS, edited).await;
 }
 
 #[tokio::test]
 async fn a_frame_that_is_none_ends_the_connection_or_its_stream() {
-    let counted = Counted::new().await;
-    let mut wrong = Vec::new();
-    for (at, (expected, bytes)) in FRAMES.iter().enumerate() {
-        let heard = sent(&counted, &bytes(counted.house.address)).await;
-        let ran = counted.runs();
-        if !expected.is(heard) || ran != expected.runs() {
-            wrong.push(format!("row {at}: {heard:?}, not {expected:?}, and {ran:?} ran"));
-        }
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after row {at}");
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let framed = |(expected, bytes): &Frames, address| (*expected, bytes(address), String::new());
+    check(FRAMES, framed).await;
 }
 
 #[tokio::test]
@@ -96,9 +77,24 @@ async fn a_preface_that_is_none_is_not_spoken_to() {
         let settings = frame(SETTINGS, 0, 0, &[]);
         wire.send(&[counted.bytes(preface).as_bytes(), &settings, &call].concat()).await;
         wire.over().await;
-        assert_eq!(counted.runs(), (0, 0), "{preface:?}");
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after {preface:?}");
+        counted.goes_on((0, 0), preface).await;
     }
+}
+
+/// Sends what each row makes at the server's address, and compares what comes of it.
+async fn check<R>(rows: &[R], make: impl Fn(&R, SocketAddr) -> (Outcome, Vec<u8>, String)) {
+    let counted = Counted::new().await;
+    let mut wrong = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let (expected, bytes, shown) = make(row, counted.house.address);
+        let heard = sent(&counted, &bytes).await;
+        let ran = counted.runs();
+        if !expected.is(heard) || ran != expected.runs() {
+            wrong.push(format!("row {at}: {heard:?}, not {expected:?}, and {ran:?} ran: {shown}"));
+        }
+        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after row {at}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Sends bytes over their own connection, and returns the reaction to stream 1. If that is not the

@@ -14,6 +14,13 @@ async fn flood(wire: &mut Wire, bytes: &[u8], times: usize) {
     }
 }
 
+/// A server, a connection to it, and the headers of a call, packed.
+async fn opened() -> (Counted, Wire, Vec<u8>) {
+    let counted = Counted::new().await;
+    let address = counted.house.address;
+    (counted, Wire::open(address).await, packed(&fields(address)))
+}
+
 #[tokio::test]
 async fn headers_that_never_end_are_given_up() {
     let counted = Counted::new().await;
@@ -27,17 +34,13 @@ async fn headers_that_never_end_are_given_up() {
         flood(&mut wire, &frame(CONTINUATION, 0, 1, piece), times).await;
         let heard = wire.outcome(1).await;
         assert!(matches!(heard, GoAway(CALM | COMPRESSION) | End), "{size}: {heard:?}");
-        assert_eq!(counted.runs(), (0, 0));
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after {size}");
+        counted.goes_on((0, 0), size).await;
     }
 }
 
 #[tokio::test]
 async fn streams_that_are_opened_and_reset_are_counted() {
-    let counted = Counted::new().await;
-    let address = counted.house.address;
-    let mut wire = Wire::open(address).await;
-    let head = packed(&fields(address));
+    let (counted, mut wire, head) = opened().await;
     for stream in (1..2000).step_by(2) {
         let reset = frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes());
         wire.send(&[frame(HEADERS, END_HEADERS, stream, &head), reset].concat()).await;
@@ -46,16 +49,12 @@ async fn streams_that_are_opened_and_reset_are_counted() {
     assert!(matches!(heard, GoAway(CALM) | End), "{heard:?}");
     wire.over().await;
     // None had a body, so none was a call.
-    assert_eq!(counted.runs(), (0, 0));
-    assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)));
+    counted.goes_on((0, 0), "the flood").await;
 }
 
 #[tokio::test]
 async fn streams_that_have_the_server_reset_them_are_counted() {
-    let counted = Counted::new().await;
-    let address = counted.house.address;
-    let mut wire = Wire::open(address).await;
-    let head = packed(&fields(address));
+    let (counted, mut wire, head) = opened().await;
     for stream in (1..6000).step_by(2) {
         // A window beyond the maximum makes the server reset the stream.
         let much = frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff]);
@@ -73,16 +72,12 @@ async fn streams_that_have_the_server_reset_them_are_counted() {
     };
     assert!(matches!(heard, GoAway(CALM) | End), "{heard:?} after {resets} resets");
     assert!(resets <= 1100, "{resets}");
-    assert_eq!(counted.runs(), (0, 0));
-    assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)));
+    counted.goes_on((0, 0), "the flood").await;
 }
 
 #[tokio::test]
 async fn more_streams_than_allowed_wait_for_nobody() {
-    let counted = Counted::new().await;
-    let address = counted.house.address;
-    let mut wire = Wire::open(address).await;
-    let head = packed(&fields(address));
+    let (counted, mut wire, head) = opened().await;
     // Calls whose bodies never come, until the limit is reached.
     for stream in (1..2001).step_by(2) {
         wire.send(&frame(HEADERS, END_HEADERS, stream, &head)).await;
@@ -112,24 +107,20 @@ async fn settings_pings_and_windows_in_great_number_are_answered_or_given_up() {
         let heard = wire.outcome(1).await;
         let runs = u32::from(heard == Status(200));
         assert!(matches!(heard, Status(200) | GoAway(CALM) | End), "{bytes:?}: {heard:?}");
-        assert_eq!(counted.runs(), (runs, 0));
-        assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)), "after {bytes:?}");
+        counted.goes_on((runs, 0), bytes).await;
     }
 }
 
 #[tokio::test]
 async fn empty_frames_of_a_body_in_great_number_are_given_up_or_read() {
-    let counted = Counted::new().await;
-    let address = counted.house.address;
-    let mut wire = Wire::open(address).await;
-    wire.send(&frame(HEADERS, END_HEADERS, 1, &packed(&fields(address)))).await;
+    let (counted, mut wire, head) = opened().await;
+    wire.send(&frame(HEADERS, END_HEADERS, 1, &head)).await;
     flood(&mut wire, &frame(DATA, 0, 1, &[]), 20_000).await;
     wire.send(&frame(DATA, END_STREAM, 1, MODERN.as_bytes())).await;
     let heard = wire.outcome(1).await;
     let runs = u32::from(heard == Status(200));
     assert!(matches!(heard, Status(200) | GoAway(CALM) | End), "{heard:?}");
-    assert_eq!(counted.runs(), (runs, 0));
-    assert_eq!((counted.clean().await, counted.runs()), (200, (1, 0)));
+    counted.goes_on((runs, 0), "the flood").await;
 }
 
 #[tokio::test]
