@@ -1,8 +1,7 @@
 //! Rules of trust, without a socket.
 //!
-//! So far it holds [`seal`]: strings that a peer carries for us and can neither read nor change;
-//! [`digest`]: what proves that bytes are the ones that were promised; and [`Principal`]: who was let
-//! in.
+//! It contains [`seal`]: strings that a peer carries for us and can neither read nor change;
+//! [`digest`]: proof that bytes are the expected ones; and [`Principal`]: the authenticated caller.
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};

@@ -12,10 +12,10 @@ use crate::clock::{Clock, Monotonic};
 use crate::decide::{Act, Change, Held, Space};
 use crate::{Bounds, Capabilities, Entry, Item, Page, StoreError};
 
-/// A store in this process, for as long as it lives.
+/// A store in the memory of this process.
 ///
-/// Expired entries are removed when others are written, a few at a time, and all of them before a
-/// write is refused because the store is full.
+/// Writes remove expired entries, a few at a time, and all of them before a write is refused because
+/// the store is full.
 pub struct Memory {
     bounds: Bounds,
     clock: Box<dyn Clock>,
@@ -24,13 +24,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A store within `bounds` that goes by `clock`.
+    /// A store with `bounds` and `clock`.
     pub fn new(bounds: Bounds, clock: impl Clock) -> Self {
         let (state, channels) = Default::default();
         Self { bounds, clock: Box::new(clock), state, channels }
     }
 
-    /// How many entries and leases are held, those that expired and are not removed yet among them.
+    /// How many entries and leases are held, including expired ones that are not removed yet.
     pub fn len(&self) -> usize {
         self.state().held.len()
     }
@@ -53,7 +53,7 @@ impl Default for Memory {
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Values are nobody's business.
+        // Values may be secrets.
         f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
     }
 }
@@ -142,14 +142,14 @@ impl Backend for Memory {
 
 type Key = (Space, Arc<str>);
 
-/// What is held.
+/// The state of the store.
 // Invariant: `times` has exactly the keys of `held` that expire, each once; `bytes` is their sum.
 #[derive(Default)]
 struct State {
     held: BTreeMap<Key, Held>,
     times: BTreeSet<(Duration, Key)>,
     bytes: usize,
-    /// The greatest version or fence there ever was.
+    /// The greatest version or fence so far.
     last: u64,
 }
 
@@ -192,7 +192,7 @@ impl State {
         }
     }
 
-    /// Removes what has expired, the oldest first, but no more than `most`.
+    /// Removes expired entries, the oldest first, at most `most`.
     fn sweep(&mut self, now: Duration, most: usize) {
         for _ in 0..most {
             if self.times.first().is_none_or(|(expires, _)| *expires > now) {
@@ -209,7 +209,7 @@ fn size((_, key): &Key, held: &Held) -> usize {
     key.len() + held.value.len() + OVERHEAD
 }
 
-/// What an entry costs besides its key and value: the nodes of two trees and two counts.
+/// What an entry costs besides its key and value: nodes of two trees and two counts.
 const OVERHEAD: usize = 160;
 /// A write adds at most one entry, so removing more than one keeps up.
 const SWEPT_AT_ONCE: usize = 8;

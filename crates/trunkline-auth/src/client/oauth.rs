@@ -1,4 +1,4 @@
-//! The set-up of a client's way in, and what can be asked of it.
+//! The set-up of a client's login, and its operations.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,8 +17,8 @@ use crate::scope::Scopes;
 use crate::url::Origin;
 
 settings! {
-    /// A client's way into one server. It finds the authorization server, registers, has a person log
-    /// in or shows the client's own credentials, keeps the login and renews it.
+    /// A client's login to one server. It discovers the authorization server, registers, lets a person
+    /// log in or uses the client's own credentials, and stores and refreshes the login.
     ///
     /// It needs a [`fetch`](Self::fetch) and a [`vault`](Self::vault), and a
     /// [`browser`](Self::browser) if people are to log in.
@@ -36,13 +36,13 @@ settings! {
         registers_anew: bool = false,
         scopes: Scopes = Scopes::default(),
         offline_access: bool = true,
-        /// `None`: when the server asks for it.
+        /// `None`: if the server asks for it.
         dpop: Option<bool> = None,
         grant: Grant = Grant::default(),
-        /// Whether a registration stays when a login of it ends.
+        /// Whether a registration is kept when its login ends.
         keeps_registration: bool = false,
         progress: Option<Arc<dyn Fn(Step) + Send + Sync>> = None,
-        /// Shared with what goes on after its caller is gone.
+        /// Shared with work that outlives its caller.
         state: Arc<Mutex<State>> = Arc::default(),
     }
 }
@@ -54,86 +54,86 @@ pub(crate) struct Parts {
     browser: Option<Arc<dyn Browser>>,
 }
 
-/// What this process knows beside the vault.
+/// What this process knows besides the vault.
 #[derive(Default)]
 pub(crate) struct State {
-    /// What requests are sent with.
+    /// The login that requests are sent with.
     pub(super) held: Option<Arc<Held>>,
-    /// Whether the vault was looked into.
+    /// Whether the vault has been read.
     pub(super) is_loaded: bool,
     /// The newest DPoP nonce of each origin.
     pub(super) nonces: HashMap<String, String>,
     /// How many calls wait for a login.
     pub(super) waiting: usize,
-    /// Who wants to know when nobody does any more.
+    /// The task to wake when no call waits any more.
     pub(super) watch: Option<Waker>,
-    /// How much goes on that outlives its caller.
+    /// How much work outlives its caller.
     pub(super) working: usize,
-    /// Who wants to know when nothing does any more.
+    /// The tasks to wake when no work is left.
     pub(super) settling: Vec<Waker>,
 }
 
 impl OAuth {
-    /// The way into the server at this URL.
+    /// The login to the server at this URL.
     pub fn new(server_url: impl Into<String>) -> Self {
         Self { server: server_url.into(), ..Self::unset() }
     }
 
     setters! {
-        /// Who makes the requests.
+        /// Sets the HTTP client.
         fetch(fetch: Arc<dyn Fetch>) { parts.fetch = Some(fetch) }
 
-        /// Who keeps the logins.
+        /// Sets the storage of logins.
         vault(vault: Arc<dyn Vault>) { parts.vault = Some(vault) }
 
-        /// Who shows pages to people.
+        /// Sets how pages are shown to people.
         browser(browser: Arc<dyn Browser>) { parts.browser = Some(browser) }
 
-        /// The client's name, which people see when they are asked to let it in.
+        /// The client's name, which people see on the consent page.
         client_name(name: impl Into<String>) { client_name = name.into() }
 
-        /// The identifier of a client that was registered beforehand.
+        /// The identifier of a pre-registered client.
         client_id(id: impl Into<String>) { client_id = Some(id.into()) }
 
         /// The secret of that client, if it has one.
         client_secret(secret: impl Into<String>) { client_secret = Some(secret.into()) }
 
-        /// The only issuer that the client's credentials may be shown to. Secrets and assertions are
-        /// shown to nobody without it, since it is the server that says who its issuer is. A client
-        /// without them is bound to the issuer that it is first used with, and the vault remembers it.
+        /// The only issuer that may get the client's credentials. Without it secrets and assertions are
+        /// never sent, because the server names its issuer. A client without secrets is bound to the
+        /// first issuer it is used with, and the vault remembers it.
         for_issuer(issuer: impl Into<String>) { issuer = Some(issuer.into()) }
 
-        /// Shows the client's credentials to whatever issuer the server names first, and to no other
-        /// after that, as far as the vault remembers: for servers that are trusted with them.
+        /// Sends the client's credentials to the first issuer that the server names, and to no other
+        /// afterwards, as far as the vault remembers: for servers that are trusted with them.
         trust_first_issuer() { trusts_first_issuer = true }
 
-        /// Sends tokens also over `http`, where whoever is between can read and use them. Without this
-        /// they go over `https`, to this machine, or to a private network that the URL names.
+        /// Sends tokens over `http` too, where anyone on the network path can read and use them. By
+        /// default they are sent only over `https`, to this machine, or to a private network that the
+        /// URL names.
         allow_insecure() { allows_insecure = true }
 
-        /// Where the client's own metadata document is. It is the client's identifier with
-        /// authorization servers that take such.
+        /// The URL of the client's metadata document. It is the client's identifier at authorization
+        /// servers that support such documents.
         client_metadata_url(url: impl Into<String>) { client_metadata_url = Some(url.into()) }
     }
 
-    /// The redirect URIs that were registered beforehand, or stand in the metadata document. The
-    /// browser must use one of them; without any it chooses itself.
+    /// The redirect URIs that are pre-registered or listed in the metadata document. The browser
+    /// must use one of them; without any it chooses itself.
     #[must_use]
     pub fn redirect_uris<S: Into<String>>(mut self, uris: impl IntoIterator<Item = S>) -> Self {
         self.redirect_uris = uris.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Registers for each login, even if a registration is kept: for an authorization server that
-    /// has forgotten it. A client that was registered beforehand, or has a metadata document, stays
-    /// what it is.
+    /// Registers for each login, even if a registration is stored: for an authorization server that
+    /// has lost it. It does not affect a pre-registered client or one with a metadata document.
     #[must_use]
     pub fn register_anew(mut self) -> Self {
         self.registers_anew = true;
         self
     }
 
-    /// Scopes to ask for beside those the server asks for.
+    /// Scopes to request in addition to those the server asks for.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().collect();
@@ -141,22 +141,21 @@ impl OAuth {
     }
 
     setters! {
-        /// Whether to ask for `offline_access` where the authorization server lists it. It is, unless
-        /// this says otherwise.
+        /// Whether to request `offline_access` if the authorization server lists it; on by default.
         offline_access(is_wanted: bool) { offline_access = is_wanted }
 
-        /// Whether tokens must be bound to a key (DPoP), or never are. Without this, they are when the
+        /// Whether tokens must be bound to a key (DPoP), or never are. By default they are if the
         /// server asks for it.
         dpop(is_wanted: bool) { dpop = Some(is_wanted) }
 
-        /// By what right tokens are asked for. Without this, a person logs in.
+        /// The grant. By default a person logs in.
         grant(grant: Grant) { grant = grant }
 
-        /// Keeps the registration (RFC 7591) when the login ends: for a client by which several people are logged
-        /// in. Without this, [`logout`](Self::logout) forgets it with the tokens.
+        /// Keeps the registration (RFC 7591) when the login ends, for a client that several people use.
+        /// By default [`logout`](Self::logout) deletes it with the tokens.
         keep_registration() { keeps_registration = true }
 
-        /// Is told each step of a login.
+        /// Reports each step of a login.
         progress(watch: impl Fn(Step) + Send + Sync + 'static) { progress = Some(Arc::new(watch)) }
     }
 
@@ -165,12 +164,12 @@ impl OAuth {
         &self.server
     }
 
-    /// Whether a person has to be there for a login.
+    /// Whether a login needs a person.
     pub fn needs_person(&self) -> bool {
         self.grant.needs_person()
     }
 
-    /// Logs in, also if somebody is logged in already.
+    /// Logs in, even if there is a login.
     pub async fn login(&self) -> Result<Login, AuthError> {
         self.login_after(&[]).await
     }
@@ -181,30 +180,30 @@ impl OAuth {
         Ok(held.kept.shown())
     }
 
-    /// Gives the tokens back, if the authorization server takes them, and forgets the login.
-    /// Whoever was not logged in stays so.
+    /// Revokes the tokens, if the authorization server supports that, and deletes the login. Does
+    /// nothing without a login.
     pub async fn logout(&self) -> Result<(), AuthError> {
         self.leave().await
     }
 
-    /// Waits until every renewal that was begun has been kept, whether its call is still there or
-    /// not. To be awaited before a program ends: a refresh token may be good for one use. It waits
-    /// for what is under way when it is polled, so it can be made beforehand.
+    /// Waits until every refresh in flight has been stored, even if its call was cancelled. Await
+    /// it before a program ends: a refresh token may be single-use. It waits for the work that is
+    /// in flight when it is polled, so it can be created in advance.
     pub fn settled(&self) -> Pending<'static, ()> {
         super::detached::settled(Arc::clone(&self.state))
     }
 
-    /// The login that is kept for this server.
+    /// The stored login of this server.
     pub async fn status(&self) -> Result<Option<Login>, AuthError> {
         Ok(self.store()?.load().await?.map(|held| held.kept.shown()))
     }
 
-    /// Every login that a vault keeps, by server.
+    /// Every login in a vault, by server.
     pub async fn kept(vault: &dyn Vault) -> Result<Vec<Login>, AuthError> {
         super::store::all(vault).await
     }
 
-    /// The same login, for work that outlives its caller.
+    /// A handle on the same login, for work that outlives its caller.
     pub(super) fn twin(&self) -> Self {
         Self {
             server: self.server.clone(),
@@ -255,7 +254,7 @@ impl OAuth {
         }
     }
 
-    /// The newest nonce that this origin gave.
+    /// The newest nonce of this origin.
     pub(super) fn nonce_of(&self, url: &str) -> Option<String> {
         self.state().nonces.get(&place(url)?).cloned()
     }
@@ -275,7 +274,7 @@ impl OAuth {
 }
 
 impl fmt::Debug for OAuth {
-    /// Without credentials.
+    /// Omits credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuth")
             .field("server", &crate::url::shown(&self.server))

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_url_is_refused_in_words() {
+    fn other_urls_are_refused_with_a_sentence() {
         for (url, expected) in [
             ("ftp://a/b", "begins with `http://`"),
             ("/mcp", "begins with `http://`"),
