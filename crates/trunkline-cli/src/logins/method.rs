@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use trunkline::auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use trunkline::auth::credentials::{Asked, Credentials, Denied, Headers, Refused, Retry, Target};
 use trunkline::auth::{OAuth, Pending};
 use trunkline_auth::challenge;
 use trunkline_auth::scope::Scopes;
@@ -69,12 +69,7 @@ impl Credentials for StoredLogin {
         })
     }
 
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
         Box::pin(async move {
             let done = self.oauth.refused(to, refusal, None).await;
             if let Err(denied) = &done {
@@ -115,12 +110,7 @@ impl Credentials for Probe {
         Box::pin(async { Ok(Headers::new()) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        _: Target<'a>,
-        refusal: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, _: Target<'a>, refusal: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
         // A 403 for everyone is not about a login.
         if refusal.status == 401 {
             let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
