@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::callgrind::Profile;
 use super::read;
 use crate::run;
 
@@ -22,6 +23,8 @@ pub static BARE_CLIENT: Program =
     Program { bin: "bare-client", package: "bare", features: "client" };
 pub static BARE_GATEWAY: Program =
     Program { bin: "bare-gateway", package: "bare-gateway", features: "" };
+pub static EMBEDDED_GATEWAY: Program =
+    Program { bin: "embedded-gateway", package: "embedded-gateway", features: "" };
 pub static TRUNKLINE: Program =
     Program { bin: "trunkline-echo", package: "trunkline-echo", features: "" };
 pub static TRUNKLINE_HTTP: Program =
@@ -67,20 +70,22 @@ impl Programs {
 
     /// One run of the driver; its JSON.
     pub fn drive(&self, words: &[&str]) -> Result<String, String> {
-        let output = Command::new(self.path(&DRIVER))
-            .args(words)
-            .output()
-            .map_err(|error| format!("the driver does not start: {error}."))?;
-        if output.status.success() {
-            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-        } else {
-            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-        }
+        said(Command::new(self.path(&DRIVER)).args(words))
+    }
+
+    /// The same on one core, with all that the driver starts, and with nothing of this machine's but `PATH`.
+    pub fn drive_on(&self, core: u32, words: &[String]) -> Result<String, String> {
+        let mut taskset = Command::new("taskset");
+        taskset.args(["--cpu-list", &core.to_string(), &self.path(&DRIVER)]).args(words);
+        taskset.env_clear().env("TOKIO_WORKER_THREADS", "1").env("HOME", &self.release);
+        said(taskset.envs(std::env::var_os("PATH").map(|path| ("PATH", path))))
     }
 
     /// What to put before a command to have its instructions counted.
     pub fn callgrind(&self, name: &str) -> Watched {
         let out = self.release.join(format!("callgrind.{name}.out"));
+        // What an earlier run left must not be taken for what this one found.
+        let _ = std::fs::remove_file(&out);
         let out_option = format!("--callgrind-out-file={}", out.display());
         let command = ["valgrind", "--quiet", "--tool=callgrind", &out_option];
         Watched { command: command.map(str::to_owned).into(), out }
@@ -102,19 +107,34 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// All instructions of a run under callgrind.
-    pub fn instructions(&self) -> Result<u64, String> {
-        let profile = read(&self.out)?;
-        profile
-            .lines()
-            .find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
-            .ok_or_else(|| format!("`{}` has no line of totals.", self.out.display()))
+    /// What a run under callgrind took.
+    pub fn profile(&self) -> Result<Profile, String> {
+        Profile::read(&self.out)
     }
 
     /// The system calls of a run under strace, by name.
     pub fn system_calls(&self) -> Result<BTreeMap<String, u64>, String> {
         Ok(summary(&read(&self.out)?))
     }
+}
+
+/// What a program says when it succeeds; what it complains of when it does not.
+fn said(command: &mut Command) -> Result<String, String> {
+    let output =
+        command.output().map_err(|error| format!("the driver does not start: {error}."))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    }
+}
+
+/// Builds the binary that users have; where it is.
+pub fn trunkline() -> Result<PathBuf, String> {
+    eprintln!("building trunkline");
+    let words = ["build", "--quiet", "--release", "--package", "trunkline-cli"];
+    run::run(&mut run::cargo(words))?;
+    Ok(run::target().join("release").join("trunkline"))
 }
 
 /// The table of `strace -c`: the fourth column counts, the last one names.

@@ -29,8 +29,8 @@ impl Scene {
         let folder = Folder::make()?;
         let mut places = vec![("{folder}", folder.0.display().to_string())];
         let mut upstream = None;
-        if let Some(program) = &options.upstream {
-            let mut server = cores.spawn(std::slice::from_ref(program), options.deadline)?;
+        if !options.upstream.is_empty() {
+            let mut server = cores.spawn(&options.upstream, options.deadline)?;
             places.push(("{upstream}", server.address()?));
             upstream = Some(server);
         }
@@ -75,9 +75,9 @@ impl Scene {
         children + self.upstream.as_ref().and_then(|it| it.cpu().ok()).unwrap_or_default()
     }
 
-    /// Ends all of it.
-    pub fn end(self) -> Result<(), String> {
-        self.gateway.stop_within(Duration::from_secs(5))?;
+    /// Ends all of it. A gateway that does not end when it is told to is killed after a while.
+    pub fn end(self, limit: Duration) -> Result<(), String> {
+        self.gateway.stop_within(limit)?;
         self.upstream.map_or(Ok(()), Process::stop)
     }
 
