@@ -57,7 +57,7 @@ fn stages(counted: &[Counted], is_wanted: impl Fn(Kind) -> bool) -> String {
     };
     let mut out = format!("| stage |{}\n", cells(&|it| format!("`{}`", it.path.name)));
     out += &format!("|---|{}\n", "---|".repeat(columns.len()));
-    for stage in stages::NAMES {
+    for stage in stages::names() {
         let cost = |it: &Counted| {
             let own = it.ours.functions.iter().filter(|(name, _)| stages::of(name) == stage);
             let cost: f64 = own.map(|(_, cost)| cost).sum();
