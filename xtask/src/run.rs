@@ -121,6 +121,28 @@ pub fn have(programs: &[(&str, &str)]) -> Result<(), String> {
     ))
 }
 
+/// Whether a program starts with these arguments and succeeds.
+pub fn works(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Installs packages of Debian's; elsewhere it is an error that begins with `who_needs` them.
+pub fn install(who_needs: &str, packages: &[&str]) -> Result<(), String> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !works("apt-get", &["--version"]) {
+        return Err(format!("{who_needs} `{}`; install that first.", packages.join("`, `")));
+    }
+    println!("installing {}", packages.join(", "));
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    let mut apt = Command::new("apt-get");
+    apt.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
+    run(apt.env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
 /// Lets this process and those it starts open as many files as the system allows: some tests hold
 /// thousands of connections, and many systems begin with 1,024.
 pub fn raise_files() {

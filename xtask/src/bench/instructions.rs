@@ -11,7 +11,7 @@ use std::process::Command;
 use self::paths::{Kind, PATHS, Path, Side};
 use super::callgrind::PerCall;
 use super::counted::count;
-use super::programs::{self, Programs};
+use super::programs::{self, Program, Programs};
 use super::{thousands, verdict, write_result};
 use crate::run;
 
@@ -20,23 +20,26 @@ use crate::run;
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = Options::parse(args)?;
     programs::ensure("valgrind")?;
-    let programs = build(&options.paths)?;
-    let (counted, failures) = measure(&programs, &options.paths);
-    if options.functions > 0 {
-        print!("{}", most_costly(&counted, options.functions));
+    if options.is_quick {
+        let checked = measure(&build_quickly(&options.paths)?, &options.paths)?;
+        print!("{}{}", report::paths(&checked), most_costly(&checked, options.functions));
+        return match options.is_check {
+            true => check::compare(&checked, &run::file(TABLE)?, &rustc()?),
+            false => Ok(()),
+        };
     }
-    if options.is_check {
-        print!("{}", report::paths(&counted));
-        verdict(&failures)?;
-        return check::compare(&counted, &run::file(TABLE)?, &rustc()?);
+    let released = measure(&build(&options.paths)?, &options.paths)?;
+    if !options.is_all {
+        print!("{}", report::text(&released, &[], &rustc()?));
+        print!("{}", most_costly(&released, options.functions));
+        return Ok(());
     }
-    let text = report::text(&counted, &rustc()?);
+    let checked: Vec<&Path> = PATHS.iter().filter(|path| path.is_checked).collect();
+    let checked = measure(&build_quickly(&checked)?, &checked)?;
+    let text = report::text(&released, &checked, &rustc()?);
     print!("{text}");
-    if options.paths.len() == PATHS.len() && failures.is_empty() {
-        write_result("instructions.md", &text)?;
-        write_result("instructions.json", &report::json(&counted, &rustc()?))?;
-    }
-    verdict(&failures)
+    write_result("instructions.md", &text)?;
+    write_result("instructions.json", &report::json(&released, &checked, &rustc()?))
 }
 
 /// The step of the tests.
@@ -46,6 +49,9 @@ pub fn check() -> Result<(), String> {
 
 struct Options {
     paths: Vec<&'static Path>,
+    /// Whether no path was named.
+    is_all: bool,
+    is_quick: bool,
     is_check: bool,
     /// How many functions are listed of each path.
     functions: usize,
@@ -53,29 +59,36 @@ struct Options {
 
 impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
-        let mut options = Options { paths: Vec::new(), is_check: false, functions: 0 };
-        let mut is_quick = false;
+        let (mut paths, mut functions) = (Vec::new(), 0);
+        let (mut is_quick, mut is_check) = (false, false);
         let mut words = args.iter().map(String::as_str);
         while let Some(word) = words.next() {
             match word {
-                "--check" => options.is_check = true,
+                "--check" => (is_quick, is_check) = (true, true),
                 "--quick" => is_quick = true,
                 "--functions" => {
                     let count = words.next().and_then(|count| count.parse().ok());
-                    options.functions =
-                        count.ok_or(format!("`--functions` takes a number.\n\n{USAGE}"))?;
+                    functions = count.ok_or(format!("`--functions` takes a number.\n\n{USAGE}"))?;
                 }
                 name => match PATHS.iter().find(|path| path.name == name) {
-                    Some(path) => options.paths.push(path),
+                    Some(path) => paths.push(path),
                     None => return Err(format!("`{name}` is not counted here.\n\n{USAGE}")),
                 },
             }
         }
-        if options.paths.is_empty() {
-            let is_wanted = |path: &&Path| path.is_checked || !(is_quick || options.is_check);
-            options.paths = PATHS.iter().filter(is_wanted).collect();
+        let is_counted = |path: &&Path| if is_quick { path.is_checked } else { path.is_released() };
+        if let Some(other) = paths.iter().find(|path| !is_counted(path)) {
+            return Err(format!(
+                "`{}` is counted {} `--quick`.\n\n{USAGE}",
+                other.name,
+                if is_quick { "without" } else { "with" }
+            ));
         }
-        Ok(options)
+        let is_all = paths.is_empty();
+        if is_all {
+            paths = PATHS.iter().filter(is_counted).collect();
+        }
+        Ok(Options { paths, is_all, is_quick, is_check, functions })
     }
 }
 
@@ -94,19 +107,27 @@ impl Counted {
 
 /// Builds what the paths need, and the binary only if one of them does.
 fn build(paths: &[&'static Path]) -> Result<Programs, String> {
-    let sides = [Side::Bare, Side::Ours];
-    let measured = paths.iter().flat_map(|path| sides.map(|side| path.program(side))).flatten();
-    // What gateways and clients call.
-    let called = [&programs::DRIVER, &programs::BARE, &programs::BARE_HTTP];
-    let programs = Programs::build(measured.chain(called))?;
+    let programs = Programs::build(needed(paths))?;
     if paths.iter().any(|path| matches!(path.kind, Kind::Gateway(_))) {
         programs::trunkline()?;
     }
     Ok(programs)
 }
 
-/// Counts every path, and what could not be counted as sentences.
-fn measure(programs: &Programs, paths: &[&'static Path]) -> (Vec<Counted>, Vec<String>) {
+/// The same for paths that do without the binary, with little optimization.
+fn build_quickly(paths: &[&'static Path]) -> Result<Programs, String> {
+    Programs::build_quickly(needed(paths))
+}
+
+fn needed(paths: &[&'static Path]) -> impl Iterator<Item = &'static Program> {
+    let sides = [Side::Bare, Side::Ours];
+    let measured = paths.iter().flat_map(move |path| sides.map(|side| path.program(side)));
+    // What gateways and clients call.
+    measured.flatten().chain([&programs::DRIVER, &programs::BARE, &programs::BARE_HTTP])
+}
+
+/// Counts every path; what could not be counted is said in sentences.
+fn measure(programs: &Programs, paths: &[&'static Path]) -> Result<Vec<Counted>, String> {
     let sides = [Side::Bare, Side::Ours];
     let all = paths.iter().flat_map(|path| sides.map(|side| path.measurement(programs, side)));
     let all: Vec<_> = all.collect();
@@ -122,7 +143,8 @@ fn measure(programs: &Programs, paths: &[&'static Path]) -> (Vec<Counted>, Vec<S
             }
         }
     }
-    (counted, failures)
+    verdict(&failures)?;
+    Ok(counted)
 }
 
 /// The functions that cost most themselves, for whoever looks for what to make faster.
@@ -147,7 +169,7 @@ fn rustc() -> Result<String, String> {
 pub const USAGE: &str = "\
 cargo xtask bench instructions [PATH…] [OPTIONS]
   PATH                  of those in `bench/results/instructions.md`; all, and the table is written, if none is named
-  --quick               the paths that `cargo xtask test` checks; nothing is written
+  --quick               the paths that `cargo xtask test` checks, built as it builds them; nothing is written
   --check               the same, and an error if one takes 3 % more than `bench/results/instructions.json` says
   --functions N         also the N functions of each path that cost most themselves";
 
@@ -166,7 +188,8 @@ mod tests {
         assert!(parse(&["http", "nowhere"]).is_err());
         assert!(parse(&["--functions"]).is_err());
         assert_eq!(parse(&["http", "sse-26"]), Ok(2));
-        assert_eq!(parse(&[]), Ok(PATHS.len()));
+        assert!(parse(&["embedded"]).is_err() && parse(&["embedded", "--quick"]).is_ok());
+        assert_eq!(parse(&[]), Ok(PATHS.iter().filter(|path| path.is_released()).count()));
         assert_eq!(parse(&["--check"]), parse(&["--quick"]));
     }
 }

@@ -11,7 +11,7 @@ pub fn compare(counted: &[Counted], table: &str, rustc: &str) -> Result<(), Stri
     let known = table["rustc"].as_str().unwrap_or("an unknown compiler");
     let mut dearer = Vec::new();
     for it in counted {
-        let row = &table["paths"][it.path.name];
+        let row = &table["checked"][it.path.name];
         let Some(before) = Row::read(row) else {
             dearer.push(format!("`{}` is not in the table.", it.path.name));
             continue;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::bench::callgrind::PerCall;
 
-    const TABLE: &str = r#"{"rustc":"rustc 1","paths":{"stdio":{"instructions":2000,"bare":1000,"allocations":5}}}"#;
+    const TABLE: &str = r#"{"rustc":"rustc 1","checked":{"stdio":{"instructions":2000,"bare":1000,"allocations":5}}}"#;
 
     fn counted(bare: f64, ours: f64) -> Vec<Counted> {
         let of = |instructions| PerCall { instructions, allocations: 6.0, functions: Vec::new() };
@@ -113,6 +113,6 @@ mod tests {
 
     #[test]
     fn a_path_without_a_row_is_an_error() {
-        assert!(compare(&counted(1.0, 1.0), r#"{"paths":{}}"#, "rustc 1").is_err());
+        assert!(compare(&counted(1.0, 1.0), r#"{"checked":{}}"#, "rustc 1").is_err());
     }
 }

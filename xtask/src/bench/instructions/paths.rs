@@ -15,7 +15,7 @@ pub struct Path {
     pub kind: Kind,
     /// How many times the bare program's instructions it may take, where that is promised.
     pub most: Option<f64>,
-    /// Whether it is counted whenever the tests run.
+    /// Whether the tests count it, in a build that takes half the time of a release.
     pub is_checked: bool,
 }
 
@@ -59,6 +59,11 @@ impl Path {
             Kind::Gateway(_) => (&programs::BARE_GATEWAY, &programs::BARE_GATEWAY),
         };
         Some(if side == Side::Bare { bare } else { ours })
+    }
+
+    /// Whether it is counted in a release: all but what is there to stand for the binary.
+    pub fn is_released(&self) -> bool {
+        !matches!(self.kind, Kind::Embedded(_))
     }
 
     /// The load of it, as the driver makes it.

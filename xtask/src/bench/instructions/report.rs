@@ -5,7 +5,7 @@ use super::stages;
 use super::{Counted, Kind};
 
 /// The whole page, which is also what is printed.
-pub fn text(counted: &[Counted], rustc: &str) -> String {
+pub fn text(counted: &[Counted], checked: &[Counted], rustc: &str) -> String {
     let mut out = format!(
         "# Instructions a call\n\n\
          Written by `cargo xtask bench instructions`, built by {rustc}: what one `tools/call` of `echo` with 100 bytes takes\n\
@@ -23,6 +23,12 @@ pub fn text(counted: &[Counted], rustc: &str) -> String {
     out += &stages(counted, |kind| matches!(kind, Kind::Http(_)));
     out += "\n";
     out += &stages(counted, |kind| matches!(kind, Kind::Stdio(_) | Kind::Client(_)));
+    if !checked.is_empty() {
+        out += "\n## What the tests check\n\n\
+            `cargo xtask test` counts these in programs that are built with little optimization, and fails if a ratio to the bare\n\
+            program is more than 3 % above the one here.\n\n";
+        out += &paths(checked);
+    }
     out
 }
 
@@ -69,8 +75,17 @@ fn stages(counted: &[Counted], is_wanted: impl Fn(Kind) -> bool) -> String {
     out + &format!("| the bare program |{}\n", cells(&|it| whole(it.bare.instructions)))
 }
 
-/// One object, a row a path, in the order of the table.
-pub fn json(counted: &[Counted], rustc: &str) -> String {
+/// One object: what is published, and what the tests compare with.
+pub fn json(released: &[Counted], checked: &[Counted], rustc: &str) -> String {
+    format!(
+        "{{\n  \"rustc\": \"{rustc}\",\n  \"released\": {{\n{}\n  }},\n  \"checked\": {{\n{}\n  }}\n}}\n",
+        rows(released),
+        rows(checked)
+    )
+}
+
+/// A row a path, in the order of the table.
+fn rows(counted: &[Counted]) -> String {
     let rows: Vec<String> = counted
         .iter()
         .map(|it| {
@@ -84,7 +99,7 @@ pub fn json(counted: &[Counted], rustc: &str) -> String {
             )
         })
         .collect();
-    format!("{{\n  \"rustc\": \"{rustc}\",\n  \"paths\": {{\n{}\n  }}\n}}\n", rows.join(",\n"))
+    rows.join(",\n")
 }
 
 fn whole(number: f64) -> String {
@@ -110,7 +125,7 @@ mod tests {
 
     #[test]
     fn every_stage_has_its_share() {
-        let text = text(&counted(), "rustc 1");
+        let text = text(&counted(), &[], "rustc 1");
         assert!(text.contains("| 1,000 | 2,000 | 2.00 | ≤ 1.35 ✗ | 7.0 | 7.0 |"), "{text}");
         assert!(text.contains("| allocator | 500 (25 %) |"), "{text}");
         assert!(text.contains("| other | 1,500 (75 %) |"), "{text}");
@@ -118,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_json_is_what_the_check_reads() {
-        let json = json(&counted(), "rustc 1");
+        let json = json(&[], &counted(), "rustc 1");
         assert_eq!(super::super::check::compare(&counted(), &json, "rustc 1"), Ok(()));
     }
 }
