@@ -5,8 +5,10 @@ mod callgrind;
 mod chart;
 mod counted;
 mod gateway;
+mod growth;
 mod http;
 pub mod instructions;
+mod plot;
 mod programs;
 mod sessions;
 mod stdio;
@@ -29,8 +31,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
 type Benchmark = (&'static str, fn(&[String]) -> Result<(), String>, &'static str);
 
 /// Every benchmark: its name, the function that runs it, how it is called.
-const BENCHMARKS: [Benchmark; 6] = [
+const BENCHMARKS: [Benchmark; 7] = [
     ("instructions", instructions::run, instructions::USAGE),
+    ("growth", growth::run, growth::USAGE),
     ("stdio", stdio::run, stdio::USAGE),
     ("http", http::run, http::USAGE),
     ("gateway", gateway::run, gateway::USAGE),

@@ -30,6 +30,12 @@ pub fn cargo<const N: usize>(args: [&str; N]) -> Command {
     command.args(args).current_dir(root());
     // The path of our own manifest would point the crates' build scripts at the wrong folder.
     command.env_remove("CARGO_MANIFEST_DIR");
+    // A build script that looks at these would run again, and with it all that depends on its crate.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CARGO_PKG_") {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

@@ -167,7 +167,6 @@ fn text(bytes: usize) -> String {
         .collect()
 }
 
-const HOW: &str =
-    "Say `URL MODE TASKS BYTES milliseconds N` or `… calls N`; the driver does, see `driver client`.";
+const HOW: &str = "Say `URL MODE TASKS BYTES milliseconds N` or `… calls N`; the driver does, see `driver client`.";
 /// The warm-up lasts this fraction of the measurement.
 const WARM_UP: u32 = 5;

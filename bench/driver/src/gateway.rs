@@ -24,8 +24,8 @@ pub fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
 fn measure(options: &Options) -> Result<(), String> {
     let scene = Scene::set(options)?;
     let calls = Calls::new(options.revision, &options.tool, options.payload);
-    let shape =
-        Shape { connections: options.connections, wants_progress: false, shows: options.show };
+    let (connections, idle) = (options.connections, options.idle);
+    let shape = Shape { connections, wants_progress: false, shows: options.show, idle };
     let mut load = Load::connect(&scene.endpoint, calls, shape)?;
     // Node takes longer than the others until it is as fast as it gets.
     if let Amount::Time(time) = options.amount {

@@ -7,8 +7,8 @@ mod response;
 
 use serde_json::{Value, json};
 
-pub use self::exchange::Endpoint;
-pub use self::measure::{Load, Measured, Shape};
+pub use self::exchange::{Endpoint, NO_SESSION};
+pub use self::measure::{Idle, Load, Measured, Shape};
 use self::options::Options;
 pub use self::options::USAGE;
 use crate::amount::Amount;

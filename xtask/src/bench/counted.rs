@@ -49,7 +49,7 @@ impl Measurement {
 }
 
 /// What a call of each measurement takes, in their order.
-pub fn count(programs: &Programs, all: &[Measurement]) -> Vec<Result<PerCall, String>> {
+pub fn count(programs: &Programs, all: &[&Measurement]) -> Vec<Result<PerCall, String>> {
     let next = Mutex::new((0..all.len()).collect::<VecDeque<usize>>());
     let counted = Mutex::new(all.iter().map(|_| None).collect::<Vec<_>>());
     std::thread::scope(|scope| {

@@ -131,9 +131,11 @@ fn measure(programs: &Programs, paths: &[&'static Path]) -> Result<Vec<Counted>,
     let sides = [Side::Bare, Side::Ours];
     let all = paths.iter().flat_map(|path| sides.map(|side| path.measurement(programs, side)));
     let all: Vec<_> = all.collect();
-    let mut outcomes = all.iter().zip(count(programs, &all)).map(|(measurement, outcome)| {
-        outcome.map_err(|sentence| format!("`{}`: {sentence}", measurement.name))
-    });
+    let mut outcomes = all.iter().zip(count(programs, &all.iter().collect::<Vec<_>>())).map(
+        |(measurement, outcome)| {
+            outcome.map_err(|sentence| format!("`{}`: {sentence}", measurement.name))
+        },
+    );
     let (mut counted, mut failures) = (Vec::new(), Vec::new());
     for path in paths {
         match (outcomes.next(), outcomes.next()) {

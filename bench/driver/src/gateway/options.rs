@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::calls::Revision;
+use crate::http::Idle;
 use crate::words::{self, number};
 
 /// What one run of the driver does.
@@ -13,6 +14,7 @@ pub struct Options {
     pub connections: usize,
     pub payload: usize,
     pub amount: Amount,
+    pub idle: Idle,
     pub show: bool,
     pub deadline: Duration,
     /// Where the gateway takes its calls, and by what name it offers `echo`.
@@ -35,6 +37,7 @@ impl Options {
             connections: 1,
             payload: 100,
             amount: Amount::Time(Duration::from_secs(1)),
+            idle: Idle::default(),
             show: false,
             deadline: Duration::from_secs(60),
             path: "/mcp".into(),
@@ -54,6 +57,8 @@ impl Options {
                 "--milliseconds" => {
                     options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
                 }
+                "--sessions" => options.idle.sessions = number(word, &value)?,
+                "--streams" => options.idle.streams = number(word, &value)?,
                 "--show" => options.show = value == "yes",
                 "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
                 "--path" => options.path = value,
@@ -77,6 +82,6 @@ driver gateway [OPTIONS] -- GATEWAY [ARGUMENT…]
   --config TEXT         written to a file whose name `{config}` becomes; `{folder}` is an empty folder
   --path PATH           where the gateway takes calls (/mcp)
   --tool NAME           what it calls the upstream's `echo` (echo)
-  --label, --revision (2025-11-25), --connections, --payload, --milliseconds, --calls, --show, --deadline
-                        as with `http`
+  --label, --revision (2025-11-25), --connections, --payload, --milliseconds, --calls, --sessions,
+                        --streams, --show, --deadline   as with `http`
   `{port}` in the arguments or the text becomes a free port; a gateway without it prints its address first";

@@ -41,6 +41,20 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// A session on a connection of its own, with a GET stream open.
+    pub fn stream(&self, calls: &Calls) -> Result<Connection, String> {
+        let mut own = self.connect()?;
+        let session = own.greet(calls)?.ok_or(NO_SESSION)?;
+        let request = own.about("GET", &session);
+        let (response, _) = own.open(&request)?;
+        match response.status == 200 && response.is_stream {
+            true => Ok(own),
+            false => Err(format!("it answered GET with {}.", response.status)),
+        }
+    }
+}
+
 /// A connection that is kept alive.
 pub struct Connection {
     pub stream: TcpStream,
@@ -159,6 +173,7 @@ impl Connection {
     }
 }
 
+pub const NO_SESSION: &str = "it gave no session.";
 const SESSION: &str = "mcp-session-id";
 /// Longer than any answer outside a measurement takes.
 const PATIENCE: Duration = Duration::from_secs(30);

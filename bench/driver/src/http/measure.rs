@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-use super::exchange::Endpoint;
+use super::exchange::{Endpoint, NO_SESSION};
 use super::response::Response;
 use crate::amount::Amount;
 use crate::calls::{Calls, ID_DIGITS, Revision, patch};
@@ -49,6 +49,37 @@ pub struct Shape {
     pub wants_progress: bool,
     /// Whether to print the first request and response.
     pub shows: bool,
+    /// Sessions that are opened first and do nothing, and those that hold a stream on a connection of their own.
+    pub idle: Idle,
+}
+
+/// Who is there without calling.
+#[derive(Clone, Copy, Default)]
+pub struct Idle {
+    pub sessions: usize,
+    pub streams: usize,
+}
+
+impl Idle {
+    /// Opens them; the connections are theirs until they are dropped.
+    fn open(
+        self,
+        endpoint: &Endpoint,
+        calls: &Calls,
+    ) -> Result<Vec<super::exchange::Connection>, String> {
+        let mut held = Vec::new();
+        if self.sessions > 0 {
+            let mut common = endpoint.connect()?;
+            for _ in 0..self.sessions {
+                common.greet(calls)?.ok_or(NO_SESSION)?;
+            }
+            held.push(common);
+        }
+        for _ in 0..self.streams {
+            held.push(endpoint.stream(calls)?);
+        }
+        Ok(held)
+    }
 }
 
 /// The connections, ready to call.
@@ -57,6 +88,7 @@ pub struct Load {
     wants_progress: bool,
     connections: Vec<Connection>,
     epoll: OwnedFd,
+    _idle: Vec<super::exchange::Connection>,
 }
 
 struct Connection {
@@ -76,6 +108,7 @@ struct Connection {
 impl Load {
     pub fn connect(endpoint: &Endpoint, calls: Calls, shape: Shape) -> Result<Load, String> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(no_epoll)?;
+        let idle = shape.idle.open(endpoint, &calls)?;
         let mut connections = Vec::new();
         for index in 0..shape.connections {
             let mut connection = endpoint.connect()?;
@@ -117,7 +150,8 @@ impl Load {
                 waits_for_room: false,
             });
         }
-        Ok(Load { calls, wants_progress: shape.wants_progress, connections, epoll })
+        let wants_progress = shape.wants_progress;
+        Ok(Load { calls, wants_progress, connections, epoll, _idle: idle })
     }
 
     /// Keeps one call in flight on every connection until there were enough, and waits for the last answers.

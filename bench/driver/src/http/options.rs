@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::measure::Shape;
+use super::measure::{Idle, Shape};
 use crate::amount::Amount;
 use crate::calls::{PROGRESS, Revision};
 use crate::words::{self, number};
@@ -15,6 +15,7 @@ pub struct Options {
     pub connections: usize,
     pub payload: usize,
     pub amount: Amount,
+    idle: Idle,
     /// Whether to print the first response.
     pub show: bool,
     /// After this long the server is killed, whatever it does.
@@ -31,6 +32,7 @@ impl Options {
             connections: 1,
             payload: 100,
             amount: Amount::Time(Duration::from_secs(1)),
+            idle: Idle::default(),
             show: false,
             deadline: Duration::from_secs(60),
             command: Vec::new(),
@@ -46,6 +48,8 @@ impl Options {
                 "--milliseconds" => {
                     options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
                 }
+                "--sessions" => options.idle.sessions = number(word, &value)?,
+                "--streams" => options.idle.streams = number(word, &value)?,
                 "--show" => options.show = value == "yes",
                 "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
                 _ => return words::unknown(word),
@@ -56,8 +60,8 @@ impl Options {
     }
 
     pub fn shape(&self) -> Shape {
-        let Options { connections, wants_progress, show: shows, .. } = *self;
-        Shape { connections, wants_progress, shows }
+        let Options { connections, wants_progress, show: shows, idle, .. } = *self;
+        Shape { connections, wants_progress, shows, idle }
     }
 
     pub fn tool(&self) -> &'static str {
@@ -82,5 +86,7 @@ driver http [OPTIONS] -- SERVER [ARGUMENT…]      the server prints its address
   --payload BYTES       length of the text that is echoed (100)
   --milliseconds N      how long one measurement takes (1000), after a warm-up of a fifth of it
   --calls N             a number of calls instead of a time, and no warm-up
+  --sessions N          sessions that are opened first and do nothing, with 2025-11-25
+  --streams N           the same, each with a GET stream on a connection of its own
   --show yes            print the first request and response to stderr
   --deadline SECONDS    when a silent server is killed (60)";
