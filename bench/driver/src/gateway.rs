@@ -34,7 +34,9 @@ fn measure(options: &Options) -> Result<(), String> {
     let upstream_before = scene.upstream_cpu();
     let measured = load.run(|| scene.gateway_cpu(), options.amount)?;
     let upstream_cpu = scene.upstream_cpu().saturating_sub(upstream_before);
-    println!("{}", report(options, scene.is_pinned, measured, upstream_cpu));
+    let mut report = report(options, scene.is_pinned, measured, upstream_cpu);
+    report["resident_kib"] = json!(scene.resident_kib()?);
+    println!("{report}");
     drop(load);
     // A profiler around a gateway takes its time to write down what it saw.
     let limit = match options.amount {

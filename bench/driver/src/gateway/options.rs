@@ -57,8 +57,6 @@ impl Options {
                 "--milliseconds" => {
                     options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
                 }
-                "--sessions" => options.idle.sessions = number(word, &value)?,
-                "--streams" => options.idle.streams = number(word, &value)?,
                 "--show" => options.show = value == "yes",
                 "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
                 "--path" => options.path = value,
@@ -66,6 +64,7 @@ impl Options {
                 "--upstream" => options.upstream.push(value),
                 "--child" => options.child = Some(value),
                 "--config" => options.config = Some(value),
+                _ if options.idle.takes(word, &value)? => {}
                 _ => return words::unknown(word),
             }
             Ok(())
@@ -82,6 +81,6 @@ driver gateway [OPTIONS] -- GATEWAY [ARGUMENT…]
   --config TEXT         written to a file whose name `{config}` becomes; `{folder}` is an empty folder
   --path PATH           where the gateway takes calls (/mcp)
   --tool NAME           what it calls the upstream's `echo` (echo)
-  --label, --revision (2025-11-25), --connections, --payload, --milliseconds, --calls, --sessions,
-                        --streams, --show, --deadline   as with `http`
+  --label, --revision (2025-11-25), --connections, --payload, --milliseconds, --calls, --sessions …,
+                        --show, --deadline   as with `http`
   `{port}` in the arguments or the text becomes a free port; a gateway without it prints its address first";

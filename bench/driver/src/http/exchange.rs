@@ -151,6 +151,20 @@ impl Connection {
         self.receive(request, |response, bytes| Ok(response.advance(bytes)? || response.has_head()))
     }
 
+    /// Sends a call and waits until it asks.
+    pub fn question(&mut self, request: &[u8]) -> Result<(), String> {
+        let asks = |bytes: &[u8]| memchr::memmem::find(bytes, b"elicitation/create").is_some();
+        let is_asked = |response: &mut Response, bytes: &[u8]| {
+            Ok(response.advance(bytes)? || (response.has_head() && asks(bytes)))
+        };
+        match self.receive(request, is_asked)? {
+            (_, bytes) if asks(&bytes) => Ok(()),
+            (_, bytes) => {
+                Err(format!("it asked nothing; it answered {}", String::from_utf8_lossy(&bytes)))
+            }
+        }
+    }
+
     fn receive(
         &mut self,
         request: &[u8],

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-use super::exchange::{Endpoint, NO_SESSION};
+use super::exchange::Endpoint;
+use super::idle::Idle;
 use super::response::Response;
 use crate::amount::Amount;
 use crate::calls::{Calls, ID_DIGITS, Revision, patch};
@@ -49,37 +50,8 @@ pub struct Shape {
     pub wants_progress: bool,
     /// Whether to print the first request and response.
     pub shows: bool,
-    /// Sessions that are opened first and do nothing, and those that hold a stream on a connection of their own.
+    /// Who is there beside those that call.
     pub idle: Idle,
-}
-
-/// Who is there without calling.
-#[derive(Clone, Copy, Default)]
-pub struct Idle {
-    pub sessions: usize,
-    pub streams: usize,
-}
-
-impl Idle {
-    /// Opens them; the connections are theirs until they are dropped.
-    fn open(
-        self,
-        endpoint: &Endpoint,
-        calls: &Calls,
-    ) -> Result<Vec<super::exchange::Connection>, String> {
-        let mut held = Vec::new();
-        if self.sessions > 0 {
-            let mut common = endpoint.connect()?;
-            for _ in 0..self.sessions {
-                common.greet(calls)?.ok_or(NO_SESSION)?;
-            }
-            held.push(common);
-        }
-        for _ in 0..self.streams {
-            held.push(endpoint.stream(calls)?);
-        }
-        Ok(held)
-    }
 }
 
 /// The connections, ready to call.

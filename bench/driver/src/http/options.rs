@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::measure::{Idle, Shape};
+use super::idle::Idle;
+use super::measure::Shape;
 use crate::amount::Amount;
 use crate::calls::{PROGRESS, Revision};
 use crate::words::{self, number};
@@ -48,10 +49,9 @@ impl Options {
                 "--milliseconds" => {
                     options.amount = Amount::Time(Duration::from_millis(number(word, &value)?))
                 }
-                "--sessions" => options.idle.sessions = number(word, &value)?,
-                "--streams" => options.idle.streams = number(word, &value)?,
                 "--show" => options.show = value == "yes",
                 "--deadline" => options.deadline = Duration::from_secs(number(word, &value)?),
+                _ if options.idle.takes(word, &value)? => {}
                 _ => return words::unknown(word),
             }
             Ok(())
@@ -86,7 +86,8 @@ driver http [OPTIONS] -- SERVER [ARGUMENT…]      the server prints its address
   --payload BYTES       length of the text that is echoed (100)
   --milliseconds N      how long one measurement takes (1000), after a warm-up of a fifth of it
   --calls N             a number of calls instead of a time, and no warm-up
-  --sessions N          sessions that are opened first and do nothing, with 2025-11-25
-  --streams N           the same, each with a GET stream on a connection of its own
+  --sessions N          sessions of 2025-11-25 that are opened first and do nothing, all on one connection; or
+  --idle, --streams, --parked, --questions N    with a connection each; a GET stream; a call that is not answered; a
+                        call that has asked
   --show yes            print the first request and response to stderr
   --deadline SECONDS    when a silent server is killed (60)";
