@@ -8,9 +8,11 @@ mod gateway;
 mod growth;
 mod http;
 pub mod instructions;
+mod memory;
 mod plot;
 mod programs;
 mod sessions;
+mod start;
 mod stdio;
 
 use std::fs;
@@ -31,13 +33,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
 type Benchmark = (&'static str, fn(&[String]) -> Result<(), String>, &'static str);
 
 /// Every benchmark: its name, the function that runs it, how it is called.
-const BENCHMARKS: [Benchmark; 7] = [
+const BENCHMARKS: [Benchmark; 9] = [
     ("instructions", instructions::run, instructions::USAGE),
     ("growth", growth::run, growth::USAGE),
     ("stdio", stdio::run, stdio::USAGE),
     ("http", http::run, http::USAGE),
     ("gateway", gateway::run, gateway::USAGE),
     ("sessions", sessions::run, sessions::USAGE),
+    ("memory", memory::run, memory::USAGE),
+    ("start", start::run, start::USAGE),
     ("build", build::run, build::USAGE),
 ];
 

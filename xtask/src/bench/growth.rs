@@ -1,6 +1,6 @@
 //! What may grow beside a call → whether the call's cost grows with it, as plots.
 
-mod axes;
+pub mod axes;
 
 use self::axes::{AXES, Axis, Growth};
 use super::counted::{Measurement, count};

@@ -173,12 +173,12 @@ pub static PROGRAMS: [&Program; 7] = [
     &programs::EMBEDDED_GATEWAY,
 ];
 
-fn http(programs: &Programs, program: &Program, load: &[&str]) -> Measurement {
+pub fn http(programs: &Programs, program: &Program, load: &[&str]) -> Measurement {
     let load = [&["http"][..], load].concat();
     few(Measurement::new("http", &load, vec![programs.path(program)]))
 }
 
-fn idle(programs: &Programs, program: &Program, option: &str, size: u64) -> Measurement {
+pub fn idle(programs: &Programs, program: &Program, option: &str, size: u64) -> Measurement {
     told(http(programs, program, &["--revision", SESSION]), option, size)
 }
 
@@ -197,7 +197,7 @@ fn hop(programs: &Programs, revision: &'static str, gateway: &Gateway) -> Measur
     few(measurement(programs, &case(revision, Upstream::Stdio, 1), gateway))
 }
 
-fn gateway(programs: &Programs, revision: &'static str) -> Measurement {
+pub fn gateway(programs: &Programs, revision: &'static str) -> Measurement {
     hop(programs, revision, &EMBEDDED_GATEWAY)
 }
 
@@ -209,7 +209,7 @@ fn with_catalog(mut it: Measurement, catalog: &str) -> Measurement {
     it
 }
 
-fn servers(programs: &Programs, size: u64) -> Measurement {
+pub fn servers(programs: &Programs, size: u64) -> Measurement {
     let others: String =
         (1..size).map(|number| format!("  other{number}: {{ command: '{{child}}' }}\n")).collect();
     let catalog = EMBEDDED_GATEWAY.stdio_config.to_owned() + &others;
@@ -224,7 +224,7 @@ fn rules(programs: &Programs, size: u64) -> Measurement {
     with_catalog(gateway(programs, STATELESS), &catalog)
 }
 
-fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
+pub fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
     let case = case(STATELESS, Upstream::Http, 1);
     let mut it = few(measurement(programs, &case, &EMBEDDED_GATEWAY));
     if let Some(at) = it.load.iter().position(|word| word == "--upstream") {
@@ -233,7 +233,7 @@ fn upstream_tools(programs: &Programs, size: u64) -> Measurement {
     told(it, "--upstream", size)
 }
 
-fn told(mut it: Measurement, option: &str, value: u64) -> Measurement {
+pub fn told(mut it: Measurement, option: &str, value: u64) -> Measurement {
     it.load.extend([option.to_owned(), value.to_string()]);
     it
 }
