@@ -10,6 +10,9 @@
 //! assert_eq!(json.get(), r#"{"b": 1.50, "a": 10000000000000000000000}"#);
 //! ```
 
+mod reader;
+
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -17,6 +20,8 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+pub(crate) use reader::{Reader, Unreadable};
 
 /// A valid JSON text, kept as it came: number spelling and key order survive. Clones share the text.
 #[derive(Clone)]
@@ -37,7 +42,11 @@ impl Json {
         if is_too_deep(text.as_bytes(), MAX_DEPTH) {
             return Err(serde_json::Error::custom("the value is nested too deeply"));
         }
-        serde_json::from_str::<&RawValue>(text)?;
+        let mut reader = Reader::new(text);
+        if reader.value().and_then(|_| reader.end()).is_err() {
+            // What is wrong is told by those who have words for it.
+            serde_json::from_str::<&RawValue>(text)?;
+        }
         Ok(Self::copied(text))
     }
 
@@ -75,7 +84,7 @@ impl Json {
     }
 
     /// Copies a text that is known to be JSON.
-    fn copied(text: &str) -> Self {
+    pub(crate) fn copied(text: &str) -> Self {
         Self(Text::Copied(text.into()))
     }
 
@@ -104,6 +113,20 @@ impl Json {
     /// Reads the text as an owned `T`.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
+    }
+
+    /// What the value says, if it is a string. It is not copied unless it has escapes.
+    ///
+    /// ```
+    /// # use trunkline_wire::json::Json;
+    /// assert_eq!(Json::string("tab\t").as_text().as_deref(), Some("tab\t"));
+    /// assert_eq!(Json::null().as_text(), None);
+    /// ```
+    pub fn as_text(&self) -> Option<Cow<'_, str>> {
+        match self.get().strip_prefix('"')?.strip_suffix('"') {
+            Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+            _ => self.read().ok().map(Cow::Owned),
+        }
     }
 
     /// Whether the value is `null`.
