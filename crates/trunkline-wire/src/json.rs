@@ -21,6 +21,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use reader::end_of_plain;
 pub(crate) use reader::{Reader, Unreadable};
 
 /// A valid JSON text, kept as it came: number spelling and key order survive. Clones share the text.
@@ -313,8 +314,8 @@ fn opening_brackets(text: &[u8]) -> usize {
     text.chunks(192).map(|block| usize::from(block.iter().map(is_opening).sum::<u8>())).sum()
 }
 
-/// Appends `text` as a JSON string. Looks for characters to escape a block at a time, which the
-/// compiler turns into vector code; most strings have none.
+/// Appends `text` as a JSON string. Looks for characters to escape many at a time; most strings have
+/// none.
 ///
 /// ```
 /// # use trunkline_wire::json::*;
@@ -323,30 +324,18 @@ fn opening_brackets(text: &[u8]) -> usize {
 /// assert_eq!(out, br#"name: "tab\t""#);
 /// ```
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
-    const BLOCK: usize = 32;
     let bytes = text.as_bytes();
     out.reserve(bytes.len() + 2);
     out.push(b'"');
-    let (mut written, mut at) = (0, 0);
-    while at < bytes.len() {
-        let end = (at + BLOCK).min(bytes.len());
-        let block = &bytes[at..end];
-        if block.iter().fold(false, |any, byte| any | needs_escape(*byte)) {
-            for (offset, byte) in block.iter().enumerate().filter(|(_, byte)| needs_escape(**byte))
-            {
-                out.extend_from_slice(&bytes[written..at + offset]);
-                write_escape(*byte, out);
-                written = at + offset + 1;
-            }
-        }
-        at = end;
+    let mut at = 0;
+    loop {
+        let end = end_of_plain(bytes, at);
+        out.extend_from_slice(&bytes[at..end]);
+        let Some(byte) = bytes.get(end) else { break };
+        write_escape(*byte, out);
+        at = end + 1;
     }
-    out.extend_from_slice(&bytes[written..]);
     out.push(b'"');
-}
-
-const fn needs_escape(byte: u8) -> bool {
-    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }
 
 fn write_escape(byte: u8, out: &mut Vec<u8>) {

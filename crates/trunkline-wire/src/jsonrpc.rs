@@ -290,6 +290,16 @@ impl Object {
     }
 }
 
+impl IntoIterator for Object {
+    type Item = (MemberName, Json);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    /// The members in order.
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
@@ -338,6 +348,18 @@ impl Message {
             }
         }
         out.push(b'}');
+    }
+
+    /// How many bytes [`Self::write`] appends: exactly, for a result whose id needs no escapes; about,
+    /// for anything else.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Response { id, outcome: Ok(result) } => {
+                let id = id.as_ref().map_or(0, |id| br#","id":"#.len() + id.size());
+                br#"{"jsonrpc":"2.0","result":}"#.len() + id + result.get().len()
+            }
+            _ => 256,
+        }
     }
 
     /// The message as one JSON text.
@@ -404,6 +426,19 @@ impl Id {
         let mut out = Vec::new();
         write_id(self, &mut out);
         Json::from_written(out.split_off(br#","id":"#.len()))
+    }
+
+    /// How many bytes it has as JSON, if nothing in it has to be escaped.
+    fn size(&self) -> usize {
+        match self {
+            Self::Number(number) => {
+                let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+                digits as usize + usize::from(*number < 0)
+            }
+            Self::Big(digits) => digits.len(),
+            Self::Text(text) => text.len() + 2,
+            Self::Null => 4,
+        }
     }
 
     /// The longest text of an id, and of a progress token. Both are repeated with every answer and

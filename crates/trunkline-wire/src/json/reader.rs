@@ -15,7 +15,7 @@ pub(crate) struct Reader<'a> {
 #[derive(Debug)]
 pub(crate) struct Unreadable;
 
-/// A string, with its quotes.
+/// What stands between the quotes of a string.
 #[derive(Clone, Copy)]
 pub(crate) struct Quoted<'a> {
     text: &'a str,
@@ -24,32 +24,37 @@ pub(crate) struct Quoted<'a> {
 
 impl<'a> Quoted<'a> {
     /// What it says; `None` if it has half of a surrogate pair, which is JSON and no text.
+    #[inline]
     pub(crate) fn decode(self) -> Option<Cow<'a, str>> {
         match self.has_escapes {
-            false => Some(Cow::Borrowed(&self.text[1..self.text.len() - 1])),
-            true => serde_json::from_str(self.text).ok().map(Cow::Owned),
+            false => Some(Cow::Borrowed(self.text)),
+            true => serde_json::from_str(&format!("\"{}\"", self.text)).ok().map(Cow::Owned),
         }
     }
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
     /// The first byte of the next value.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         self.skip_space();
         self.byte()
     }
 
     /// Goes into the array or object that is next, if it begins with this bracket.
+    #[inline]
     pub(crate) fn open(&mut self, bracket: u8) -> Result<(), Unreadable> {
         self.skip_space();
         self.expect(bracket)
     }
 
     /// The name of the next member of the object that was gone into; `None` at its end.
+    #[inline]
     pub(crate) fn member(&mut self, is_first: bool) -> Result<Option<Quoted<'a>>, Unreadable> {
         if !self.next_item(b'}', is_first)? {
             return Ok(None);
@@ -61,17 +66,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the array that was gone into has one more item.
+    #[inline]
     pub(crate) fn item(&mut self, is_first: bool) -> Result<bool, Unreadable> {
         self.next_item(b']', is_first)
     }
 
     /// The next value, which must be a string.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<Quoted<'a>, Unreadable> {
         self.skip_space();
-        let start = self.at;
         self.expect(b'"')?;
+        let start = self.at;
         let has_escapes = self.skip_string()?;
-        Ok(Quoted { text: &self.text[start..self.at], has_escapes })
+        Ok(Quoted { text: &self.text[start..self.at - 1], has_escapes })
     }
 
     /// The text of the next value, whatever it is.
@@ -119,11 +126,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Nothing more may come.
+    #[inline]
     pub(crate) fn end(&mut self) -> Result<(), Unreadable> {
         self.skip_space();
         if self.at == self.text.len() { Ok(()) } else { Err(Unreadable) }
     }
 
+    #[inline]
     fn next_item(&mut self, closing: u8, is_first: bool) -> Result<bool, Unreadable> {
         self.skip_space();
         if self.byte() == Some(closing) {
@@ -137,6 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the name of a member and its colon, if a member is next.
+    #[inline]
     fn skip_name(&mut self, is_member: bool) -> Result<(), Unreadable> {
         if is_member {
             self.expect(b'"')?;
@@ -149,6 +159,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips a value that holds no others, or the bracket of one that may: whether that is an object.
+    #[inline]
     fn skip_scalar_or_open(&mut self) -> Result<Option<bool>, Unreadable> {
         let first = self.byte().ok_or(Unreadable)?;
         self.at += 1;
@@ -166,24 +177,32 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the rest of a string, and says whether it has escapes.
+    #[inline]
     fn skip_string(&mut self) -> Result<bool, Unreadable> {
-        let bytes = self.text.as_bytes();
-        let mut has_escapes = false;
+        self.at = end_of_plain(self.text.as_bytes(), self.at);
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(false);
+        }
+        self.skip_escapes()
+    }
+
+    /// Skips the rest of a string from its first escape on.
+    fn skip_escapes(&mut self) -> Result<bool, Unreadable> {
         loop {
-            self.at = end_of_plain(bytes, self.at);
             match self.byte().ok_or(Unreadable)? {
                 b'"' => {
                     self.at += 1;
-                    return Ok(has_escapes);
+                    return Ok(true);
                 }
                 b'\\' => {
-                    has_escapes = true;
                     self.at += 1;
                     self.skip_escape()?;
                 }
                 // A control character must be escaped.
                 _ => return Err(Unreadable),
             }
+            self.at = end_of_plain(self.text.as_bytes(), self.at);
         }
     }
 
@@ -251,12 +270,16 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    #[inline]
     fn skip_space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
+        // Nearly every text comes without any.
+        while self.byte().is_some_and(|it| it <= b' ' && matches!(it, b' ' | b'\n' | b'\r' | b'\t'))
+        {
             self.at += 1;
         }
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), Unreadable> {
         if self.byte() != Some(byte) {
             return Err(Unreadable);
@@ -265,22 +288,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    #[inline]
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 }
 
-/// Where the first byte is, from `at` on, that ends a string, begins an escape or may not be there.
-fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
-    let mut words = 0;
+/// Where the first byte is, from `start` on, that stands in no string as it is: a quote, a backslash or
+/// a control character.
+pub(super) fn end_of_plain(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
     while let Some((word, _)) = bytes.get(at..).and_then(|it| it.split_first_chunk::<8>()) {
         let found = special_bytes(u64::from_le_bytes(*word));
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
         }
         at += 8;
-        words += 1;
-        if words == LONG {
+        if at - start == LONG {
             at = skip_plain_blocks(bytes, at);
         }
     }
@@ -310,15 +334,16 @@ const fn is_special(byte: u8) -> bool {
 const fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES << 7;
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let (quote, backslash) = (word ^ (ONES * b'"' as u64), word ^ (ONES * b'\\' as u64));
-    let quote = quote.wrapping_sub(ONES) & !quote;
+    // With this bit turned, a quote comes right after the control characters.
+    let low = word ^ (ONES * 0x02);
+    let low = low.wrapping_sub(ONES * 0x21) & !low;
+    let backslash = word ^ (ONES * b'\\' as u64);
     let backslash = backslash.wrapping_sub(ONES) & !backslash;
-    (control | quote | backslash) & HIGH
+    (low | backslash) & HIGH
 }
 
-/// After so many words without anything special a string is taken for a long one.
-const LONG: u32 = 4;
+/// After so many bytes without anything special a string is taken for a long one.
+const LONG: usize = 32;
 const BLOCK: usize = 32;
 
 #[cfg(test)]

@@ -355,7 +355,7 @@ fn known_member(name: Cow<'_, str>) -> MemberName {
 }
 
 /// Names of members that are met often enough to be worth no allocation.
-const MEMBERS: [&str; 10] = [
+const MEMBERS: [&str; 12] = [
     "name",
     "arguments",
     "_meta",
@@ -364,6 +364,8 @@ const MEMBERS: [&str; 10] = [
     "requestId",
     "progressToken",
     "progress",
+    "total",
+    "message",
     "task",
     "taskId",
 ];
