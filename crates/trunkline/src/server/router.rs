@@ -1,6 +1,6 @@
 //! Method → handler: the last step of the walk.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use trunkline_proto::{Attached, Call};
 use trunkline_transport::handler::{Answer, Handler, Listening};
@@ -12,9 +12,9 @@ use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::{ErrorObject, Object, Outcome, Params};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::{
-    CallToolParams, CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
+    CompleteParams, CompleteResult, Completion, ListParams, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
-    Reference,
+    Reference, TaskRequest,
 };
 use trunkline_wire::revision::{Era, Revision};
 use trunkline_wire::text::Value;
@@ -137,25 +137,25 @@ impl Inner {
     }
 
     fn call_tool(self: &Arc<Self>, mut call: Call, voice: &ConversationHandle) -> Answer {
-        let params = match take_tool_params(&mut call) {
+        let params = match ToolParams::take(&mut call) {
             Ok(params) => params,
             Err(error) => return Answer::Now(Err(error)),
         };
-        let tool = self.tools.find(&params.name).filter(|it| may_see(&it.visible, &call));
+        let name = params.name.as_text().unwrap_or_default();
+        let tool = self.tools.find(&name).filter(|it| may_see(&it.visible, &call));
         let Some(tool) = tool else {
             let tools = self.tools.now();
             let names = tools.iter().filter(|it| may_see(&it.visible, &call));
-            return unknown("tool", &params.name, names.map(|it| &*it.tool.name));
+            return unknown("tool", &name, names.map(|it| &*it.tool.name));
         };
+        drop(name);
         let Some(layers) = tool.all_layers() else {
             return self.run_tool(tool, params, call, voice);
         };
         // Layers see the call whole, and may have changed it when it comes out of them.
-        for (member, value) in params.into_object().iter() {
-            call.params.set(member.to_owned(), value.clone());
-        }
+        params.put_back(&mut call);
         let server = Arc::clone(self);
-        let inside = move |mut call, voice: &ConversationHandle| match take_tool_params(&mut call) {
+        let inside = move |mut call, voice: &ConversationHandle| match ToolParams::take(&mut call) {
             Ok(params) => server.run_tool(Arc::clone(&tool), params, call, voice),
             Err(error) => Answer::Now(Err(error)),
         };
@@ -165,7 +165,7 @@ impl Inner {
     fn run_tool(
         self: &Arc<Self>,
         tool: Arc<ToolEntry>,
-        params: CallToolParams,
+        params: ToolParams,
         call: Call,
         voice: &ConversationHandle,
     ) -> Answer {
@@ -178,7 +178,7 @@ impl Inner {
         match task {
             Err(error) => Answer::Now(Err(error)),
             Ok(Some(task)) => self.start_task(task, call, voice.clone(), job, None),
-            Ok(None) => self.ask_or_answer(call, voice, job),
+            Ok(None) => self.answer_in_era(call, voice, job),
         }
     }
 
@@ -245,16 +245,21 @@ impl Inner {
 
     /// Runs a function that may ask, in the way the call's era has.
     fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle, job: Job) -> Answer {
-        if let Some(refusal) = job.refuse(&call) {
-            return Answer::Now(refusal);
+        match job.refuse(&call) {
+            Some(refusal) => Answer::Now(refusal),
+            None => self.answer_in_era(call, voice, job),
         }
+    }
+
+    /// The same for a call that is not refused.
+    fn answer_in_era(self: &Arc<Self>, call: Call, voice: &ConversationHandle, job: Job) -> Answer {
         match call.revision.era() {
             Era::Stateful => {
-                let context = Context::new(self, &call, voice, Asker::Wire(Mutex::default()));
-                let running = job.start(&context);
+                let context = Context::new(self, &call, voice, Asker::Wire(OnceLock::new()));
                 if !call.wants_progress {
-                    return Answer::Later(Box::pin(running));
+                    return Answer::Later(Box::pin(job.start(context)));
                 }
+                let running = job.start(context.clone());
                 Answer::later(async move {
                     let outcome = running.await;
                     context.be_heard().await;
@@ -428,23 +433,42 @@ impl Inner {
 }
 
 /// What `tools/call` says, taken out of the call; the state of earlier rounds, if any, stays there.
-fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
-    let mut own = Object::default();
-    for member in ["name", "arguments", "task"] {
-        if let Some(value) = call.params.take(member) {
-            own.set(member, value);
+struct ToolParams {
+    /// A string.
+    name: Json,
+    arguments: Option<Json>,
+    task: Option<TaskRequest>,
+}
+
+impl ToolParams {
+    fn take(call: &mut Call) -> Result<Self, ErrorObject> {
+        let wrong = |why: String| Err(ErrorObject::invalid_params(why));
+        if let Some(name) = call.params.not_an_object(&["arguments", "task"]) {
+            return wrong(format!("`{name}` must be an object."));
+        }
+        let name = call.params.take("name").filter(|it| it.get().starts_with('"'));
+        let Some(name) = name else { return wrong("`name` must be a string.".to_owned()) };
+        let task = call.params.take("task").map(|it| it.to()).transpose();
+        let read = match (task, name.as_text()) {
+            (Ok(task), Some(_)) => Ok(task),
+            (Ok(_), None) => name.to::<String>().map(|_| None),
+            (Err(error), _) => Err(error),
+        };
+        match read {
+            Ok(task) => Ok(Self { name, arguments: call.params.take("arguments"), task }),
+            Err(error) => wrong(format!("`tools/call` cannot be read: {error}.")),
         }
     }
-    if let Some(name) = own.not_an_object(&["arguments", "task"]) {
-        return Err(ErrorObject::invalid_params(format!("`{name}` must be an object.")));
+
+    fn put_back(self, call: &mut Call) {
+        call.params.set("name", self.name);
+        if let Some(arguments) = self.arguments {
+            call.params.set("arguments", arguments);
+        }
+        if let Some(task) = self.task {
+            call.params.set("task", Json::of(&task));
+        }
     }
-    let has_name = own.get("name").is_some_and(|it| it.get().starts_with('"'));
-    CallToolParams::from_object(own).map_err(|error| {
-        ErrorObject::invalid_params(match has_name {
-            true => format!("`tools/call` cannot be read: {error}."),
-            false => "`name` must be a string.".to_owned(),
-        })
-    })
 }
 
 /// The answer about something that is not there, for this caller at least.

@@ -15,6 +15,9 @@ impl Schema {
     /// Whether arguments that can be read may hold a slip: only what may be left out can be misspelt
     /// without being missed.
     pub(super) fn may_hold_slips(&self, arguments: Option<&Json>) -> bool {
+        if !self.takes_slips {
+            return false;
+        }
         let (Some(members), Some(arguments)) = (self.open_members(), arguments) else {
             return false;
         };
@@ -38,7 +41,7 @@ impl Schema {
 
     /// The members of the whole, if there is one that may be left out, and if nothing else is said
     /// of which there may be.
-    fn open_members(&self) -> Option<&Members> {
+    pub(super) fn open_members(&self) -> Option<&Members> {
         let root = self.nodes.first()?;
         let is_plain = !root.rules.iter().any(|it| {
             use Rule::{AllOf, AnyOf, DependentSchemas, If, OneOf, PropertyNames, Ref};
