@@ -1,7 +1,6 @@
 //! Arrays of messages, which 2025-03-26 must accept: each request answered for itself, the answers
 //! sent together once the last is there.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
 use trunkline_wire::era::Batch;
@@ -9,6 +8,7 @@ use trunkline_wire::jsonrpc::{ErrorObject, Malformed, MalformedKind, Message};
 
 use super::Server;
 use super::shared::From;
+use crate::queue::Queue;
 use crate::{Outgoing, Output, RequestStream};
 
 pub(super) type BatchId = u32;
@@ -45,16 +45,16 @@ impl Batches {
     }
 
     /// Takes one answer in, and sends them all if it was the last.
-    pub(super) fn add(&mut self, id: BatchId, message: Message, out: &mut VecDeque<Output>) {
+    pub(super) fn add(&mut self, id: BatchId, message: Message, out: &mut Queue<Output>) {
         self.less(id, Some(message), out);
     }
 
     /// One answer fewer will come: its call was cancelled.
-    pub(super) fn forget(&mut self, id: BatchId, out: &mut VecDeque<Output>) {
+    pub(super) fn forget(&mut self, id: BatchId, out: &mut Queue<Output>) {
         self.less(id, None, out);
     }
 
-    fn less(&mut self, id: BatchId, message: Option<Message>, out: &mut VecDeque<Output>) {
+    fn less(&mut self, id: BatchId, message: Option<Message>, out: &mut Queue<Output>) {
         let Some(at) = self.open.iter().position(|it| it.id == id) else { return };
         let batch = &mut self.open[at];
         batch.missing -= 1;
@@ -130,7 +130,7 @@ mod tests {
 
     /// What becomes of answers of these lengths: whether each is told.
     fn told(lengths: &[usize]) -> Vec<bool> {
-        let (mut batches, mut out) = (Batches::default(), VecDeque::new());
+        let (mut batches, mut out) = (Batches::default(), Queue::new());
         let id = batches.open(RequestStream(1), lengths.len(), MOST);
         for (number, length) in lengths.iter().enumerate() {
             let outcome = Ok(Json::string(&"x".repeat(length - 2)));

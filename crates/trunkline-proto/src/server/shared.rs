@@ -1,7 +1,6 @@
 //! What the eras share: the calls that are owed an answer, the questions that are out, and the way
 //! to the client.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,6 +13,7 @@ use trunkline_wire::revision::{Era, Revision};
 use super::envelope_cache::EnvelopeCache;
 use super::{Config, batch, dialect};
 use crate::pending::{Asked, Calls, Clock, OpenCall, ProgressSink, Sent, add_meta, cancelled};
+use crate::queue::Queue;
 use crate::subscribe::Listens;
 use crate::{
     Ask, Attached, Call, CallError, CallKey, Outgoing, Output, Peer, PeerNotification,
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) listens: Listens,
     pub(super) batches: batch::Batches,
     pub(super) envelopes: EnvelopeCache,
-    pub(super) out: VecDeque<Output>,
+    pub(super) out: Queue<Output>,
     /// Who is at the other end, if that makes a difference.
     pub(super) caller: Attached,
 }
@@ -74,7 +74,7 @@ impl Shared {
             listens: Listens::default(),
             batches: batch::Batches::default(),
             envelopes: EnvelopeCache::default(),
-            out: VecDeque::new(),
+            out: Queue::new(),
             caller: Attached::default(),
         }
     }

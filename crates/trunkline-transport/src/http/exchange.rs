@@ -36,12 +36,7 @@ pub(super) struct Exchange<H> {
 }
 
 impl<H: Handler> Exchange<H> {
-    pub(super) fn new(
-        mut server: Server,
-        handler: Arc<H>,
-        queue: usize,
-        attached: Attached,
-    ) -> Self {
+    fn new(mut server: Server, handler: Arc<H>, queue: usize, attached: Attached) -> Self {
         server.is_for(&attached);
         let (voice, commands) = ConversationHandle::of_one_request(queue);
         Self {
@@ -146,12 +141,16 @@ pub(super) struct Owned<H: Handler> {
 }
 
 impl<H: Handler> Owned<H> {
+    /// Begins an exchange, for which a queue of this length is kept.
     pub(super) fn new(
-        exchange: Exchange<H>,
+        server: Server,
+        handler: Arc<H>,
+        queue: usize,
         admitted: Admitted,
         left: Option<Arc<Mutex<JoinSet<()>>>>,
     ) -> Self {
-        Self { exchange: Some((exchange, admitted)), left }
+        let attached = admitted.attached.clone();
+        Self { exchange: Some((Exchange::new(server, handler, queue, attached), admitted)), left }
     }
 
     pub(super) fn get(&mut self) -> &mut Exchange<H> {
