@@ -63,8 +63,8 @@ enum FramingChoice {
 }
 
 impl Target {
-    /// Starts or reaches the server and shakes hands with it. If somebody logged in to it, calls are
-    /// let in by that.
+    /// Starts or reaches the server and performs the handshake, with the stored login if there is
+    /// one.
     pub(crate) async fn connect(
         &self,
         screen: &Screen,
@@ -120,19 +120,19 @@ impl Target {
         Ok((watched(client), None))
     }
 
-    /// Says what to do about a server that wants a login.
+    /// Says what to do about a server that requires a login.
     pub(crate) fn explain(&self, failure: &mut Failure, way: Option<&Way>) {
         if let Some(url) = self.url() {
             failure.explain(url, way.map(Way::denial).as_ref(), self.is_authorized());
         }
     }
 
-    /// The login that is kept for the server, unless the command line brings its own.
+    /// The stored login for the server, unless the command line has its own credentials.
     async fn login(&self, url: &str) -> Result<Option<(Profile, Arc<Way>)>, Failure> {
         if self.is_authorized() {
             return Ok(None);
         }
-        // Where logins cannot be kept, there are none.
+        // Without a folder for logins there are none.
         let Ok(logins) = Logins::open() else { return Ok(None) };
         let Some(mut profile) = logins.find(url).await? else { return Ok(None) };
         profile.cacert.extend(self.cacert.iter().cloned());
@@ -184,10 +184,10 @@ impl Target {
     }
 }
 
-/// A command line in which the server's URL stands where a command would: without a `--`, the last
-/// word that is a URL is the server.
+/// A command line with a URL in the place of a command: without a `--`, the last word that is a URL
+/// is the server.
 pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
-    // These name it themselves.
+    // These commands name it themselves.
     let is_about_servers = line.get(1).is_some_and(|it| OTHERS.iter().all(|verb| it != verb));
     if !is_about_servers || line.iter().any(|word| word == "--") {
         return line;
@@ -199,10 +199,10 @@ pub(crate) fn with_url(mut line: Vec<OsString>) -> Vec<OsString> {
     line
 }
 
-/// How often the folders of `--root` are looked at.
+/// How often the folders of `--root` are checked.
 const LOOK_AT_ROOTS: Duration = Duration::from_secs(1);
 
-/// Verbs that are not about one server, or name it themselves.
+/// Commands that are not about one server, or name it themselves.
 const OTHERS: &[&str] = &[
     "approve", "check", "connect", "demo", "doctor", "import", "login", "logout", "logs", "ps",
     "reload", "retry", "schema", "serve", "stats", "tour", "whoami",

@@ -1,15 +1,15 @@
-//! One server of a client's file, as the catalog would have it.
+//! One server of a client's file, in the catalog's form.
 
 use serde_json::{Value, json};
 
 use super::edit::{Field, Fields};
 
-/// A server, in the catalog's words: texts may hold `${NAME}`, and `$$` for a dollar.
+/// A server, in the catalog's syntax: texts may contain `${NAME}`, and `$$` for a dollar.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// How it is reached.
     pub(crate) way: Way,
-    /// Whether it is switched off.
+    /// Whether it is disabled.
     pub(crate) is_disabled: bool,
     /// The only tools that are shown; empty for all.
     pub(crate) expose: Vec<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Entry {
     pub(crate) start_seconds: Option<u64>,
     /// Seconds that a call may take.
     pub(crate) call_seconds: Option<u64>,
-    /// What could not be carried over, in sentences.
+    /// What could not be converted, in sentences.
     pub(crate) notes: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Entry {
         self.sorted() == other.sorted()
     }
 
-    /// The same without notes, and with what has no order in one.
+    /// The same without notes, and with unordered parts sorted.
     pub(super) fn sorted(&self) -> Self {
         let mut it = Self { notes: Vec::new(), ..self.clone() };
         match &mut it.way {

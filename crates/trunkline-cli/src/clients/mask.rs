@@ -1,12 +1,12 @@
-//! A server → a few words about it in which no secret is.
+//! A server → a short description without secrets.
 
 use trunkline_auth::url::shown;
 
 use super::entry::{Entry, Way};
 use super::variables::{is_variable, references};
 
-/// What a server is, in lines of `key: value`. Whatever may be secret is `***`; whatever is filled in
-/// when it is used is named, so that nobody sends a file or a variable without having seen that.
+/// A server in lines of `key: value`. Possible secrets are `***`; references to variables and files
+/// are listed, so that the user sees what would be sent.
 pub(crate) fn summary(entry: &Entry) -> Vec<String> {
     let mut lines = Vec::new();
     match &entry.way {
@@ -50,7 +50,7 @@ pub(crate) fn summary(entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// Variables and files that an entry refers to, without their defaults: those may be secret.
+/// The variables and files that an entry refers to, without their defaults, which may be secret.
 fn filled_in(entry: &Entry) -> Vec<String> {
     let mut texts: Vec<&str> = entry.values().iter().map(|(_, value)| &**value).collect();
     match &entry.way {
@@ -74,7 +74,7 @@ fn filled_in(entry: &Entry) -> Vec<String> {
     found
 }
 
-/// A line of somebody's file in which only names can be read, and those values that are `known`.
+/// A line of a file in which only names and the `known` values can be read.
 pub(crate) fn masked_line(line: &str, known: &[&str]) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -96,7 +96,7 @@ pub(crate) fn masked_line(line: &str, known: &[&str]) -> String {
     out
 }
 
-/// Where a text in quotes ends.
+/// Where a quoted text ends.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(at, letter)| {
@@ -106,7 +106,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// Whether a value can be shown to whoever looks over a shoulder.
+/// Whether a value is safe to show.
 fn is_harmless(name: &str, value: &str) -> bool {
     let is_small = value.len() <= 5 && value.bytes().all(|it| it.is_ascii_digit());
     let plain = value.strip_prefix("Bearer ").unwrap_or(value);
@@ -125,7 +125,7 @@ pub(super) fn has_secret_name(name: &str) -> bool {
     SECRET.iter().any(|it| name.contains(it))
 }
 
-/// Whether it looks as keys look.
+/// Whether it looks like a key.
 pub(super) fn has_secret_shape(value: &str) -> bool {
     let is_known = PREFIXES.iter().any(|it| value.starts_with(it));
     let is_word = value.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.=+".contains(&it));
@@ -171,7 +171,7 @@ fn masked_args(args: &[String]) -> Vec<String> {
     args.iter().map(one).collect()
 }
 
-/// What is shown of a secret: the variable that stands for it, or that there is one.
+/// A secret as it is shown: the variable that stands for it, or `***`.
 fn hidden(value: &str) -> &str {
     let plain = value.strip_prefix("Bearer ").unwrap_or(value);
     if is_variable(plain) { value } else { "***" }
@@ -214,7 +214,7 @@ const HARMLESS: [&str; 12] = [
     "Content-Type",
 ];
 
-/// How well-known keys begin.
+/// The prefixes of well-known keys.
 const PREFIXES: [&str; 10] =
     ["sk-", "sk_", "ghp_", "gho_", "github_pat_", "xox", "AKIA", "AIza", "glpat-", "eyJ"];
 

@@ -1,4 +1,4 @@
-//! A client's file → the servers in it, as the catalog would have them.
+//! A client's file → its servers, in the catalog's form.
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,9 @@ pub(crate) struct Found {
     pub(crate) path: PathBuf,
     /// The project that it is for, if it is for one.
     pub(crate) project: Option<PathBuf>,
-    /// Its name there.
+    /// Its name in the file.
     pub(crate) name: String,
-    /// What it is, or why it cannot be taken over.
+    /// The server, or why it cannot be imported.
     pub(crate) entry: Result<Entry, String>,
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn read(place: &Place, text: &str) -> Result<Vec<Found>, Unreadable> 
     Ok(all)
 }
 
-/// Whether an entry is the gateway itself: taken over, it would call itself for ever. `listen` is
-/// where the gateway listens.
+/// Whether an entry is the gateway itself: imported, it would call itself for ever. `listen` is the
+/// gateway's address.
 pub(crate) fn is_ours(name: &str, entry: &Entry, listen: &str) -> bool {
     match &entry.way {
         Way::Stdio { command, args, .. } => {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         };
         let times = fields.get("timeouts");
         let time = |key: &str| times.and_then(|it| it[key].as_u64());
-        // Gemini and Windsurf count milliseconds here.
+        // Gemini and Windsurf count in milliseconds here.
         let per = |wanted| if client == Some(wanted) { Some(1000.0) } else { None };
         Ok(Entry {
             way,
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         let field = |key: &str| fields.get(key).unwrap_or(&none);
         let (program, mut args, mut env) = match command {
             Value::String(program) => (self.translator.text(program)?, Vec::new(), Vec::new()),
-            // Zed wrote it so in its first year.
+            // Zed's format of its first year.
             Value::Object(it) => {
                 let Some(program) = it.get("path").and_then(Value::as_str) else {
                     return Err("Its command has no path.".to_owned());
@@ -269,7 +269,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// What clients know and the catalog does not.
+/// Settings that clients have and the catalog has not.
 const LOST: [(&str, &str); 7] = [
     ("envFile", "write its variables into `env`."),
     ("excludeTools", "name the tools you want in `exposeTools`."),

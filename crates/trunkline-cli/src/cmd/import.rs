@@ -52,7 +52,7 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
-/// A file that was not understood.
+/// A file that could not be parsed.
 pub(super) struct Strange {
     pub(super) path: PathBuf,
     pub(super) why: String,
@@ -145,7 +145,7 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is in the clients' files, and what becomes of it.
+/// The servers in the clients' files, and the decisions about them.
 fn find(args: &Args, have: &Have) -> Result<(Vec<Row>, Vec<Strange>), Failure> {
     let at = surroundings()?;
     let (mut found, mut strange) = (Vec::new(), Vec::new());
@@ -170,11 +170,11 @@ fn find(args: &Args, have: &Have) -> Result<(Vec<Row>, Vec<Strange>), Failure> {
     Ok((plan(found, have, listen, resolve(args)), strange))
 }
 
-/// Puts variables in place of secrets, and looks anew at what is the same then.
+/// Puts variables in place of secrets, and compares again.
 fn replace_secrets(args: &Args, rows: &mut Vec<Row>, have: &Have, secrets: &mut Secrets) {
     let changed = std::mem::take(rows).into_iter().map(|row| {
         let mut found = row.found;
-        // What the catalog has needs no other variables.
+        // A server that the catalog has needs no other variables.
         let is_there = matches!(row.verdict, Verdict::Same(Origin::Catalog));
         if let Ok(entry) = found.entry.as_ref()
             && !is_there

@@ -1,4 +1,4 @@
-//! A vault → the same vault, in which nobody waits for a lock for ever.
+//! A vault → the same vault with a time-out on its locks.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use trunkline::auth::Pending;
 use trunkline::auth::vault::{Vault, VaultError};
 
-/// Waits for a lock so long and no longer, and then says which one it is.
+/// Waits for a lock for a limited time, and then names it in the error.
 pub(super) struct Patient {
     inner: Arc<dyn Vault>,
     folder: PathBuf,
@@ -22,7 +22,7 @@ impl Patient {
         Arc::new(Self { inner, folder: folder.to_owned(), is_late: AtomicBool::new(false) })
     }
 
-    /// Whether a lock was waited for in vain.
+    /// Whether a lock timed out.
     pub(super) fn is_late(&self) -> bool {
         self.is_late.load(Ordering::Relaxed)
     }
@@ -66,7 +66,7 @@ impl Vault for Patient {
     }
 }
 
-/// A lock of the folder that somebody holds.
+/// A lock of the folder that another process holds.
 fn held(folder: &Path) -> Option<PathBuf> {
     let files = fs::read_dir(folder).ok()?.filter_map(|it| Some(it.ok()?.path()));
     let mut locks = files.filter(|it| it.extension().is_some_and(|it| it == "lock"));

@@ -1,4 +1,4 @@
-//! Logins as the transport asks for them: by a call, which never asks a person, and by a probe.
+//! Logins as the transport uses them: for a call, which never asks a person, and for a probe.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,21 +9,20 @@ use trunkline_auth::scope::Scopes;
 
 use crate::failure::Denial;
 
-/// Lets calls in with a login that was made before. What only a person could do, it leaves to the
-/// person.
+/// Credentials of calls from a stored login. If a person is needed, it fails.
 pub(crate) struct Way {
     oauth: OAuth,
     met: Mutex<Met>,
 }
 
-/// What came in the way of a call.
+/// What prevented a call.
 #[derive(Clone, Default)]
 pub(crate) struct Met {
-    /// The scopes to log in with, if those of this login did not suffice.
+    /// The scopes to log in with, if those of this login were not sufficient.
     pub(crate) lack: Option<String>,
     /// Whether a person has to log in.
     pub(crate) needs_login: bool,
-    /// Whether the server takes nothing that this login gives.
+    /// Whether the server refuses the tokens of this login.
     pub(crate) is_unwelcome: bool,
 }
 
@@ -32,12 +31,12 @@ impl Way {
         Self { oauth, met: Mutex::default() }
     }
 
-    /// What came in the way, last.
+    /// What prevented the last call.
     pub(crate) fn met(&self) -> Met {
         self.lock().clone()
     }
 
-    /// The same, as far as a person can do something about it.
+    /// The same, as far as a person can help.
     pub(crate) fn denial(&self) -> Denial {
         let met = self.met();
         Denial { has_ended: met.needs_login && self.oauth.needs_person(), lacks: met.lack }
@@ -89,20 +88,20 @@ impl Credentials for Way {
     }
 }
 
-/// The scopes that a refused request needs. For advice alone: what is done about a challenge, the
-/// rules of authorization decide.
+/// The scopes that a refused request needs. For advice only: the rules of authorization decide on a
+/// challenge.
 fn needed(challenges: &[String]) -> Option<Scopes> {
     let challenges = challenge::parse(challenges);
     let told = challenges.iter().find(|it| it.param("error") == Some("insufficient_scope"))?;
     told.param("scope").map(Scopes::parse)
 }
 
-/// Knocks without a login and remembers what is asked for.
+/// Connects without a login and records the challenge.
 #[derive(Default)]
 pub(crate) struct Probe(Mutex<Option<Vec<String>>>);
 
 impl Probe {
-    /// What the server wants to see, if it wants anything.
+    /// The server's challenge, if there was one.
     pub(crate) fn heard(&self) -> Option<Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -119,7 +118,7 @@ impl Credentials for Probe {
         refusal: Refused<'a>,
         _: Option<&'a People<'a>>,
     ) -> Pending<'a, Result<(), Denied>> {
-        // A server may refuse everybody: that is no question of a login.
+        // A 403 for everyone is not about a login.
         if refusal.status == 401 {
             let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             *heard = Some(refusal.challenges.to_vec());

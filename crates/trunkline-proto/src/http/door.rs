@@ -1,4 +1,4 @@
-//! A request's head → let in, or a refusal: what is decided before a byte of the body is read.
+//! A request's head → admitted, or a refusal, before a byte of the body is read.
 
 use http::header::{ACCEPT, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
@@ -6,10 +6,10 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use super::Refusal;
 use super::fields::Fields;
 
-/// Who may come in: the names this server goes by, and the web pages that may talk to it.
+/// The door: the host names of this server, and the origins that may send requests (allow lists).
 ///
-/// A page that a browser fetched from elsewhere can send requests here. It cannot hide its origin,
-/// and if it tricks the browser with a name that resolves to us it cannot hide that name.
+/// A web page from elsewhere can make a browser send requests here. It cannot forge its Origin, and
+/// with DNS rebinding it cannot forge the Host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     hosts: Vec<String>,
@@ -17,7 +17,7 @@ pub struct Door {
 }
 
 impl Default for Door {
-    /// Only what is reached as this machine itself.
+    /// Allows loopback names only.
     fn default() -> Self {
         let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         Self { hosts, origins: Vec::new() }
@@ -25,22 +25,22 @@ impl Default for Door {
 }
 
 impl Door {
-    /// Lets in requests for `host`: a name for every port, or a name with a port.
+    /// Allows requests for `host`: a name for every port, or a name with a port.
     pub fn allow_host(&mut self, host: &str) {
         self.hosts.push(host.to_ascii_lowercase());
     }
 
-    /// Lets in the pages of `origin`, such as `https://app.example.com`.
+    /// Allows pages of `origin`, such as `https://app.example.com`.
     pub fn allow_origin(&mut self, origin: &str) {
         self.origins.push(origin.trim_end_matches('/').to_ascii_lowercase());
     }
 
-    /// Whether the pages of `origin` were let in by name.
+    /// Whether `origin` is on the allow list.
     pub fn knows_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|it| it.eq_ignore_ascii_case(origin))
     }
 
-    /// Checks for whom a request is meant and where it comes from.
+    /// Checks the Host and the Origin of a request.
     pub fn check(&self, uri: &Uri, fields: &Fields<'_>) -> Result<(), Refusal> {
         let host = self.check_host(uri, fields)?;
         let is_websocket = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"websocket");
@@ -68,7 +68,7 @@ impl Door {
         }
     }
 
-    /// The one host that the request names, if it is one of ours.
+    /// The one host that the request names, if it is allowed.
     fn check_host<'a>(&self, uri: &'a Uri, fields: &Fields<'a>) -> Result<&'a str, Refusal> {
         let header = fields
             .host
@@ -102,8 +102,8 @@ impl Door {
     }
 }
 
-/// Whether a body comes as it is or in chunks. What is chunked twice, or is chunks of something else,
-/// would be read as what it is not (RFC 9112 §6.1).
+/// Whether a body is sent plain or chunked. Any other Transfer-Encoding makes its length ambiguous (RFC
+/// 9112 §6.1).
 pub fn check_coding(fields: &Fields<'_>) -> Result<(), Refusal> {
     match fields.transfer_encoding.only_bytes() {
         Ok(None) => return Ok(()),
@@ -114,7 +114,7 @@ pub fn check_coding(fields: &Fields<'_>) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, message))
 }
 
-/// Whether a POST carries what can be read, of a length that will be.
+/// Whether a POST has a readable media type and an acceptable length.
 pub fn check_body(fields: &Fields<'_>, limit: usize) -> Result<(), Refusal> {
     let is_plain = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"identity");
     if fields.content_encoding.first().is_some()
@@ -137,28 +137,28 @@ pub fn check_body(fields: &Fields<'_>, limit: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A body over the limit.
+/// A 413 for a body over the limit.
 pub fn too_long(limit: usize) -> Refusal {
     let message = format!("A body may have at most {limit} bytes.");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
-/// Whether the client reads both JSON and event streams, as it must be ready to.
+/// Whether the client accepts both JSON and event streams, as it must.
 pub fn accepts_both(fields: &Fields<'_>) -> bool {
-    // What nearly everybody sends.
+    // What nearly every client sends.
     let usual = |it: &HeaderValue| it.as_bytes() == b"application/json, text/event-stream";
     fields.accept.first().is_some_and(usual)
         || accepts(fields.all, "application", "json") && accepts(fields.all, "text", "event-stream")
 }
 
-/// Whether the client reads event streams.
+/// Whether the client accepts event streams.
 pub fn accepts_events(headers: &HeaderMap) -> bool {
     accepts(headers, "text", "event-stream")
 }
 
 fn is_json(fields: &Fields<'_>) -> bool {
     let Ok(Some(value)) = fields.content_type.only_bytes() else { return false };
-    // What nearly everybody sends.
+    // What nearly every client sends.
     if value == b"application/json" {
         return true;
     }
@@ -196,8 +196,7 @@ fn is_any_port(rest: &str) -> bool {
     port.bytes().all(|it| it.is_ascii_digit()) && (rest.is_empty() || rest.starts_with(':'))
 }
 
-/// What the owner of the server writes to let in the pages of an origin. What is no origin cannot be
-/// let in.
+/// What the operator writes to allow an origin; empty for text that is no origin.
 fn how_to_allow(origin: &str) -> String {
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || b".-:[]".contains(&it);
     let name = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
@@ -211,7 +210,7 @@ fn how_to_allow(origin: &str) -> String {
     }
 }
 
-/// The longest name that is repeated.
+/// The longest name that an error repeats.
 const MOST_SHOWN: usize = 253;
 
 #[cfg(test)]

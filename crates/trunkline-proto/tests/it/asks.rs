@@ -1,4 +1,4 @@
-//! What a server of the stateful era asks its client while a call runs.
+//! What a server of the stateful era asks its client during a call.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn a_question_may_be_answered_with_an_error() {
 }
 
 #[test]
-fn what_the_client_did_not_declare_is_not_asked() {
+fn undeclared_questions_are_not_sent() {
     for method in ["elicitation/create", "sampling/createMessage", "roots/list"] {
         server().opened_by(V2025_11_25, "{}").check(&format!(
             r#"{CALL}
@@ -122,7 +122,7 @@ fn a_finished_call_withdraws_its_questions() {
 }
 
 #[test]
-fn nobody_can_ask_during_a_call_that_is_over() {
+fn no_question_can_be_asked_during_a_call_that_is_over() {
     server().opened(V2025_06_18).check(&format!(
         r#"{CALL}
         done 1 {{"content":[]}}
@@ -134,7 +134,7 @@ fn nobody_can_ask_during_a_call_that_is_over() {
 }
 
 #[test]
-fn a_question_that_nobody_waits_for_is_withdrawn() {
+fn an_abandoned_question_is_cancelled() {
     server().opened(V2025_06_18).check(&format!(
         r#"{CALL}{}
         drop 7

@@ -1,4 +1,4 @@
-//! Every session by its id, with the place that it takes, and bounded in idleness.
+//! The sessions of an endpoint by id, each with its place in the budget, until they expire.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -18,7 +18,7 @@ pub(super) struct Sessions<H: Handler> {
 }
 
 struct Known<H: Handler> {
-    /// Each with the place that it takes.
+    /// Each with its place in the budget.
     by_id: HashMap<String, (Arc<Session<H>>, Held), BuildHasherDefault<IdHasher>>,
     is_swept: bool,
 }
@@ -33,7 +33,7 @@ impl<H: Handler> Sessions<H> {
         self.lock().by_id.get(id).map(|(session, _)| Arc::clone(session))
     }
 
-    /// Adds a session, which takes its place. The first has idle ones looked for from then on.
+    /// Adds a session. The first one starts the periodic sweep.
     pub(super) fn add(self: &Arc<Self>, place: Held, session: &Arc<Session<H>>) {
         let mut known = self.lock();
         known.by_id.insert(session.id.clone(), (Arc::clone(session), place));
@@ -62,7 +62,7 @@ impl<H: Handler> Sessions<H> {
 
     fn end_idle(&self, now: Instant) {
         let since = now.checked_sub(self.idle);
-        // Asking takes a lock of each, so it is not done under ours.
+        // Each sweep takes the session's lock, so ours is free by then.
         for session in self.all() {
             if session.sweep(since, now) {
                 self.remove(&session.id);
@@ -80,7 +80,7 @@ impl<H: Handler> Sessions<H> {
 }
 
 impl<H: Handler> Drop for Sessions<H> {
-    /// Nobody can reach them any more, so their handlers have nobody to answer.
+    /// No client can reach the sessions any more, so their handlers stop.
     fn drop(&mut self) {
         for session in self.all() {
             session.end();
@@ -88,8 +88,8 @@ impl<H: Handler> Drop for Sessions<H> {
     }
 }
 
-/// Hashes the ids of sessions. Nobody but this server makes those that are kept, so nobody can choose
-/// them to collide.
+/// Hashes the ids of sessions. This server alone makes the ids that are kept, so no peer can choose them to
+/// collide.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -111,7 +111,7 @@ impl Hasher for IdHasher {
     }
 }
 
-/// Ends idle sessions for as long as there is an endpoint.
+/// Ends expired sessions while the endpoint exists.
 async fn sweep<H: Handler>(sessions: Weak<Sessions<H>>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;

@@ -1,10 +1,10 @@
-//! Method → handler: the last step of the walk.
+//! Routes a method to the handler registered for it: the last step of the walk.
 
 use std::sync::{Arc, OnceLock};
 
 use trunkline_proto::{Attached, Call};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;
@@ -28,13 +28,13 @@ use crate::caller::{call_by, may_see, principal};
 use crate::observe::Transport;
 use trunkline_transport::listeners::Listener;
 
-/// A server as the transports see it.
+/// A server, as the transports drive it.
 pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
     fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
         #[cfg(feature = "testing")]
-        let call = self.0.made_by(call);
+        let call = self.0.with_test_principal(call);
         match self.0.watch(&call, self.1) {
             None => self.0.answer(call, voice),
             Some(watch) => watch.answer(|| self.0.answer(call, voice)),
@@ -43,7 +43,7 @@ impl Handler for Router {
 
     fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
         let listener = self.0.listeners.add(voice.clone(), call_by(attached, None));
-        Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
+        Some(Box::new(ListenerGuard { server: Arc::clone(&self.0), listener }))
     }
 
     fn param_headers(
@@ -66,7 +66,7 @@ impl Handler for Router {
 
     fn denied(&self, status: u16, why: &str) {
         match status {
-            // Somebody has to look after it: nobody gets in.
+            // An operator must look into it: the server cannot let anybody in.
             500.. => tracing::warn!(status, why, "a request could not be checked"),
             _ => tracing::debug!(status, why, "a request was not let in"),
         }
@@ -79,21 +79,21 @@ impl Handler for Router {
 }
 
 /// Forgets a listener when its conversation ends.
-struct Heeded {
+struct ListenerGuard {
     server: Arc<Inner>,
     listener: Arc<Listener<Call>>,
 }
 
-impl Drop for Heeded {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.server.listeners.remove(&self.listener);
     }
 }
 
 impl Inner {
-    /// The call as whoever the test says makes it.
+    /// The call, with the principal that a test set for it.
     #[cfg(feature = "testing")]
-    fn made_by(&self, call: Call) -> Call {
+    fn with_test_principal(&self, call: Call) -> Call {
         match super::context::lock(&self.principal).clone() {
             Some(principal) => {
                 let attached = crate::caller::Added::with(principal, call.attached);
@@ -152,7 +152,7 @@ impl Inner {
         let Some(layers) = tool.all_layers() else {
             return self.run_tool(tool, params, call, voice);
         };
-        // Layers see the call whole, and may have changed it when it comes out of them.
+        // A layer sees the whole call and may have changed it.
         params.put_back(&mut call);
         let server = Arc::clone(self);
         let inside = move |mut call, voice: &ConversationHandle| match ToolParams::take(&mut call) {
@@ -220,7 +220,7 @@ impl Inner {
         let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
         let Some(uri) = uri else { return invalid("`uri` must be a string.") };
         let resource = self.resources.find(&uri);
-        // What was put in the place of a file later may be hidden, or take scopes.
+        // A file added since may be hidden from this caller or require scopes.
         if resource.is_none()
             && let Some(contents) = self.skills.file(&uri)
         {
@@ -243,7 +243,7 @@ impl Inner {
         self.through(&layers, call, voice, Arc::new(inside))
     }
 
-    /// Runs a function that may ask, in the way the call's era has.
+    /// Runs a function that may ask questions, in the way of the call's era.
     fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle, job: Job) -> Answer {
         match job.refuse(&call) {
             Some(refusal) => Answer::Now(refusal),
@@ -262,7 +262,7 @@ impl Inner {
                 let running = job.start(context.clone());
                 Answer::later(async move {
                     let outcome = running.await;
-                    context.be_heard().await;
+                    context.let_progress_arrive().await;
                     outcome
                 })
             }
@@ -288,45 +288,6 @@ impl Inner {
             }
             Some((Arc::clone(it), variables.to_json()))
         })
-    }
-
-    fn list_tools(&self, call: &Call) -> Outcome {
-        let list = self.tools.now();
-        let (tools, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_prompts(&self, call: &Call) -> Outcome {
-        let list = self.prompts.now();
-        let (prompts, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_resources(&self, call: &Call) -> Outcome {
-        let list = self.resources.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_templates(&self, call: &Call) -> Outcome {
-        let list = self.templates.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
     }
 
     fn complete(self: &Arc<Self>, call: &Call) -> Result<Answer, ErrorObject> {
@@ -382,7 +343,7 @@ impl Inner {
         Ok((page, self.seal_cursor(next, call, "")))
     }
 
-    /// Writes a list. Where callers see different ones, none of them is for the others.
+    /// Encodes a list. A list that depends on the caller is not cacheable for others.
     fn encode_list<T: ResultBody, E: Entry>(
         &self,
         result: T,
@@ -394,7 +355,7 @@ impl Inner {
         self.encode_page(result, is_for_all, has_more, call)
     }
 
-    /// Writes a part of a list. Whoever was let in by name got a cursor of their own with it.
+    /// Encodes a page of a list. A principal's cursor is valid for that principal alone.
     pub(super) fn encode_page<T: ResultBody>(
         &self,
         result: T,
@@ -407,12 +368,12 @@ impl Inner {
         stateful::encode(result, call.revision, &self.extras(Some(hint)))
     }
 
-    /// Whether a listener may know that a resource changed: if it could be read by them. What nobody
-    /// registered is hidden from nobody.
+    /// Whether a listener may hear that a resource changed, which is whether it could read the
+    /// resource. An unregistered URI is hidden from nobody.
     pub(super) fn may_hear_of(&self, uri: &str, who: &Call) -> bool {
         let has_scopes = |it: &Signature| it.lacks_scopes(uri, who).is_none();
         let resource = self.resources.find(uri);
-        // Whatever templates it fits, it is read as itself.
+        // A registered resource takes precedence over every template that its URI matches.
         if let Some(it) = resource.as_ref().filter(|it| may_see(&it.visible, who)) {
             return has_scopes(&it.signature);
         }
@@ -432,7 +393,7 @@ impl Inner {
     }
 }
 
-/// What `tools/call` says, taken out of the call; the state of earlier rounds, if any, stays there.
+/// The params of `tools/call`, taken out of the call; `requestState`, if any, stays there.
 struct ToolParams {
     /// A string.
     name: Json,
@@ -471,11 +432,11 @@ impl ToolParams {
     }
 }
 
-/// The answer about something that is not there, for this caller at least.
+/// The answer about a name that does not exist, or not for this caller.
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Answer {
     let hint = suggest::closest(name, known);
     let hint = hint.map(|it| format!(" Did you mean `{it}`?")).unwrap_or_default();
-    // What is told apart ends with the longest name there can be.
+    // No longer name than this is compared with others.
     let shown: String = name.chars().take(suggest::LONGEST).collect();
     let rest = if shown.len() < name.len() { "…" } else { "" };
     invalid(format!("There is no {kind} `{shown}{rest}`.{hint}"))
@@ -483,6 +444,29 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 
 fn invalid(message: impl Into<String>) -> Answer {
     Answer::Now(Err(ErrorObject::new(code::INVALID_PARAMS, message)))
+}
+
+/// A page of a list, as the caller sees it.
+macro_rules! lists {
+    ($($name:ident: $list:ident.$item:ident in $Result:ident;)*) => {
+        impl Inner { $(
+            fn $name(&self, call: &Call) -> Outcome {
+                let list = self.$list.now();
+                let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
+                let mut result = $Result::new(found.iter().map(|it| it.$item.clone()).collect());
+                let has_more = next.is_some();
+                result.next_cursor = next;
+                Ok(self.encode_list(result, &list, has_more, call))
+            }
+        )* }
+    };
+}
+
+lists! {
+    list_tools: tools.tool in ListToolsResult;
+    list_prompts: prompts.prompt in ListPromptsResult;
+    list_resources: resources.resource in ListResourcesResult;
+    list_templates: templates.template in ListResourceTemplatesResult;
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Catalogs as people write them, and what is left of them afterwards: everything.
+//! Catalogs as people write them, and that an edit keeps the rest of them.
 
 use super::super::entry::Way;
 use super::*;

@@ -1,4 +1,4 @@
-//! A server's stdout, with what it says there that is no message kept aside.
+//! A server's stdout, with lines that are not messages recorded separately.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Notify;
 
-/// What was heard on a server's stdout.
+/// What a server wrote to its stdout.
 #[derive(Clone, Default)]
 pub(super) struct Ear(Arc<Heard>);
 
@@ -22,7 +22,7 @@ struct Heard {
 struct Lines {
     begun: Vec<u8>,
     odd: Vec<String>,
-    /// Whether anything was a message.
+    /// Whether any line was a message.
     has_spoken: bool,
 }
 
@@ -53,12 +53,12 @@ impl Ear {
         self.0.news.notify_one();
     }
 
-    /// What was no message.
+    /// The lines that were not messages.
     pub(super) fn odd(&self) -> Vec<String> {
         self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).odd.clone()
     }
 
-    /// Ready when there was something odd, and no message soon after.
+    /// Ready when there was such a line, and no message soon after.
     pub(super) async fn is_odd(&self) {
         loop {
             self.0.news.notified().await;
@@ -74,7 +74,7 @@ impl Ear {
     }
 }
 
-/// Bytes on their way, heard by an [`Ear`].
+/// A byte stream that an [`Ear`] records.
 pub(super) struct Overheard<R> {
     pub(super) from: R,
     pub(super) ear: Ear,
@@ -95,7 +95,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Overheard<R> {
 
 const MOST: usize = 5;
 const LONGEST: usize = 500;
-/// How long a server that prints other things has to say something that is a message.
+/// How long a server that prints other things has until its first message.
 const SOON: std::time::Duration = std::time::Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A program in the catalog → found, started, shaken hands with, asked and stopped.
+//! Checks a program: its path, start, handshake, lists and stop.
 
 use std::env;
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
     }
     let limits =
         Limits::default().init_deadline(server.timeouts.start).call_deadline(server.timeouts.call);
-    // A server of the first era may not survive the first question of the second.
+    // A server of the stateful era may exit on the `server/discover` probe.
     let stateful = server.revisions.of_era(Era::Stateful);
     let mut heard = Vec::new();
     let Some((child, outcome)) = start(&line, &limits, server.revisions, &mut heard, stages).await
@@ -82,7 +82,7 @@ pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
     }
 }
 
-/// Starts it and shakes hands. `None` if it did not start, which has been told then.
+/// Starts it and performs the handshake. `None` if it did not start, which is reported then.
 async fn start(
     line: &Command,
     limits: &Limits,
@@ -124,7 +124,7 @@ async fn start(
     }
 }
 
-/// Tells of a handshake that failed, with the end and the last words of the server.
+/// Reports a failed handshake, with the server's exit status and last lines of stderr.
 async fn failed(child: Child, error: &ConnectError, stages: &mut Stages) {
     let advice = error.advice().unwrap_or("Run the command in a terminal to see what it does.");
     let cause = match &error.cause {
@@ -132,7 +132,7 @@ async fn failed(child: Child, error: &ConnectError, stages: &mut Stages) {
         other => format!("{other:?}"),
     };
     let stderr = child.stderr().clone();
-    // Whoever hung up is about to end, and how it does is worth knowing.
+    // A server that closed its stdout is about to exit, and its status is worth knowing.
     if matches!(&error.cause, ConnectCause::Handshake(OpenError::Closed { .. })) {
         let exit = child.stop().await;
         let advice = "Run the command in a terminal to see why it ends.";

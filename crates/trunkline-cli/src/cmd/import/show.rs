@@ -1,4 +1,4 @@
-//! What becomes of servers → a table for people, JSON for programs. No secret is in either.
+//! The decisions about servers → a table for people, JSON for programs. Neither contains secrets.
 
 use std::fmt::Write;
 
@@ -134,7 +134,8 @@ pub(super) fn to_json(row: &Row) -> Value {
     })
 }
 
-/// Whether there are values in an entry that are more than references, or secrets in its arguments or URL.
+/// Whether an entry contains values that are more than references, or secrets in its arguments or
+/// URL.
 pub(super) fn holds_values(entry: &Entry) -> bool {
     let is_value = |value: &str| !(value.contains("${") && value.ends_with('}'));
     let has_secret = || Secrets::default().replace("", entry) != *entry;

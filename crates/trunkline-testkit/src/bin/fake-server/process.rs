@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
+use crate::Options;
 use crate::journal::Journal;
-use crate::options::Options;
 use crate::out;
 
 /// One process of the fake server.
