@@ -185,7 +185,7 @@ impl<H: Handler> Session<H> {
             }
             let mut todo = state.act(Some(&admitted), now);
             // These calls belong to this request, whatever else the session carries.
-            todo.calls.iter_mut().for_each(|it| it.attached = admitted.attached.clone());
+            todo.calls_mut().for_each(|it| it.attached = admitted.attached.clone());
             (reader, todo)
         };
         let waiting = reader.map(|reader| Waiting { session: self, reader: Some(reader) });
@@ -315,12 +315,12 @@ impl<H: Handler> Session<H> {
         ended
     }
 
-    fn perform(&self, todo: Todo) {
-        for heard in todo.heard {
+    fn perform(&self, mut todo: Todo) {
+        for heard in std::mem::take(&mut todo.heard) {
             guarded_heard(&*self.handler, heard, &self.handle);
         }
-        for call in todo.calls {
-            self.start(call);
+        for call in todo.into_calls() {
+            self.start(*call);
         }
     }
 
@@ -459,7 +459,8 @@ impl State {
         dispatched: bool,
         now: Instant,
     ) {
-        let mut text = Vec::with_capacity(256);
+        // A text that fills its room exactly goes out from where it is, with nothing around it.
+        let mut text = Vec::with_capacity(message.size());
         message.write(&mut text);
         flatten(&mut text);
         let is_answer =
