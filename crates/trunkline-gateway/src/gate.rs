@@ -226,7 +226,10 @@ impl Walk {
             Decided::Told(told) => return Ok(told),
         };
         let came = self.perform(trail, &mut about, &permit).await;
-        let came = self.tell_plugins(trail, &about.target, permit.into_plugins(), came).await;
+        let came = match permit.into_plugins() {
+            None => came,
+            Some(view) => Box::pin(self.tell_plugins(trail, &about.target, view, came)).await,
+        };
         match about.work {
             Work::Skill(asked) => came.map(|it| self.as_asked(trail, &asked, it)),
             _ => came,

@@ -19,7 +19,7 @@ use trunkline_wire::model::LogMessage;
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
 use crate::question;
-use crate::upstream_call::{OnLine, UpstreamCallContext, nobody};
+use crate::upstream_call::{UpstreamCallContext, nobody};
 use crate::watcher::Watcher;
 use roots::Roots;
 
@@ -170,8 +170,8 @@ impl QuestionRouter {
     /// The addressee of a question, if it is certain: the stream it came on names the call, or this instance
     /// has served only one caller.
     fn line_of(&self, call: &Call) -> Meant {
-        match call.attached.get() {
-            Some(OnLine(line)) => Meant::Line(Arc::clone(line)),
+        match call.attached.get_shared() {
+            Some(line) => Meant::Line(line),
             None => self.lock().meant(),
         }
     }
@@ -242,7 +242,7 @@ impl Handler for QuestionRouter {
             Ok(answer) => return answer,
             Err(call) => call,
         };
-        if method == Method::RootsList && call.attached.get::<OnLine>().is_none() {
+        if method == Method::RootsList && call.attached.get::<UpstreamCallContext>().is_none() {
             return self.roots();
         }
         let meant = self.line_of(&call);

@@ -10,6 +10,7 @@
 //! assert_eq!(json.get(), r#"{"b": 1.50, "a": 10000000000000000000000}"#);
 //! ```
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -109,6 +110,21 @@ impl Json {
     /// Whether the value is `null`.
     pub fn is_null(&self) -> bool {
         self.get() == "null"
+    }
+
+    /// The text of a JSON string, borrowed if it has no escape; `None` for any other value.
+    ///
+    /// ```
+    /// # use trunkline_wire::json::Json;
+    /// assert_eq!(Json::string("a\"b").as_str().as_deref(), Some("a\"b"));
+    /// assert_eq!(Json::null().as_str(), None);
+    /// ```
+    pub fn as_str(&self) -> Option<Cow<'_, str>> {
+        let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
+        match inner.as_bytes().contains(&b'\\') {
+            false => Some(Cow::Borrowed(inner)),
+            true => self.to().ok().map(Cow::Owned),
+        }
     }
 
     /// Whether the value is an object.

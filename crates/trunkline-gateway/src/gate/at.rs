@@ -118,10 +118,11 @@ impl Walk {
         }
         let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
             Some(lease) => {
-                self.compared(server, plan, lease.instance()).await?;
+                Box::pin(self.compared(server, plan, lease.instance())).await?;
                 lease
             }
-            None => self.visibly(server, self.lease(server, plan)).await?,
+            None if !self.call.wants_progress => self.lease(server, plan).await?,
+            None => Box::pin(self.visibly(server, self.lease(server, plan))).await?,
         };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
@@ -213,7 +214,10 @@ impl Walk {
             tries += 1;
             let who = Who::Caller(&self.caller);
             let lease = server.lease(|| server.want(key.clone(), who, able, Cause::Call)).await?;
-            let compared = self.compared(server, plan, lease.instance()).await;
+            let compared = match self.uncompared(plan, lease.instance()) {
+                None => Ok(()),
+                Some(_) => Box::pin(self.compared(server, plan, lease.instance())).await,
+            };
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
                 return compared.map(|()| lease);
@@ -242,7 +246,7 @@ impl Walk {
                         None => Some(what),
                     };
                     if let Some(what) = what {
-                        self.voice.say(self.call.key, what).await;
+                        Box::pin(self.voice.say(self.call.key, what)).await;
                     }
                 }
                 Event::Asked => {

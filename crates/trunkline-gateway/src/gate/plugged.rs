@@ -21,9 +21,6 @@ impl Walk {
         target: &Target,
     ) -> Result<Option<CallView>, Rejected> {
         let world = Arc::clone(&self.world);
-        if world.plugins.is_empty() {
-            return Ok(None);
-        }
         let caller = self.caller.name.as_deref();
         let view =
             CallView::about(&target.server, What::of(target), caller).trace(trail.id.to_string());
@@ -48,12 +45,12 @@ impl Walk {
         &self,
         trail: &mut CallRecord,
         target: &Target,
-        plugins: Option<CallView>,
+        view: CallView,
         came: Result<CallOutcome, CallFailure>,
     ) -> Result<CallOutcome, CallFailure> {
-        match (came, plugins) {
-            (Ok(CallOutcome::Answer(said, from)), Some(view)) => {
-                match Box::pin(self.world.plugins.response(&view, said)).await {
+        match came {
+            Ok(CallOutcome::Answer(said, from)) => {
+                match self.world.plugins.response(&view, said).await {
                     Ok(said) => Ok(CallOutcome::Answer(said, from)),
                     Err(rejected) => {
                         let mut came = self.rejected(trail, target, &rejected);
@@ -64,8 +61,7 @@ impl Walk {
                     }
                 }
             }
-            (came, Some(view)) => Box::pin(self.tell_more(trail, target, view, came)).await,
-            (came, None) => came,
+            came => self.tell_more(trail, target, view, came).await,
         }
     }
 
