@@ -42,6 +42,11 @@ impl Todo {
 }
 
 impl Deferred {
+    /// Whether the outcome of a call is still wanted.
+    pub(super) fn is_wanted(&self, call: CallKey) -> bool {
+        self.working.iter().any(|it| it.key == call)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.working.is_empty()
     }
