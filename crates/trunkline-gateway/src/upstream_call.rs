@@ -27,7 +27,7 @@ use crate::policy::plugins::{CallView, Pipeline, Rejected};
 pub(crate) struct UpstreamCallContext {
     pub(crate) caller: Arc<Caller>,
     /// The conversation with the caller, and the key of the call in it.
-    pub(crate) voice: ConversationHandle,
+    pub(crate) handle: ConversationHandle,
     pub(crate) key: CallKey,
     pub(crate) revision: Revision,
     /// Whether the call listens for progress and logs.
@@ -102,7 +102,7 @@ pub(crate) struct Question {
 impl UpstreamCallContext {
     pub(crate) fn new(
         caller: Arc<Caller>,
-        voice: ConversationHandle,
+        handle: ConversationHandle,
         key: CallKey,
         revision: Revision,
         listens: bool,
@@ -113,7 +113,7 @@ impl UpstreamCallContext {
         let (asking, is_parked) = (AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self {
             caller,
-            voice,
+            handle,
             key,
             revision,
             listens,
@@ -159,7 +159,7 @@ impl UpstreamCallContext {
                 request.during = Some(self.key);
                 request.timing = Some(crate::question::THINKING);
                 let asking = Asking::new(&self);
-                let answer = self.voice.ask(request).await.map_err(refused);
+                let answer = self.handle.ask(request).await.map_err(refused);
                 drop((asking, held));
                 let answer = answer?;
                 match &self.guard {
@@ -169,7 +169,7 @@ impl UpstreamCallContext {
             }
             Era::Stateless => {
                 // A shared instance was told that its client supports every kind of question.
-                if let Some(missing) = missing_capability(&question, self.caller.able()) {
+                if let Some(missing) = missing_capability(&question, self.caller.capabilities()) {
                     return Err(missing);
                 }
                 let (tell, told) = oneshot::channel();
@@ -183,7 +183,10 @@ impl UpstreamCallContext {
                 }
                 self.notify();
                 told.await.unwrap_or_else(|_| {
-                    Err(ErrorObject::internal("no_answer", "The caller did not come back."))
+                    Err(ErrorObject::internal(
+                        "no_answer",
+                        "The caller did not retry with an answer.",
+                    ))
                 })
             }
         }
@@ -257,10 +260,10 @@ impl UpstreamCallContext {
 struct Asking<'a>(&'a UpstreamCallContext);
 
 impl<'a> Asking<'a> {
-    fn new(line: &'a UpstreamCallContext) -> Self {
-        line.asking.fetch_add(1, Ordering::Relaxed);
-        line.notify();
-        Self(line)
+    fn new(context: &'a UpstreamCallContext) -> Self {
+        context.asking.fetch_add(1, Ordering::Relaxed);
+        context.notify();
+        Self(context)
     }
 }
 
@@ -284,7 +287,7 @@ impl Listener for UpstreamCallContext {
 
 impl std::fmt::Debug for UpstreamCallContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Line").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("UpstreamCallContext").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -341,9 +344,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_is_asked_what_they_did_not_say_they_answer() {
+    async fn a_caller_is_asked_only_what_it_declared() {
         let caller = Arc::new(Caller::named("bob"));
-        let line = UpstreamCallContext::new(
+        let context = UpstreamCallContext::new(
             caller,
             ConversationHandle::unheard(),
             CallKey(1),
@@ -352,15 +355,15 @@ mod tests {
             Arc::default(),
             None,
         );
-        let told = Arc::clone(&line).ask(Method::RootsList, Object::default()).await;
+        let told = Arc::clone(&context).ask(Method::RootsList, Object::default()).await;
         assert_eq!(told.unwrap_err().code, trunkline_wire::code::MISSING_CLIENT_CAPABILITY);
-        assert!(line.take_questions().is_empty());
+        assert!(context.take_questions().is_empty());
     }
 
     #[test]
-    fn what_waits_to_be_said_is_bounded_in_bytes_by_principal() {
+    fn waiting_events_are_bounded_in_bytes_by_principal() {
         let notices = Arc::new(Notices::default());
-        let line = |name: &str| {
+        let context = |name: &str| {
             let caller = Arc::new(Caller::named(name));
             let key = CallKey(1);
             UpstreamCallContext::new(
@@ -378,7 +381,7 @@ mod tests {
             let params = Object::parse(&params).expect("this is JSON");
             PeerNotification { ticket: None, method: Method::Message, params, peer: None }
         };
-        let (one, other, bob) = (line("alice"), line("alice"), line("bob"));
+        let (one, other, bob) = (context("alice"), context("alice"), context("bob"));
         (0..150).for_each(|_| one.hear(heard()));
         other.hear(heard());
         bob.hear(heard());

@@ -151,7 +151,7 @@ where
                 return Poll::Pending;
             }
             // Last, so that one write takes all that this turn has to say, and the next turn finds nothing left.
-            let was_stuffed = self.outbox.is_stuffed();
+            let was_stuffed = self.outbox.is_congested();
             let moved = match self.outbox.send(Pin::new(&mut self.writer), cx) {
                 Ok(moved) => moved,
                 // A peer that no longer reads has hung up, even if it still owes us answers.
@@ -169,7 +169,7 @@ where
                     self.act(cx);
                 }
                 turns += 1;
-                if turns < TURNS && !self.outbox.is_stuffed() {
+                if turns < TURNS && !self.outbox.is_congested() {
                     continue;
                 }
                 // Yield: other tasks need a turn, among them the IO driver that sees the peer read.
@@ -254,7 +254,7 @@ where
                     return self.hang_up(cx);
                 }
             }
-            if self.outbox.is_stuffed() {
+            if self.outbox.is_congested() {
                 self.has_texts = true;
                 return;
             }
@@ -285,7 +285,7 @@ where
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
         // While the peer does not read, senders wait (back-pressure).
-        while let Poll::Ready(urged) = self.core.poll_next(cx, !self.outbox.is_stuffed()) {
+        while let Poll::Ready(urged) = self.core.poll_next(cx, !self.outbox.is_congested()) {
             if urged == Some(Urged::Close) {
                 self.hang_up(cx);
             }

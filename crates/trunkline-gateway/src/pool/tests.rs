@@ -8,7 +8,7 @@ mod runner;
 mod shares;
 mod sharing;
 mod sim;
+mod start_failures;
 mod sticky;
-mod trouble;
 
 use sim::check;

@@ -48,7 +48,7 @@ impl<'a, H: Handler> Waiting<'a, H> {
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Posted> {
         loop {
-            let Some(reader) = self.reader else { return Poll::Ready(Posted::Silence) };
+            let Some(reader) = self.reader else { return Poll::Ready(Posted::NoReply) };
             let mut state = self.session.lock();
             let posted = match state.streams.beginning(reader) {
                 Beginning::Unknown => {
@@ -57,7 +57,7 @@ impl<'a, H: Handler> Waiting<'a, H> {
                 }
                 Beginning::Whole(status, text) => Some(Posted::Whole(status, text)),
                 Beginning::Events => Some(Posted::Events(reader)),
-                Beginning::Silence => Some(Posted::Silence),
+                Beginning::Silence => Some(Posted::NoReply),
             };
             let next = state.core.conversation.next_timeout();
             drop(state);
