@@ -219,6 +219,17 @@ impl Attached {
         Self(Some(Arc::new(it)))
     }
 
+    /// Attaches a value that others have too.
+    pub fn shared(it: Arc<impl Any + Send + Sync>) -> Self {
+        Self(Some(it))
+    }
+
+    /// The attached value with its count, if it is a `T`.
+    pub fn get_shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.get::<T>()?;
+        Arc::clone(self.0.as_ref()?).downcast().ok()
+    }
+
     /// The attached value, if it is a `T`.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()

@@ -135,6 +135,21 @@ impl Json {
         self.get() == "null"
     }
 
+    /// The text of a JSON string, borrowed if it has no escape; `None` for any other value.
+    ///
+    /// ```
+    /// # use trunkline_wire::json::Json;
+    /// assert_eq!(Json::string("a\"b").as_str().as_deref(), Some("a\"b"));
+    /// assert_eq!(Json::null().as_str(), None);
+    /// ```
+    pub fn as_str(&self) -> Option<Cow<'_, str>> {
+        let inner = self.get().strip_prefix('"')?.strip_suffix('"')?;
+        match inner.as_bytes().contains(&b'\\') {
+            false => Some(Cow::Borrowed(inner)),
+            true => self.to().ok().map(Cow::Owned),
+        }
+    }
+
     /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.get().starts_with('{')

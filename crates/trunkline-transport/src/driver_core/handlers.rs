@@ -58,6 +58,10 @@ impl<H: Handler> RunHandlers for HandlerTasks<H> {
     }
 
     fn poll_finished(&mut self, cx: &mut Context<'_>) -> Poll<(CallKey, Outcome)> {
+        // Looking into the set takes a lock, and mostly nothing is in it.
+        if self.tasks.is_empty() {
+            return Poll::Pending;
+        }
         loop {
             match ready!(self.tasks.poll_join_next(cx)) {
                 // `start` polls the next handler itself, so no waker has to be registered.

@@ -49,6 +49,11 @@ impl Todo {
         }
     }
 
+    /// Takes its call, if it has exactly one.
+    pub(super) fn take_only(&mut self) -> Option<Box<Call>> {
+        if self.more_calls.is_empty() { self.call.take() } else { None }
+    }
+
     pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = &mut Call> {
         self.call.iter_mut().chain(&mut self.more_calls).map(|it| &mut **it)
     }
@@ -59,6 +64,11 @@ impl Todo {
 }
 
 impl Deferred {
+    /// Whether the outcome of a call is still wanted.
+    pub(super) fn is_wanted(&self, call: CallKey) -> bool {
+        self.working.iter().any(|it| it.key == call)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.working.is_empty()
     }
