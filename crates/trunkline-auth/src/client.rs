@@ -45,7 +45,7 @@ pub use login::{Login, Reregistration, Step};
 pub use oauth::OAuth;
 use register::Client;
 
-/// What is kept of a login. It has no `Debug`: nearly all of it is secret.
+/// A stored login. It has no `Debug`: nearly all of it is secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Kept {
     server: String,
@@ -53,18 +53,18 @@ struct Kept {
     resource: String,
     client: Client,
     access: String,
-    /// Whether the access token is shown with a proof of the key.
+    /// Whether the access token is bound to a key.
     is_bound: bool,
     refresh: Option<String>,
-    /// When the access token ends, in seconds since 1970.
+    /// When the access token expires, in seconds since 1970.
     expires: Option<u64>,
-    /// When to renew it: a little before.
+    /// When to refresh it: a little before.
     renew: Option<u64>,
     requested: String,
     granted: String,
     token_endpoint: String,
     revocation_endpoint: Option<String>,
-    /// The key of DPoP proofs, made for this login: PKCS #8 in base64.
+    /// The DPoP key of this login: PKCS #8 in base64.
     key: Option<String>,
     subject: Option<String>,
 }

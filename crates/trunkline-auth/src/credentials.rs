@@ -11,12 +11,7 @@ pub trait Credentials: Send + Sync + 'static {
 
     /// The server answered 401 or 403. `Ok` if a retry is worthwhile, with the then current
     /// [`headers`](Self::headers).
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        people: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>>;
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, people: Asked<'a>) -> Retry<'a>;
 
     /// The response had this value of `DPoP-Nonce`.
     fn nonce(&self, to: Target<'_>, nonce: &str);
@@ -25,6 +20,12 @@ pub trait Credentials: Send + Sync + 'static {
 /// Called with `true` when a login begins to wait for a person, and `false` when it ends. Without
 /// it, no person may be asked to log in.
 pub type People<'a> = dyn Fn(bool) + Send + Sync + 'a;
+
+/// Whether a person may be asked, and who is told so.
+pub type Asked<'a> = Option<&'a People<'a>>;
+
+/// Whether a refused request is worth sending once more.
+pub type Retry<'a> = Pending<'a, Result<(), Denied>>;
 
 /// Names in lower case, and values that are never shown.
 pub type Headers = Vec<(&'static str, String)>;

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use trunkline_auth::address::{Guard, Reach as Far};
 use trunkline_auth::client::vault::{Vault, VaultError};
 use trunkline_auth::client::{AuthError, OAuth};
-use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use trunkline_auth::credentials::{Asked, Credentials, Denied, Headers, Refused, Retry, Target};
 use trunkline_auth::fetch::Pending;
 use trunkline_proto::Change;
 use trunkline_transport::auth::HttpFetch;
@@ -91,12 +91,7 @@ impl Credentials for Account {
         self.oauth.headers(to)
     }
 
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
         Box::pin(async move {
             let outcome = self.oauth.refused(to, refusal, None).await;
             if outcome.as_ref().is_err_and(|it| it.needs_login) {

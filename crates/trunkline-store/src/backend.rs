@@ -22,7 +22,7 @@ pub(crate) trait Backend: Send + Sync + 'static {
     /// What is live under `key`.
     fn read(&self, key: &str) -> impl Future<Output = Result<Option<Entry>, StoreError>> + Send;
 
-    /// Does what `decide` wants, and returns its answer and the number of what was written.
+    /// Applies what `decide` returns, and returns its answer and the number written.
     ///
     /// `decide` may be asked twice, because room was made in between.
     fn change<T: Send + 'static>(

@@ -53,7 +53,7 @@ impl Default for Memory {
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Values are nobody's business.
+        // Values may be secrets.
         f.debug_struct("Memory").field("len", &self.len()).finish_non_exhaustive()
     }
 }

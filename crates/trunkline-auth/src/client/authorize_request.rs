@@ -15,7 +15,7 @@ use super::refresh::is_final;
 use super::register::{Client, Kind};
 use super::store::{Held, Store, TokenOrigin, written};
 use super::token::{TokenAsk, Tokens};
-use crate::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use crate::credentials::{Asked, Credentials, Denied, Headers, People, Refused, Retry, Target};
 use crate::dpop;
 use crate::fetch::Pending;
 use crate::jose::SigningKey;
@@ -27,12 +27,7 @@ impl Credentials for OAuth {
         Box::pin(async move { self.headers_for(to).await.map_err(denied) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        to: Target<'a>,
-        refusal: Refused<'a>,
-        people: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, to: Target<'a>, refusal: Refused<'a>, people: Asked<'a>) -> Retry<'a> {
         Box::pin(async move {
             if !self.is_home(to.url) {
                 return Err(Denied::new(format!(

@@ -57,7 +57,7 @@ pub(crate) struct Parts {
 /// What this process knows besides the vault.
 #[derive(Default)]
 pub(crate) struct State {
-    /// What requests are sent with.
+    /// The login that requests are sent with.
     pub(super) held: Option<Arc<Held>>,
     /// Whether the vault has been read.
     pub(super) is_loaded: bool,

@@ -460,6 +460,11 @@ const EXCHANGE: &str = r#"
     < 200 {"access_token":"t-1","token_type":"Bearer","expires_in":3600,"refresh_token":"r-1"}
 "#;
 
+/// A login of somebody who is not known there yet.
+fn logs_in() -> String {
+    [REGISTER, VISIT, EXCHANGE, "= login https://id.example"].concat()
+}
+
 /// A call that ends with a first login: `t-1`, renewed by `r-1`.
 fn first_login() -> String {
     [

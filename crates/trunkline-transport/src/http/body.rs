@@ -79,14 +79,14 @@ impl Events for Pieces {
     }
 }
 
+/// What a body has for now.
+pub(crate) type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+
 impl Body for HttpBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<Infallible> {
         match &mut self.kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Whole(text) => {
@@ -151,10 +151,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<hyper::Error> {
         self.unasked = false;
         let body = self.body.as_mut().expect("it is taken when this is dropped");
         let polled = Pin::new(body).poll_frame(cx);

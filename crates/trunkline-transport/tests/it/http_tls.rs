@@ -26,6 +26,13 @@ use trunkline_transport::http::{Answers, HttpBody, Listener, RequestBody, Tls, b
 
 include!("pem.rs");
 
+/// A server within `limits`, and who vouches for it.
+async fn started(limits: Limits) -> (Authority, Server) {
+    let authority = Authority::new();
+    let server = Server::start(&authority.tls(None), limits).await;
+    (authority, server)
+}
+
 #[tokio::test]
 async fn both_versions_of_http_are_answered_over_tls() {
     let authority = Authority::new();
@@ -54,9 +61,8 @@ async fn both_versions_of_http_are_answered_over_tls() {
 
 #[tokio::test]
 async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other() {
-    let authority = Authority::new();
-    let limits = Limits::default().header_read(Duration::from_millis(300));
-    let server = Server::start(&authority.tls(None), limits).await;
+    let (authority, server) =
+        started(Limits::default().header_read(Duration::from_millis(300))).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     let mut plain = TcpStream::connect(server.address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
@@ -72,9 +78,8 @@ async fn a_peer_without_tls_is_disconnected_and_slow_handshakes_delay_no_other()
 
 #[tokio::test]
 async fn a_server_that_ends_waits_for_no_handshake() {
-    let authority = Authority::new();
-    let limits = Limits::default().header_read(Duration::from_secs(3600));
-    let server = Server::start(&authority.tls(None), limits).await;
+    let (authority, server) =
+        started(Limits::default().header_read(Duration::from_secs(3600))).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     // Accepted in order: once this one is answered, the silent one is in its handshake.
     let mut stream = authority.client(None).connect(server.address).await.unwrap();
@@ -129,9 +134,8 @@ async fn with_an_authority_for_clients_only_its_clients_are_answered() {
 
 #[tokio::test]
 async fn a_tls_client_that_does_not_read_is_disconnected() {
-    let authority = Authority::new();
-    let limits = Limits::default().keep_alive(Duration::from_millis(300));
-    let server = Server::start(&authority.tls(None), limits).await;
+    let (authority, server) =
+        started(Limits::default().keep_alive(Duration::from_millis(300))).await;
     let mut stream = authority.client(None).connect(server.address).await.unwrap();
     stream.write_all(b"GET /much HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let gone = server.gone.lock().unwrap().take().unwrap();

@@ -115,15 +115,24 @@ fn until_the_person_is_asked(detached: &DetachedWork, lines_left: usize) {
     panic!("nobody was asked: {:?}", detached.transcript.take());
 }
 
-#[test]
-fn a_login_that_others_wait_for_outlives_the_call_it_was_begun_for() {
+fn before_a_login() -> (Transcript, DetachedWork, OAuth) {
     let transcript = Transcript::new(&login());
     let detached = DetachedWork::new(&transcript);
     let oauth = detached.process();
-    let people = |_| ();
-    let mut first = oauth.refused(TO, REFUSAL, Some(&people));
-    let mut second = oauth.refused(TO, REFUSAL, Some(&people));
-    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
+    (transcript, detached, oauth)
+}
+
+/// A call that was refused and waits for a person.
+fn refused(oauth: &OAuth) -> Pending<'_, Result<(), Denied>> {
+    let mut refused = oauth.refused(TO, REFUSAL, Some(&|_| ()));
+    assert!(poll(&mut refused).is_pending());
+    refused
+}
+
+#[test]
+fn a_login_that_others_wait_for_outlives_the_call_it_was_begun_for() {
+    let (transcript, detached, oauth) = before_a_login();
+    let [first, second] = [(); 2].map(|()| refused(&oauth));
     // Four lines are left: the page and the exchange.
     until_the_person_is_asked(&detached, 4);
     drop(first);
@@ -134,12 +143,8 @@ fn a_login_that_others_wait_for_outlives_the_call_it_was_begun_for() {
 
 #[test]
 fn a_code_that_came_is_exchanged_though_nobody_waits_any_more() {
-    let transcript = Transcript::new(&login());
-    let detached = DetachedWork::new(&transcript);
-    let oauth = detached.process();
-    let people = |_| ();
-    let mut cancelled = oauth.refused(TO, REFUSAL, Some(&people));
-    assert!(poll(&mut cancelled).is_pending());
+    let (transcript, detached, oauth) = before_a_login();
+    let cancelled = refused(&oauth);
     // The page has redirected.
     until_the_person_is_asked(&detached, 2);
     drop(cancelled);
@@ -153,13 +158,8 @@ fn a_code_that_came_is_exchanged_though_nobody_waits_any_more() {
 
 #[test]
 fn a_page_that_nobody_waits_for_any_more_keeps_nobody_out() {
-    let transcript = Transcript::new(&login());
-    let detached = DetachedWork::new(&transcript);
-    let oauth = detached.process();
-    let people = |_| ();
-    let mut first = oauth.refused(TO, REFUSAL, Some(&people));
-    let mut second = oauth.refused(TO, REFUSAL, Some(&people));
-    assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
+    let (transcript, detached, oauth) = before_a_login();
+    let [first, second] = [(); 2].map(|()| refused(&oauth));
     until_the_person_is_asked(&detached, 4);
     drop((first, second));
     while !detached.is_quiet() {
@@ -170,6 +170,6 @@ fn a_page_that_nobody_waits_for_any_more_keeps_nobody_out() {
     // The registration is known by now.
     let again = Transcript::new(&[&resource(""), &*issuer(""), VISIT, EXCHANGE].concat());
     transcript.0.lock().unwrap().script.clone_from(&again.0.lock().unwrap().script);
-    assert_eq!(detached.run(oauth.refused(TO, REFUSAL, Some(&people))), Ok(()));
+    assert_eq!(detached.run(oauth.refused(TO, REFUSAL, Some(&|_| ()))), Ok(()));
     assert_eq!(transcript.take(), None);
 }

@@ -86,10 +86,7 @@ fn an_openid_document_will_do() {
             &resource(""),
             "> GET https://id.example/.well-known/oauth-authorization-server\n< 404\n",
             &openid,
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "= login https://id.example",
+            &logs_in(),
         ]
         .concat(),
     );
@@ -347,10 +344,7 @@ fn of_several_issuers_the_first_that_answers_is_asked() {
             "> GET https://gone.example/.well-known/oauth-authorization-server\n< 404\n",
             "> GET https://gone.example/.well-known/openid-configuration\n< 404\n",
             &issuer(""),
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "= login https://id.example",
+            &logs_in(),
         ]
         .concat(),
     );

@@ -143,10 +143,7 @@ fn a_registration_that_led_nowhere_is_not_used_again() {
             "login\n",
             &resource(""),
             &issuer(""),
-            REGISTER,
-            VISIT,
-            EXCHANGE,
-            "= login https://id.example",
+            &logs_in(),
         ]
         .concat(),
     );

@@ -33,6 +33,26 @@ impl Drop for Temp {
 
 const NAME: &str = "login https://id.example https://mcp.example/../mcp";
 
+/// A vault that keeps a secret.
+async fn kept() -> (Temp, FileVault) {
+    let temp = Temp::new();
+    let vault = temp.vault();
+    vault.put(NAME, "secret").await.unwrap();
+    (temp, vault)
+}
+
+/// Why it refuses everything.
+async fn refusals(vault: &FileVault) -> [String; 5] {
+    [
+        vault.get(NAME).await.err(),
+        vault.put(NAME, "").await.err(),
+        vault.remove(NAME).await.err(),
+        vault.names().await.err(),
+        vault.lock(NAME).await.err(),
+    ]
+    .map(|it| it.unwrap().to_string())
+}
+
 #[tokio::test]
 async fn texts_are_kept_until_they_are_removed() {
     let temp = Temp::new();
@@ -54,9 +74,7 @@ async fn texts_are_kept_until_they_are_removed() {
 
 #[tokio::test]
 async fn only_this_user_can_read_them() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (_temp, vault) = kept().await;
     drop(vault.lock(NAME).await.unwrap());
     let mode = |path: &Path| metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(vault.folder()), 0o700);
@@ -69,9 +87,7 @@ async fn only_this_user_can_read_them() {
 
 #[tokio::test]
 async fn files_that_others_can_read_are_refused_with_a_sentence() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (temp, vault) = kept().await;
 
     let file = temp.file("login");
     set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
@@ -87,22 +103,14 @@ async fn files_that_others_can_read_are_refused_with_a_sentence() {
     assert_eq!(vault.get(NAME).await, Ok(Some("other".to_owned())));
 
     set_permissions(vault.folder(), Permissions::from_mode(0o701)).unwrap();
-    for refused in [
-        vault.get(NAME).await.err(),
-        vault.put(NAME, "").await.err(),
-        vault.remove(NAME).await.err(),
-        vault.names().await.err(),
-        vault.lock(NAME).await.err(),
-    ] {
-        assert!(refused.unwrap().to_string().contains("`chmod 700 '"));
+    for why in refusals(&vault).await {
+        assert!(why.contains("`chmod 700 '"));
     }
 }
 
 #[tokio::test]
 async fn files_of_another_user_are_refused_with_a_sentence() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (temp, vault) = kept().await;
     let owner = metadata(vault.folder()).unwrap().uid();
     assert_eq!(current_user().unwrap(), owner);
 
@@ -112,14 +120,8 @@ async fn files_of_another_user_are_refused_with_a_sentence() {
          or keep logins somewhere else.",
         vault.folder().display()
     );
-    for refused in [
-        other.get(NAME).await.err(),
-        other.put(NAME, "").await.err(),
-        other.remove(NAME).await.err(),
-        other.names().await.err(),
-        other.lock(NAME).await.err(),
-    ] {
-        assert_eq!(refused.unwrap().to_string(), expected);
+    for why in refusals(&other).await {
+        assert_eq!(why, expected);
     }
     // A file is checked by itself, because it may have been moved here.
     let files = LoginFiles::new(Arc::clone(&vault.folder), NAME, owner + 1);
@@ -130,9 +132,7 @@ async fn files_of_another_user_are_refused_with_a_sentence() {
 
 #[tokio::test]
 async fn a_link_is_not_followed() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (temp, vault) = kept().await;
     let elsewhere = temp.0.join("elsewhere");
     fs::rename(temp.file("login"), &elsewhere).unwrap();
     for ending in ["login", "lock"] {
@@ -181,9 +181,7 @@ async fn a_file_that_holds_something_else_is_no_login() {
 
 #[tokio::test]
 async fn a_file_that_is_not_utf_8_is_no_login_and_hides_no_other() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (temp, vault) = kept().await;
     vault.put("a", "other").await.unwrap();
     write(temp.file("login"), [NAME.as_bytes(), b"\n{\"access\":\"\xff\xfe\"}"].concat()).unwrap();
     assert_eq!(vault.get(NAME).await, Ok(Some(String::new())));
@@ -197,9 +195,7 @@ async fn a_file_that_is_not_utf_8_is_no_login_and_hides_no_other() {
 
 #[tokio::test]
 async fn a_pipe_in_the_place_of_a_file_is_refused_with_a_sentence() {
-    let temp = Temp::new();
-    let vault = temp.vault();
-    vault.put(NAME, "secret").await.unwrap();
+    let (temp, vault) = kept().await;
     let pipe = |ending: &str| {
         let path = temp.file(ending);
         let _ = fs::remove_file(&path);

@@ -12,6 +12,14 @@ fn watching() -> (Loopback, Arc<Mutex<Vec<String>>>) {
     (Loopback::new().tell(tell).without_opening(), seen)
 }
 
+/// A visit that goes on: where it expects the browser, and what comes of it.
+async fn visited() -> (String, tokio::task::JoinHandle<Result<String, String>>) {
+    let (browser, _) = watching();
+    let visit = browser.prepare(&[]).await.unwrap();
+    let uri = visit.redirect_uri().to_owned();
+    (uri, tokio::spawn(visit.go(PAGE.to_owned())))
+}
+
 /// Sends the first line of a request to the redirect URI.
 async fn say(uri: &str, line: &str) -> String {
     let place = LoopbackUri::of(uri).unwrap();
@@ -76,10 +84,7 @@ async fn one_redirect_is_answered_and_no_other() {
 
 #[tokio::test]
 async fn a_client_that_sends_a_body_can_read_the_refusal() {
-    let (browser, _) = watching();
-    let visit = browser.prepare(&[]).await.unwrap();
-    let uri = visit.redirect_uri().to_owned();
-    let going = tokio::spawn(visit.go(PAGE.to_owned()));
+    let (uri, going) = visited().await;
     let body = format!("Content-Length: {}\r\n\r\n{}", 1 << 20, "x".repeat(1 << 20));
     for _ in 0..20 {
         let answer = say_as(&uri, "POST /callback?code=1&state=s-1 HTTP/1.1", &body).await;
@@ -134,10 +139,7 @@ async fn a_page_without_a_state_is_not_shown() {
 
 #[tokio::test]
 async fn a_head_without_end_is_not_read_to_its_end() {
-    let (browser, _) = watching();
-    let visit = browser.prepare(&[]).await.unwrap();
-    let uri = visit.redirect_uri().to_owned();
-    let going = tokio::spawn(visit.go(PAGE.to_owned()));
+    let (uri, going) = visited().await;
     let place = LoopbackUri::of(&uri).unwrap();
     let mut stream = TcpStream::connect((place.ip, place.port)).await.unwrap();
     let long = format!("GET /callback?{} HTTP/1.1\r\n", "x".repeat(2 * HEAD));

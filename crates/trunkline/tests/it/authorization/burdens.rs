@@ -126,6 +126,8 @@ async fn strangers_with_tokens_to_ask_about_are_bounded_and_take_no_place_of_a_c
 
 const KEY: &str = "pQ7-lVhCgW2kXr9bTz4n";
 
+type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
+
 /// A body that records whether it was read to its end.
 struct Watched {
     left: usize,
@@ -136,10 +138,7 @@ impl Body for Watched {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled {
         match self.left {
             0 => {
                 self.is_read.store(true, Ordering::SeqCst);

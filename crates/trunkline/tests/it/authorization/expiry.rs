@@ -11,7 +11,7 @@ use trunkline::model::SubscriptionFilter;
 use trunkline::server::bind;
 use trunkline::server::protect::Gate;
 use trunkline::{Change, Client, Era, Revision, Server};
-use trunkline_auth::credentials::{Credentials, Denied, Headers, People, Refused, Target};
+use trunkline_auth::credentials::{Asked, Credentials, Denied, Headers, Refused, Retry, Target};
 use trunkline_auth::fetch::{Answer, Ask, Fetch, FetchError, Pending};
 
 use super::issuer::Issuer;
@@ -33,12 +33,7 @@ impl Credentials for Fresh {
         Box::pin(async move { Ok(vec![("authorization", format!("Bearer {token}"))]) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        _: Target<'a>,
-        _: Refused<'a>,
-        _: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, _: Target<'a>, _: Refused<'a>, _: Asked<'a>) -> Retry<'a> {
         Box::pin(async { Err(Denied::new("The token is no good.")) })
     }
 

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use http::HeaderMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use trunkline_auth::credentials::{Credentials, Denied, Headers, Refused as Refusal, Target};
+use trunkline_auth::credentials::{
+    Asked, Credentials, Denied, Headers, Refused as Refusal, Retry, Target,
+};
 use trunkline_auth::fetch::Pending;
 
 use super::*;
@@ -21,12 +23,7 @@ impl Credentials for Eager {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn refused<'a>(
-        &'a self,
-        _: Target<'a>,
-        _: Refusal<'a>,
-        people: Option<&'a People<'a>>,
-    ) -> Pending<'a, Result<(), Denied>> {
+    fn refused<'a>(&'a self, _: Target<'a>, _: Refusal<'a>, people: Asked<'a>) -> Retry<'a> {
         self.0.lock().expect("nobody panics").push(people.is_some());
         if let Some(people) = people {
             people(true);
