@@ -8,7 +8,7 @@ use crate::json::{self, Json};
 /// a compiler or a version of hyper that moves both programs is not what is looked for.
 pub fn compare(counted: &[Counted], table: &str, rustc: &str) -> Result<(), String> {
     let table = json::parse(table)?;
-    let known = table["rustc"].as_str().unwrap_or("an unknown compiler");
+    let known = table["checked"]["rustc"].as_str().unwrap_or("an unknown compiler");
     let mut dearer = Vec::new();
     for it in counted {
         let row = &table["checked"][it.path.name];
@@ -80,8 +80,8 @@ impl Row {
 
 /// Three times what two runs of the same programs differ by at most.
 const TOLERANCE: f64 = 0.03;
-const ADVICE: &str = "If this is meant, renew the table with `cargo xtask bench instructions`. \
-    If not, `cargo xtask bench instructions PATH --functions 40` shows where they go.";
+const ADVICE: &str = "If this is meant, renew the table with `cargo xtask bench instructions`, or what is checked \
+    alone with `--renew`. If not, `cargo xtask bench instructions PATH --quick --functions 40` shows where they go.";
 
 #[cfg(test)]
 mod tests {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::bench::callgrind::PerCall;
 
-    const TABLE: &str = r#"{"rustc":"rustc 1","checked":{"stdio":{"instructions":2000,"bare":1000,"allocations":5}}}"#;
+    const TABLE: &str = r#"{"checked":{"rustc":"rustc 1","stdio":{"instructions":2000,"bare":1000,"allocations":5}}}"#;
 
     fn counted(bare: f64, ours: f64) -> Vec<Counted> {
         let of = |instructions| PerCall { instructions, allocations: 6.0, functions: Vec::new() };

@@ -1,11 +1,14 @@
 //! What was counted → the page and the JSON of `bench/results`.
 
+use serde_json::json;
+
 use super::super::thousands;
 use super::stages;
 use super::{Counted, Kind};
+use crate::json::Json;
 
 /// The whole page, which is also what is printed.
-pub fn text(counted: &[Counted], checked: &[Counted], rustc: &str) -> String {
+pub fn text(counted: &[Counted], rustc: &str) -> String {
     let mut out = format!(
         "# Instructions a call\n\n\
          Written by `cargo xtask bench instructions`, built by {rustc}: what one `tools/call` of `echo` with 100 bytes takes\n\
@@ -23,12 +26,6 @@ pub fn text(counted: &[Counted], checked: &[Counted], rustc: &str) -> String {
     out += &stages(counted, |kind| matches!(kind, Kind::Http(_)));
     out += "\n";
     out += &stages(counted, |kind| matches!(kind, Kind::Stdio(_) | Kind::Client(_)));
-    if !checked.is_empty() {
-        out += "\n## What the tests check\n\n\
-            `cargo xtask test` counts these in programs that are built with little optimization, and fails if a ratio to the bare\n\
-            program is more than 3 % above the one here.\n\n";
-        out += &paths(checked);
-    }
     out
 }
 
@@ -75,31 +72,26 @@ fn stages(counted: &[Counted], is_wanted: impl Fn(Kind) -> bool) -> String {
     out + &format!("| the bare program |{}\n", cells(&|it| whole(it.bare.instructions)))
 }
 
-/// One object: what is published, and what the tests compare with.
-pub fn json(released: &[Counted], checked: &[Counted], rustc: &str) -> String {
-    format!(
-        "{{\n  \"rustc\": \"{rustc}\",\n  \"released\": {{\n{}\n  }},\n  \"checked\": {{\n{}\n  }}\n}}\n",
-        rows(released),
-        rows(checked)
-    )
+/// The machine's table with what was counted in place of what it said before: of releases, and of what the tests compare.
+pub fn json(table: &Json, released: &[Counted], checked: &[Counted], rustc: &str) -> String {
+    let mut table = if table.is_object() { table.clone() } else { json!({}) };
+    for (part, counted) in [("released", released), ("checked", checked)] {
+        if !counted.is_empty() {
+            table[part] = counted.iter().map(|it| (it.path.name.to_owned(), row(it))).collect();
+            table[part]["rustc"] = rustc.into();
+        }
+    }
+    format!("{table:#}\n")
 }
 
-/// A row a path, in the order of the table.
-fn rows(counted: &[Counted]) -> String {
-    let rows: Vec<String> = counted
-        .iter()
-        .map(|it| {
-            format!(
-                "    \"{}\": {{\"instructions\": {:.0}, \"bare\": {:.0}, \"ratio\": {:.4}, \"allocations\": {:.1}}}",
-                it.path.name,
-                it.ours.instructions,
-                it.bare.instructions,
-                it.ratio(),
-                it.ours.allocations
-            )
-        })
-        .collect();
-    rows.join(",\n")
+fn row(it: &Counted) -> Json {
+    let tenth = |number: f64| (number * 10.0).round() / 10.0;
+    json!({
+        "instructions": it.ours.instructions.round() as u64,
+        "bare": it.bare.instructions.round() as u64,
+        "ratio": (it.ratio() * 1e4).round() / 1e4,
+        "allocations": tenth(it.ours.allocations),
+    })
 }
 
 fn whole(number: f64) -> String {
@@ -125,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_stage_has_its_share() {
-        let text = text(&counted(), &[], "rustc 1");
+        let text = text(&counted(), "rustc 1");
         assert!(text.contains("| 1,000 | 2,000 | 2.00 | ≤ 1.35 ✗ | 7.0 | 7.0 |"), "{text}");
         assert!(text.contains("| allocator | 500 (25 %) |"), "{text}");
         assert!(text.contains("| other | 1,500 (75 %) |"), "{text}");
@@ -133,7 +125,9 @@ mod tests {
 
     #[test]
     fn the_json_is_what_the_check_reads() {
-        let json = json(&[], &counted(), "rustc 1");
+        let before = json!({"released": {"http": 1}, "checked": {"gone": 1}});
+        let json = json(&before, &[], &counted(), "rustc 1");
         assert_eq!(super::super::check::compare(&counted(), &json, "rustc 1"), Ok(()));
+        assert!(json.contains("released") && !json.contains("gone"), "{json}");
     }
 }

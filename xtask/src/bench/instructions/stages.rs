@@ -184,6 +184,26 @@ mod tests {
     }
 
     #[test]
+    fn every_module_that_a_row_names_is_there() {
+        for start in STAGES.iter().flat_map(|(_, starts)| *starts) {
+            let Some((library, path)) = start.split_once("::") else { continue };
+            if !library.starts_with("trunkline_") || path.is_empty() {
+                continue;
+            }
+            let source =
+                crate::run::root().join("crates").join(library.replace('_', "-")).join("src");
+            if !source.exists() {
+                continue;
+            }
+            let (folder, name) = path.rsplit_once("::").unwrap_or(("", path));
+            let files = std::fs::read_dir(source.join(folder.replace("::", "/"))).unwrap();
+            let is_there =
+                files.flatten().any(|it| it.file_name().to_string_lossy().starts_with(name));
+            assert!(is_there, "`{start}` is no module any more");
+        }
+    }
+
+    #[test]
     fn every_stage_is_listed_once() {
         let all: Vec<&str> = names().collect();
         assert_eq!(all.iter().filter(|stage| **stage == "HTTP in").count(), 1);
