@@ -41,15 +41,15 @@ async fn talk<T>(
     screen: &Screen,
     talk: impl AsyncFnOnce(&Client) -> Result<T>,
 ) -> Result<T> {
-    let (client, way) = target.connect(screen).await?;
+    let (client, stored) = target.connect(screen).await?;
     let mut outcome = talk(&client).await;
     match &mut outcome {
         Ok(_) => drop(client.close().await),
         Err(error) => {
             if let Some(failure) = error.downcast_mut::<Failure>() {
-                target.explain(failure, way.as_deref());
+                target.explain(failure, stored.as_deref());
                 if failure.is_hung_up
-                    && let Ok(Some(exit)) = timeout(LAST_WORDS, client.close()).await
+                    && let Ok(Some(exit)) = timeout(EXIT_GRACE, client.close()).await
                 {
                     failure.ended(exit);
                 }
@@ -69,4 +69,4 @@ async fn made<T: 'static>(client: &Client, method: &str, call: Call<T>) -> Resul
 
 /// How long a server that closed the connection may take to exit. Until then it gets no signal from
 /// us, so the exit status is its own.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ mod person;
 mod profile;
 mod unreadable;
 
-pub(crate) use method::{Probe, Way};
+pub(crate) use method::{Probe, StoredLogin};
 pub(crate) use person::Person;
 pub(crate) use profile::{Profile, certificate};
 pub(crate) use unreadable::Damaged;
@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use trunkline::auth::vault::{Vault, VaultError};
 use trunkline::auth::{FileVault, KeyringVault, Login, OAuth};
 
-use self::lock_timeout::Patient;
+use self::lock_timeout::LockTimeout;
 use crate::failure::Failure;
 use crate::words::as_word;
 
@@ -137,7 +137,7 @@ impl Logins {
         profile: &Profile,
         secret: Option<String>,
     ) -> Result<(), Failure> {
-        let vault = Patient::new(self.vault(profile), self.files.folder());
+        let vault = LockTimeout::new(self.vault(profile), self.files.folder());
         let oauth = profile.way_in(Arc::clone(&vault) as _, secret)?;
         oauth.logout().await.map_err(|error| match vault.is_late() {
             true => Failure::late(&error),

@@ -12,7 +12,7 @@ use trunkline::{Limits, Revision};
 
 use crate::answer::{Answering, Host};
 use crate::failure::Failure;
-use crate::logins::{Logins, Profile, Way, certificate};
+use crate::logins::{Logins, Profile, StoredLogin, certificate};
 use crate::output::Screen;
 use crate::words::is_url;
 
@@ -68,7 +68,7 @@ impl Target {
     pub(crate) async fn connect(
         &self,
         screen: &Screen,
-    ) -> Result<(Client, Option<Arc<Way>>), Failure> {
+    ) -> Result<(Client, Option<Arc<StoredLogin>>), Failure> {
         let host = Host::new(&self.answering, screen, self.log.is_some())?;
         let roots = host.roots();
         let watched = |client: Client| {
@@ -95,16 +95,16 @@ impl Target {
             for file in trusted.chain(self.cacert.iter().filter(|_| login.is_none())) {
                 builder = builder.root_certificate(&certificate(file)?);
             }
-            let way = login.map(|(_, way)| way);
-            if let Some(way) = &way {
-                builder = builder.credentials(Arc::clone(way) as _);
+            let stored = login.map(|(_, stored)| stored);
+            if let Some(stored) = &stored {
+                builder = builder.credentials(Arc::clone(stored) as _);
             }
             return match builder.connect_http(url).await {
-                Ok(client) => Ok((watched(client), way)),
+                Ok(client) => Ok((watched(client), stored)),
                 Err(error) => {
                     let mut failure = Failure::from(error);
                     failure.hide(url);
-                    self.explain(&mut failure, way.as_deref());
+                    self.explain(&mut failure, stored.as_deref());
                     Err(failure)
                 }
             };
@@ -121,14 +121,14 @@ impl Target {
     }
 
     /// Says what to do about a server that requires a login.
-    pub(crate) fn explain(&self, failure: &mut Failure, way: Option<&Way>) {
+    pub(crate) fn explain(&self, failure: &mut Failure, stored: Option<&StoredLogin>) {
         if let Some(url) = self.url() {
-            failure.explain(url, way.map(Way::denial).as_ref(), self.is_authorized());
+            failure.explain(url, stored.map(StoredLogin::denial).as_ref(), self.is_authorized());
         }
     }
 
     /// The stored login for the server, unless the command line has its own credentials.
-    async fn login(&self, url: &str) -> Result<Option<(Profile, Arc<Way>)>, Failure> {
+    async fn login(&self, url: &str) -> Result<Option<(Profile, Arc<StoredLogin>)>, Failure> {
         if self.is_authorized() {
             return Ok(None);
         }
@@ -136,8 +136,8 @@ impl Target {
         let Ok(logins) = Logins::open() else { return Ok(None) };
         let Some(mut profile) = logins.find(url).await? else { return Ok(None) };
         profile.cacert.extend(self.cacert.iter().cloned());
-        let way = Way::new(logins.way_in(&profile).await?);
-        Ok(Some((profile, Arc::new(way))))
+        let stored = StoredLogin::new(logins.way_in(&profile).await?);
+        Ok(Some((profile, Arc::new(stored))))
     }
 
     fn is_authorized(&self) -> bool {

@@ -8,7 +8,7 @@ use super::edit::{Field, Fields};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     /// How it is reached.
-    pub(crate) way: Way,
+    pub(crate) transport: ServerTransport,
     /// Whether it is disabled.
     pub(crate) is_disabled: bool,
     /// The only tools that are shown; empty for all.
@@ -23,7 +23,7 @@ pub(crate) struct Entry {
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum ServerTransport {
     /// A program.
     Stdio {
         /// What to run.
@@ -57,12 +57,12 @@ impl Entry {
     /// The same without notes, and with unordered parts sorted.
     pub(super) fn sorted(&self) -> Self {
         let mut it = Self { notes: Vec::new(), ..self.clone() };
-        match &mut it.way {
-            Way::Stdio { env, inherit, .. } => {
+        match &mut it.transport {
+            ServerTransport::Stdio { env, inherit, .. } => {
                 env.sort();
                 inherit.sort();
             }
-            Way::Http { headers, .. } => {
+            ServerTransport::Http { headers, .. } => {
                 headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
                 headers.sort();
             }
@@ -73,9 +73,9 @@ impl Entry {
 
     /// Variables or headers, with names and values.
     pub(crate) fn values(&self) -> &[(String, String)] {
-        match &self.way {
-            Way::Stdio { env, .. } => env,
-            Way::Http { headers, .. } => headers,
+        match &self.transport {
+            ServerTransport::Stdio { env, .. } => env,
+            ServerTransport::Http { headers, .. } => headers,
         }
     }
 
@@ -88,8 +88,8 @@ impl Entry {
                 all.iter().map(|(key, it)| (key.clone(), Field::One(it.as_str().into()))).collect(),
             )
         };
-        match &self.way {
-            Way::Stdio { command, args, inherit, cwd, .. } => {
+        match &self.transport {
+            ServerTransport::Stdio { command, args, inherit, cwd, .. } => {
                 one("command", command.as_str().into());
                 if !args.is_empty() {
                     one("args", json!(args));
@@ -101,7 +101,7 @@ impl Entry {
                     one("cwd", cwd.as_str().into());
                 }
             }
-            Way::Http { url, is_sse, .. } => {
+            ServerTransport::Http { url, is_sse, .. } => {
                 if *is_sse {
                     one("type", "sse".into());
                 }
@@ -109,7 +109,11 @@ impl Entry {
             }
         }
         if !self.values().is_empty() {
-            let key = if matches!(self.way, Way::Stdio { .. }) { "env" } else { "headers" };
+            let key = if matches!(self.transport, ServerTransport::Stdio { .. }) {
+                "env"
+            } else {
+                "headers"
+            };
             out.push((key.to_owned(), Field::Many(pairs(self.values()))));
         }
         if !self.expose.is_empty() {

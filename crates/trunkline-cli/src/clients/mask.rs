@@ -2,15 +2,15 @@
 
 use trunkline_auth::url::shown;
 
-use super::entry::{Entry, Way};
+use super::entry::{Entry, ServerTransport};
 use super::variables::{is_variable, references};
 
 /// A server in lines of `key: value`. Possible secrets are `***`; references to variables and files
 /// are listed, so that the user sees what would be sent.
 pub(crate) fn summary(entry: &Entry) -> Vec<String> {
     let mut lines = Vec::new();
-    match &entry.way {
-        Way::Stdio { command, args, inherit, cwd, .. } => {
+    match &entry.transport {
+        ServerTransport::Stdio { command, args, inherit, cwd, .. } => {
             let words = [command.clone()].into_iter().chain(masked_args(args));
             lines.push(format!("command: {}", words.collect::<Vec<_>>().join(" ")));
             lines.extend(cwd.iter().map(|it| format!("cwd: {it}")));
@@ -18,14 +18,15 @@ pub(crate) fn summary(entry: &Entry) -> Vec<String> {
                 lines.push(format!("inherit: {}", inherit.join(", ")));
             }
         }
-        Way::Http { url, is_sse, .. } => {
+        ServerTransport::Http { url, is_sse, .. } => {
             let kind = if *is_sse { "sse" } else { "url" };
             let hidden = shown(url);
             let rest = if hidden == *url { "" } else { " (and more)" };
             lines.push(format!("{kind}: {hidden}{rest}"));
         }
     }
-    let what = if matches!(entry.way, Way::Stdio { .. }) { "env" } else { "headers" };
+    let what =
+        if matches!(entry.transport, ServerTransport::Stdio { .. }) { "env" } else { "headers" };
     let values = entry.values().iter().map(|(name, value)| match is_harmless(name, value) {
         true => format!("{name}={value}"),
         false => format!("{name}=***"),
@@ -53,13 +54,13 @@ pub(crate) fn summary(entry: &Entry) -> Vec<String> {
 /// The variables and files that an entry refers to, without their defaults, which may be secret.
 fn filled_in(entry: &Entry) -> Vec<String> {
     let mut texts: Vec<&str> = entry.values().iter().map(|(_, value)| &**value).collect();
-    match &entry.way {
-        Way::Stdio { command, args, cwd, .. } => {
+    match &entry.transport {
+        ServerTransport::Stdio { command, args, cwd, .. } => {
             texts.push(command);
             texts.extend(args.iter().map(String::as_str));
             texts.extend(cwd.as_deref());
         }
-        Way::Http { url, .. } => texts.push(url),
+        ServerTransport::Http { url, .. } => texts.push(url),
     }
     let mut found = Vec::new();
     for reference in texts.into_iter().flat_map(references) {
@@ -225,7 +226,7 @@ mod tests {
     fn stdio(args: &[&str], env: &[(&str, &str)]) -> Entry {
         let own = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
         Entry {
-            way: Way::Stdio {
+            transport: ServerTransport::Stdio {
                 command: "npx".to_owned(),
                 args: args.iter().map(|it| (*it).to_owned()).collect(),
                 env: env.iter().map(own).collect(),
@@ -280,7 +281,7 @@ mod tests {
     #[test]
     fn what_will_be_filled_in_is_shown() {
         let mut entry = stdio(&[], &[]);
-        entry.way = Way::Http {
+        entry.transport = ServerTransport::Http {
             url: "https://a.example/x?key=${file:/run/key}".to_owned(),
             is_sse: false,
             headers: vec![("Authorization".to_owned(), "Bearer x${TOKEN:-hunter2}".to_owned())],

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::catalog::Have;
-use super::entry::{Entry, Way};
+use super::entry::{Entry, ServerTransport};
 use super::mask::{assignment, has_secret_name, has_secret_shape, is_secret};
 use super::variables::{is_variable, references, variable_name};
 
@@ -105,7 +105,7 @@ pub(crate) fn needed_variables(entry: &Entry) -> Vec<String> {
     let mut names = Vec::new();
     let own = |it: &String| it.clone();
     let mut all: Vec<String> = texts(&mut entry).into_iter().map(|(text, _)| own(text)).collect();
-    if let Way::Stdio { command, cwd, .. } = &entry.way {
+    if let ServerTransport::Stdio { command, cwd, .. } = &entry.transport {
         all.push(command.clone());
         all.extend(cwd.clone());
     }
@@ -132,9 +132,9 @@ struct Part {
 /// The texts of a server that may contain secrets, each with its secrets.
 fn texts(entry: &mut Entry) -> Vec<(&mut String, Vec<Part>)> {
     let mut all = Vec::new();
-    let is_env = matches!(entry.way, Way::Stdio { .. });
-    let values = match &mut entry.way {
-        Way::Stdio { args, env, .. } => {
+    let is_env = matches!(entry.transport, ServerTransport::Stdio { .. });
+    let values = match &mut entry.transport {
+        ServerTransport::Stdio { args, env, .. } => {
             let mut flag = None;
             for arg in args {
                 let parts = in_argument(arg, flag.take());
@@ -144,7 +144,7 @@ fn texts(entry: &mut Entry) -> Vec<(&mut String, Vec<Part>)> {
             }
             env
         }
-        Way::Http { url, headers, .. } => {
+        ServerTransport::Http { url, headers, .. } => {
             let parts = in_url(url);
             all.push((url, parts));
             headers
@@ -252,9 +252,9 @@ mod tests {
     use super::super::mask::summary;
     use super::*;
 
-    fn entry(way: Way) -> Entry {
+    fn entry(transport: ServerTransport) -> Entry {
         Entry {
-            way,
+            transport,
             is_disabled: false,
             expose: Vec::new(),
             start_seconds: None,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn stdio(args: &[&str], env: &[(&str, &str)]) -> Entry {
-        entry(Way::Stdio {
+        entry(ServerTransport::Stdio {
             command: "npx".to_owned(),
             args: args.iter().map(|it| (*it).to_owned()).collect(),
             env: pairs(env),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     fn http(url: &str, headers: &[(&str, &str)]) -> Entry {
-        entry(Way::Http { url: url.to_owned(), is_sse: false, headers: pairs(headers) })
+        entry(ServerTransport::Http { url: url.to_owned(), is_sse: false, headers: pairs(headers) })
     }
 
     #[test]
@@ -317,7 +317,9 @@ mod tests {
             "/users/a/some-long-folder-name-2026/x",
         ];
         let found = Secrets::default().replace("s", &stdio(&args, &[]));
-        let Way::Stdio { args, .. } = &found.way else { unreachable!("it is a program") };
+        let ServerTransport::Stdio { args, .. } = &found.transport else {
+            unreachable!("it is a program")
+        };
         assert_eq!(
             args.join(" "),
             "-y @org/pkg@1.2.3 --api-key ${S_API_KEY} --token=${S_TOKEN} --port 80 \
@@ -331,7 +333,9 @@ mod tests {
         assert_eq!(needed_variables(&found).join(" "), names);
         let url = http("https://hunter2@a.example/mcp?token=hunter2&x=1", &[]);
         let found = Secrets::default().replace("s", &url);
-        let Way::Http { url, .. } = &found.way else { unreachable!("it is a URL") };
+        let ServerTransport::Http { url, .. } = &found.transport else {
+            unreachable!("it is a URL")
+        };
         assert_eq!(url, "https://${S_PASSWORD}@a.example/mcp?token=${S_TOKEN}&x=1");
         assert!(!summary(&found).join("\n").contains("***"), "{:?}", summary(&found));
     }

@@ -15,7 +15,7 @@ use trunkline_auth::url::shown as safe;
 
 use super::whoami::{describe, to_json};
 use crate::failure::Failure;
-use crate::logins::{Logins, Person, Probe, Profile, Way};
+use crate::logins::{Logins, Person, Probe, Profile, StoredLogin};
 use crate::output::{Screen, Tone, one_line};
 use crate::secret::Source;
 use crate::words::url;
@@ -143,9 +143,9 @@ pub(crate) async fn run(args: Args, screen: &Screen) -> Result<ExitCode> {
     let login = entered.map_err(|error| refused(error, wanted.is_some(), &args.url))?;
 
     tell(screen, "check", "connecting with the login");
-    let way = Arc::new(Way::new(oauth));
-    let checked = args.check(&profile, &way).await;
-    if checked.is_err() && way.met().is_unwelcome {
+    let stored = Arc::new(StoredLogin::new(oauth));
+    let checked = args.check(&profile, &stored).await;
+    if checked.is_err() && stored.obstacle().is_unwelcome {
         // A refused login is revoked, and its options are not stored.
         let _ = logins.give_back(&profile, secret).await;
         return Err(Failure::unwelcome(&args.url, &login).into());
@@ -217,12 +217,12 @@ impl Args {
     }
 
     /// Connects as calls will, and returns the server's name.
-    async fn check(&self, profile: &Profile, way: &Arc<Way>) -> Result<String, Failure> {
-        let client = match self.connect(profile, Arc::clone(way) as _).await? {
+    async fn check(&self, profile: &Profile, stored: &Arc<StoredLogin>) -> Result<String, Failure> {
+        let client = match self.connect(profile, Arc::clone(stored) as _).await? {
             Ok(client) => client,
             Err(error) => {
                 let mut failure = Failure::from(error);
-                failure.explain(&self.url, Some(&way.denial()), false);
+                failure.explain(&self.url, Some(&stored.denial()), false);
                 failure.cause = format!("The login is kept, but {}", lower(&failure.cause));
                 return Err(failure);
             }

@@ -135,13 +135,13 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
         None if args.tag.is_empty() => Selector::All,
         None => Selector::Tags(args.tag.iter().map(|it| it.to_lowercase()).collect()),
     };
-    let way = file.as_deref().map(|it| attach::Way::to(it, &state)).transpose()?;
+    let sockets = file.as_deref().map(|it| attach::HostSockets::to(it, &state)).transpose()?;
     if args.stdio
         && !args.own
-        && let Some(way) = &way
+        && let Some(sockets) = &sockets
     {
-        let shared = match way.join(&selector).await {
-            None if args.share || plan.gateway.share => Some(way.start(&selector).await?),
+        let shared = match sockets.join(&selector).await {
+            None if args.share || plan.gateway.share => Some(sockets.start(&selector).await?),
             found => found,
         };
         if let Some(shared) = shared {
@@ -151,12 +151,12 @@ async fn work(args: Args, stopped: watch::Receiver<bool>, reload: Option<Signal>
     // Faults of the listener are found before anything is started behind it.
     let entrance = match (args.stdio, args.attached) {
         (true, _) => Entrance::Stdio(selector),
-        (_, true) => match Entrance::hosts(way.as_ref(), args.linger).await {
+        (_, true) => match Entrance::hosts(sockets.as_ref(), args.linger).await {
             Some(entrance) => entrance,
             // One gateway per catalog: the second has nothing to do.
             None => return Ok(()),
         },
-        _ => Entrance::http(&plan.gateway, way.as_ref()).await?,
+        _ => Entrance::http(&plan.gateway, sockets.as_ref()).await?,
     };
     let settings = Settings {
         store: Arc::new(
@@ -259,8 +259,8 @@ fn logins() -> Option<trunkline_gateway::Logins> {
         Box::pin(async move {
             let logins = Logins::open().ok()?;
             let profile = logins.find(&url).await.ok()??;
-            let way = logins.way_in(&profile).await.ok()?;
-            Some(Arc::new(way) as Arc<dyn trunkline_auth::credentials::Credentials>)
+            let oauth = logins.way_in(&profile).await.ok()?;
+            Some(Arc::new(oauth) as Arc<dyn trunkline_auth::credentials::Credentials>)
         })
     }))
 }

@@ -10,14 +10,14 @@ use trunkline_auth::scope::Scopes;
 use crate::failure::Denial;
 
 /// Credentials of calls from a stored login. If a person is needed, it fails.
-pub(crate) struct Way {
+pub(crate) struct StoredLogin {
     oauth: OAuth,
-    met: Mutex<Met>,
+    obstacle: Mutex<Obstacle>,
 }
 
 /// What prevented a call.
 #[derive(Clone, Default)]
-pub(crate) struct Met {
+pub(crate) struct Obstacle {
     /// The scopes to log in with, if those of this login were not sufficient.
     pub(crate) lack: Option<String>,
     /// Whether a person has to log in.
@@ -26,20 +26,23 @@ pub(crate) struct Met {
     pub(crate) is_unwelcome: bool,
 }
 
-impl Way {
+impl StoredLogin {
     pub(crate) fn new(oauth: OAuth) -> Self {
-        Self { oauth, met: Mutex::default() }
+        Self { oauth, obstacle: Mutex::default() }
     }
 
     /// What prevented the last call.
-    pub(crate) fn met(&self) -> Met {
+    pub(crate) fn obstacle(&self) -> Obstacle {
         self.lock().clone()
     }
 
     /// The same, as far as a person can help.
     pub(crate) fn denial(&self) -> Denial {
-        let met = self.met();
-        Denial { has_ended: met.needs_login && self.oauth.needs_person(), lacks: met.lack }
+        let obstacle = self.obstacle();
+        Denial {
+            has_ended: obstacle.needs_login && self.oauth.needs_person(),
+            lacks: obstacle.lack,
+        }
     }
 
     async fn lack(&self, refusal: Refused<'_>) -> Option<String> {
@@ -50,17 +53,17 @@ impl Way {
         (all != had).then(|| all.to_string())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Met> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Obstacle> {
+        self.obstacle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Credentials for Way {
+impl Credentials for StoredLogin {
     fn headers<'a>(&'a self, to: Target<'a>) -> Pending<'a, Result<Headers, Denied>> {
         Box::pin(async move {
             let headers = self.oauth.headers(to).await;
             if let Err(denied) = &headers {
-                *self.lock() = Met { needs_login: denied.needs_login, ..Met::default() };
+                *self.lock() = Obstacle { needs_login: denied.needs_login, ..Obstacle::default() };
             }
             headers
         })
@@ -72,7 +75,7 @@ impl Credentials for Way {
             if let Err(denied) = &done {
                 let lack = self.lack(refusal).await;
                 let (needs_login, is_unwelcome) = (denied.needs_login, refusal.status == 401);
-                *self.lock() = Met { lack, needs_login, is_unwelcome };
+                *self.lock() = Obstacle { lack, needs_login, is_unwelcome };
             }
             done
         })

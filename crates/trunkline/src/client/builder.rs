@@ -335,7 +335,7 @@ struct Ready(Arc<Shared>);
 impl Ready {
     fn join(self, connection: Connection) -> Client {
         let caller = Caller {
-            voice: connection.handle().clone(),
+            handle: connection.handle().clone(),
             opened: Arc::clone(connection.opened()),
             shared: self.0,
         };

@@ -436,12 +436,12 @@ impl Inner {
         self: &Arc<Self>,
         layers: &Layers,
         call: Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
         inside: Inside,
     ) -> Answer {
         let server = Arc::clone(self);
         let (revision, is_tool) = (call.revision, call.method.method == Method::ToolsCall);
-        let answer = layers.answer(call, voice, inside);
+        let answer = layers.answer(call, handle, inside);
         Answer::later(async move {
             match answer.await {
                 Ok(response) => response.into_outcome(),

@@ -11,7 +11,7 @@ use trunkline_gateway::catalog::plan::{Outward, Reach, ServerPlan};
 
 use super::stages::Stages;
 use super::{identity, offers};
-use crate::logins::{Logins, Way, certificate};
+use crate::logins::{Logins, StoredLogin, certificate};
 use crate::words::as_word;
 
 pub(super) async fn check(server: &ServerPlan, stages: &mut Stages) {
@@ -157,8 +157,8 @@ async fn credentials(
             let Some(profile) = logins.find(url).await.map_err(|it| fail(it.cause))? else {
                 return Err(fail(format!("Nobody is logged in to `{}`.", shown(url))));
             };
-            let way = logins.way_in(&profile).await.map_err(|it| fail(it.cause))?;
-            Ok(builder.credentials(Arc::new(Way::new(way)) as _))
+            let oauth = logins.way_in(&profile).await.map_err(|it| fail(it.cause))?;
+            Ok(builder.credentials(Arc::new(StoredLogin::new(oauth)) as _))
         }
     }
 }

@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 
 /// What a server wrote to its stdout.
 #[derive(Clone, Default)]
-pub(super) struct Ear(Arc<Heard>);
+pub(super) struct StdoutRecorder(Arc<Recorded>);
 
 #[derive(Default)]
-struct Heard {
+struct Recorded {
     lines: Mutex<Lines>,
     news: Notify,
 }
@@ -26,7 +26,7 @@ struct Lines {
     has_spoken: bool,
 }
 
-impl Ear {
+impl StdoutRecorder {
     fn hear(&self, bytes: &[u8]) {
         let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.has_spoken {
@@ -74,10 +74,10 @@ impl Ear {
     }
 }
 
-/// A byte stream that an [`Ear`] records.
+/// A byte stream that a [`StdoutRecorder`] records.
 pub(super) struct Overheard<R> {
     pub(super) from: R,
-    pub(super) ear: Ear,
+    pub(super) recorder: StdoutRecorder,
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Overheard<R> {
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Overheard<R> {
     ) -> Poll<io::Result<()>> {
         let before = to.filled().len();
         let read = Pin::new(&mut self.from).poll_read(cx, to);
-        self.ear.hear(&to.filled()[before..]);
+        self.recorder.hear(&to.filled()[before..]);
         read
     }
 }
@@ -104,13 +104,13 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_kept_until_one_comes() {
-        let ear = Ear::default();
-        ear.hear(b"Listening on\n port 3000\n\n{\"jsonrpc\":\"2.0\"}\nmore\n");
-        assert_eq!(ear.odd(), ["Listening on", "port 3000"]);
-        ear.hear(b"after that nobody listens\n");
-        assert_eq!(ear.odd().len(), 2);
-        let ear = Ear::default();
-        (0..9).for_each(|_| ear.hear(b"x\n"));
-        assert_eq!(ear.odd().len(), MOST);
+        let recorder = StdoutRecorder::default();
+        recorder.hear(b"Listening on\n port 3000\n\n{\"jsonrpc\":\"2.0\"}\nmore\n");
+        assert_eq!(recorder.odd(), ["Listening on", "port 3000"]);
+        recorder.hear(b"after that nobody listens\n");
+        assert_eq!(recorder.odd().len(), 2);
+        let recorder = StdoutRecorder::default();
+        (0..9).for_each(|_| recorder.hear(b"x\n"));
+        assert_eq!(recorder.odd().len(), MOST);
     }
 }

@@ -10,7 +10,7 @@ use trunkline::{Era, Limits, Revisions};
 use trunkline_gateway::catalog::plan::{Reach, ServerPlan};
 use trunkline_transport::child::Child;
 
-use super::overheard::{Ear, Overheard};
+use super::overheard::{Overheard, StdoutRecorder};
 use super::stages::Stages;
 use super::{identity, offers};
 
@@ -102,20 +102,20 @@ async fn start(
     let (to, from) = child.take_stdin().zip(child.take_stdout())?;
     let builder = Client::builder("trunkline-doctor", env!("CARGO_PKG_VERSION"));
     let builder = builder.limits(limits.clone()).protocols(revisions);
-    let ear = Ear::default();
-    let from = Overheard { from, ear: ear.clone() };
+    let recorder = StdoutRecorder::default();
+    let from = Overheard { from, recorder: recorder.clone() };
     tokio::select! {
         outcome = builder.connect_io(from, to) => {
             if outcome.is_err() {
-                heard.clone_from(&ear.odd());
+                heard.clone_from(&recorder.odd());
             }
             Some((child, outcome))
         }
-        () = ear.is_odd() => {
+        () = recorder.is_odd() => {
             let what = "It prints to stdout what is no message of MCP, and answers nothing.";
             let advice = "Have it print to stderr, or speak MCP over stdio (some servers need an option for that).";
             stages.bad("handshake", what, advice);
-            stages.stdout(ear.odd());
+            stages.stdout(recorder.odd());
             let stderr = child.stderr().clone();
             child.stop().await;
             stages.stderr(stderr.lines());

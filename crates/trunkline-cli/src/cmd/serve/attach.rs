@@ -16,13 +16,13 @@ use trunkline_gateway::{Selector, attach};
 use trunkline_transport::stdio;
 
 /// Where the hosts of one user find the gateway of a catalog.
-pub(super) struct Way {
+pub(super) struct HostSockets {
     state: PathBuf,
     catalog: PathBuf,
     name: String,
 }
 
-impl Way {
+impl HostSockets {
     /// The gateway of a catalog, whatever path names the catalog.
     pub(super) fn to(catalog: &Path, state: &Path) -> Result<Self> {
         let catalog = catalog.canonicalize();

@@ -15,7 +15,7 @@ use trunkline_gateway::{Front, Gateway, Operation, Selector, reached_at};
 use trunkline_transport::Limits;
 use trunkline_transport::http::bind;
 
-use super::attach::{Way, own_admin};
+use super::attach::{HostSockets, own_admin};
 use super::until;
 
 /// Where clients connect.
@@ -30,16 +30,16 @@ pub(super) enum Entrance {
 
 impl Entrance {
     /// For hosts only; `None` if they have another gateway.
-    pub(super) async fn hosts(way: Option<&Way>, linger: u64) -> Option<Self> {
-        let way = way?;
-        let hosts = Attach::open(&way.socket()).await.ok()?;
-        Some(Self::Hosts { hosts, linger: Duration::from_secs(linger), admin: way.admin() })
+    pub(super) async fn hosts(sockets: Option<&HostSockets>, linger: u64) -> Option<Self> {
+        let sockets = sockets?;
+        let hosts = Attach::open(&sockets.socket()).await.ok()?;
+        Some(Self::Hosts { hosts, linger: Duration::from_secs(linger), admin: sockets.admin() })
     }
 
-    pub(super) async fn http(plan: &GatewayPlan, way: Option<&Way>) -> Result<Self> {
+    pub(super) async fn http(plan: &GatewayPlan, sockets: Option<&HostSockets>) -> Result<Self> {
         let door = Door::open(&plan.listen, plan.tls.clone()).await?;
-        let hosts = match way {
-            Some(way) => Attach::open(&way.socket()).await.ok(),
+        let hosts = match sockets {
+            Some(sockets) => Attach::open(&sockets.socket()).await.ok(),
             None => None,
         };
         Ok(Self::Http { door, names: plan.hosts.clone(), hosts })

@@ -67,7 +67,7 @@ impl Options {
         self.tells_changes || self.announces != Announces::default()
     }
 
-    /// Whether each request carries its own envelope, and nobody shakes hands.
+    /// Whether each request carries its own envelope, without a handshake.
     pub(crate) fn is_stateless(&self) -> bool {
         self.revision == "2026-07-28"
     }
