@@ -48,6 +48,8 @@ mod error;
 mod folder;
 mod listen;
 mod memory;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "suite")]
 pub mod suite;
 
@@ -61,6 +63,8 @@ pub use error::StoreError;
 pub use folder::{Damage, Folder};
 pub use listen::{Feed, Heard, Listener};
 pub use memory::Memory;
+#[cfg(feature = "redis")]
+pub use redis::{BadAddress, Redis, RedisAddress, RedisSettings};
 
 /// What a store is doing: a future that must be awaited to happen.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
