@@ -1,5 +1,6 @@
 //! Every check, in order, each with its headline and its time.
 
+use crate::bench::instructions;
 use crate::{conformance, docs, follow, fuzz, peers, run, schemas, supply, tidy};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
     run::raise_files();
     let mut report = Report { passed: 0, failed: Vec::new(), start: Instant::now() };
 
-    report.step("the programs that the tests start", || run::have(PROGRAMS));
+    report.step("the programs that the tests start", || {
+        run::install_missing("The tests need", SERVERS)?;
+        run::have(PROGRAMS)
+    });
     if with_peers {
         report.step("install what the tests need", peers::install);
     }
@@ -40,6 +44,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     report.step("the pages that newcomers read first, followed word by word", || {
         follow::pages(&follow::PAGES, with_peers)
     });
+    report.step("what a call takes, in instructions", instructions::check);
     if with_peers {
         for (_, what, script) in peers::PEERS {
             report.step(what, || peers::one(script));
@@ -60,6 +65,9 @@ pub fn tests() -> Result<(), String> {
     run::run(fuzz::shortly(&mut tests))
 }
 
+/// Servers that tests start, and the Debian package that has each. They are installed where they are missing.
+const SERVERS: &[(&str, &str)] = &[("redis-cli", "redis-tools"), ("redis-server", "redis-server")];
+
 /// What tests start beside our own programs, and the Debian package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
     ("cat", "coreutils"),
@@ -69,6 +77,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("openssl", "openssl"),
     ("prlimit", "util-linux"),
     ("sh", "dash"),
+    ("taskset", "util-linux"),
 ];
 
 /// The two halves of the official suite, and one of them through the gateway.

@@ -1,6 +1,6 @@
-//! Many servers behind one door. Itself a handler like any tool.
+//! The gateway: many MCP servers behind one endpoint. It is a handler like any tool.
 //!
-//! Where to read first: `gate.rs`, the walk of a call from top to bottom.
+//! Where to read first: `gate.rs`, the path of a call from top to bottom.
 
 #![forbid(unsafe_code)]
 
@@ -25,11 +25,11 @@ mod front;
 pub mod fuzzing;
 mod gate;
 mod gateway;
+mod list_changes;
 pub mod logs;
 pub mod merge;
 pub mod metrics;
 mod named;
-mod news;
 mod operate;
 mod otel;
 mod outcome;

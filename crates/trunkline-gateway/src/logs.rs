@@ -1,4 +1,4 @@
-//! What servers wrote to stderr and what the gateway has to say of them, the last of it kept.
+//! A ring of the last lines that servers wrote to stderr and that the gateway logged about them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,16 @@ use tokio::sync::broadcast;
 /// One line.
 #[derive(Clone, Debug, Serialize)]
 pub struct Logged {
-    /// When.
+    /// The time.
     pub at: String,
-    /// Of which server.
+    /// The server.
     pub server: String,
-    /// Which instance wrote it; none for the gateway itself.
+    /// The instance that wrote it; `None` for the gateway itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<u64>,
-    /// `stderr`, `log` (a log message that could be told to nobody) or `gateway`.
+    /// `stderr`, `log` (a log message that could be routed to no caller) or `gateway`.
     pub source: &'static str,
-    /// What.
+    /// The text.
     pub line: String,
 }
 
@@ -51,7 +51,7 @@ impl Logged {
 /// The last lines.
 pub(crate) struct Logs {
     last: Mutex<Last>,
-    news: broadcast::Sender<Arc<Logged>>,
+    updates: broadcast::Sender<Arc<Logged>>,
 }
 
 #[derive(Default)]
@@ -62,7 +62,7 @@ struct Last {
 
 impl Default for Logs {
     fn default() -> Self {
-        Self { last: Mutex::default(), news: broadcast::channel(1024).0 }
+        Self { last: Mutex::default(), updates: broadcast::channel(1024).0 }
     }
 }
 
@@ -74,7 +74,7 @@ impl Logs {
             logged.line.shrink_to_fit();
         }
         let logged = Arc::new(logged);
-        // Under the lock, so that a follower misses no line and sees none twice.
+        // Under the lock, so that a follower neither misses a line nor gets one twice.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.bytes += logged.line.len();
         last.lines.push_back(Arc::clone(&logged));
@@ -82,8 +82,8 @@ impl Logs {
             let Some(oldest) = last.lines.pop_front() else { break };
             last.bytes -= oldest.line.len();
         }
-        // Nobody may be listening.
-        let _ = self.news.send(logged);
+        // There may be no follower.
+        let _ = self.updates.send(logged);
     }
 
     /// The last lines of a server, or of all, and those to come.
@@ -93,11 +93,11 @@ impl Logs {
     ) -> (Vec<Arc<Logged>>, broadcast::Receiver<Arc<Logged>>) {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = last.lines.iter().filter(|it| server.is_none_or(|name| it.server == name));
-        (wanted.cloned().collect(), self.news.subscribe())
+        (wanted.cloned().collect(), self.updates.subscribe())
     }
 }
 
-/// How many lines are kept, and of how many bytes; what is longer than a line is cut.
+/// The bounds in lines and bytes; longer lines are cut.
 const KEPT: usize = 2000;
 const BYTES: usize = 2 << 20;
 const LONGEST: usize = 4 << 10;
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_bounded_in_lines_and_in_bytes() {
+    fn the_ring_is_bounded_in_lines_and_bytes() {
         let logs = Logs::default();
         let kept = || logs.follow(None).0;
         (0..3000).for_each(|it| logs.add(Logged::gateway("time", &it.to_string())));

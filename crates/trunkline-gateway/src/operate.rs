@@ -1,4 +1,4 @@
-//! A catalog file and its gateway, operated: what is shown, what is done, and following the file.
+//! Operates a gateway: follows its catalog file, and implements the admin API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,23 +12,23 @@ use crate::catalog::{Change, Faults, Loaded, Watch, load_file};
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::list_changes::REFRESHES;
 use crate::logs::Logged;
 use crate::merge::Kind;
-use crate::news::LOOKS;
 use crate::policy::pins::{Approval, Offered, Unapproved};
 use crate::policy::plain;
 use crate::policy::stamp::rfc3339;
 use crate::server::now;
 
-/// A gateway at work.
+/// A running gateway.
 pub struct Operation {
     gateway: Gateway,
-    /// The file, if it is not the built-in catalog.
+    /// The catalog file, unless it is the built-in catalog.
     file: Option<PathBuf>,
     listen: RwLock<Option<String>>,
     front: RwLock<Option<Arc<Front>>>,
     last: Mutex<Value>,
-    /// The files that values of the catalog come from.
+    /// The files that the catalog takes values from.
     files: Mutex<BTreeSet<PathBuf>>,
     /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
@@ -48,33 +48,33 @@ impl Operation {
         })
     }
 
-    /// Notes by what other way than HTTP clients come in.
+    /// Records a transport other than HTTP that clients use.
     pub fn serves(&self, way: &str) {
         *self.listen.write().unwrap_or_else(PoisonError::into_inner) = Some(way.to_owned());
     }
 
-    /// Notes where clients come in.
+    /// Records the address that clients connect to.
     pub fn listens(&self, at: String, front: Arc<Front>) {
         *self.listen.write().unwrap_or_else(PoisonError::into_inner) = Some(at);
         *self.front.write().unwrap_or_else(PoisonError::into_inner) = Some(front);
     }
 
-    /// Follows the catalog and the files its values come from, for ever.
+    /// Follows the catalog and the files it takes values from, for ever.
     pub async fn keep_following(&self, mut watch: Watch) -> std::convert::Infallible {
         loop {
             watch.follow(self.files.lock().unwrap_or_else(PoisonError::into_inner).clone());
-            // Whatever happened to it, reading it says what is wrong.
+            // Whatever happened to the file, reading it reports what is wrong.
             let _ = watch.changed().await;
             let _ = self.follow().await;
         }
     }
 
-    /// Notes the files that values of the catalog come from.
+    /// Records the files that the catalog takes values from.
     pub fn comes_from(&self, files: BTreeSet<PathBuf>) {
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 
-    /// Reads the file anew and puts it in force; if something is wrong with it, all stays as it is.
+    /// Reloads the file and puts it in force; on a fault, everything stays as it is.
     pub async fn follow(&self) -> Result<Value, Value> {
         let _turn = self.turn.lock().await;
         let Some(file) = self.file.clone() else {
@@ -86,7 +86,7 @@ impl Operation {
                 self.apply(loaded).await
             }
             Err(faults) => match faults.rest {
-                // What was wrong before does not keep anything else from changing.
+                // Known faults of some entries do not block changes of others.
                 Some(rest) if self.knows(&rest.plan.out) => {
                     self.comes_from(rest.files.clone());
                     self.apply(*rest).await
@@ -113,7 +113,7 @@ impl Operation {
             ),
         }
         self.gateway.0.logs.add(Logged::gateway("", &text));
-        if let Some(audit) = &self.gateway.0.world().audit {
+        if let Some(audit) = &self.gateway.0.active_plan().audit {
             match &outcome {
                 Ok(told) => audit.note_event("reloaded", json!({ "changes": told["changes"] })),
                 Err(why) => {
@@ -146,13 +146,13 @@ impl Operation {
 
     /// Whether all of these are left out already, for the same reasons.
     fn knows(&self, out: &BTreeMap<String, String>) -> bool {
-        let known = &self.gateway.0.world().plan.out;
+        let known = &self.gateway.0.active_plan().plan.out;
         out.iter().all(|(name, why)| known.get(name) == Some(why))
     }
 
     fn server(&self, name: &str) -> Result<Arc<crate::server::Server>, Complaint> {
-        let world = self.gateway.0.world();
-        world.servers.get(name).cloned().ok_or_else(|| Complaint::no_server(name))
+        let active = self.gateway.0.active_plan();
+        active.servers.get(name).cloned().ok_or_else(|| Complaint::no_server(name))
     }
 }
 
@@ -162,7 +162,7 @@ fn replaced(told: &Value) -> usize {
     servers.filter(|(_, change)| **change == json!(Change::Replaced)).count()
 }
 
-/// Why something was not approved, for whoever wanted to.
+/// Why an approval failed, for the operator.
 fn unapproved(why: Unapproved) -> Complaint {
     match why {
         Unapproved::Fault(fault) => {
@@ -182,7 +182,7 @@ fn unapproved(why: Unapproved) -> Complaint {
     }
 }
 
-/// Reads a catalog where it does not hold up calls.
+/// Reads a catalog off the async threads, so that calls are not delayed.
 async fn load(file: PathBuf) -> Result<Loaded, Faults> {
     let unread =
         Faults { file: file.clone(), faults: Vec::new(), warnings: Vec::new(), rest: None };
@@ -194,8 +194,8 @@ impl Operate for Operation {
 
     fn status(&self) -> Value {
         let shared = &self.gateway.0;
-        let world = shared.world();
-        let servers = world.servers.values().map(|server| {
+        let active = shared.active_plan();
+        let servers = active.servers.values().map(|server| {
             let plan = server.plan();
             let lists = server.lists();
             let count = |kind| lists.as_ref().map(|it| it.count(kind));
@@ -215,11 +215,12 @@ impl Operate for Operation {
             if plan.per_user().is_some() {
                 told["logins"] = json!(shared.accounts.logged_in(&server.name).len());
             }
-            told["looks"] = json!({ "lastHour": server.news().looks(now()), "most": LOOKS });
+            told["looks"] =
+                json!({ "lastHour": server.list_changes().refreshes(now()), "most": REFRESHES });
             told["warnings"] = json!(lists.as_ref().map(|it| &it.warnings));
             told
         });
-        let out = world.plan.out.iter().map(|(name, why)| {
+        let out = active.plan.out.iter().map(|(name, why)| {
             json!({ "name": name, "state": "out", "instances": [], "waiters": 0, "lastError": why })
         });
         let servers = servers.chain(out);
@@ -230,9 +231,9 @@ impl Operate for Operation {
             "listen": *self.listen.read().unwrap_or_else(PoisonError::into_inner),
             "servers": servers.collect::<Vec<_>>(),
             "clients": shared.client_count(),
-            "parked": shared.lot.len(),
-            "plugins": world.plugins.status(),
-            "audit": world.audit.as_ref().map(|it| it.status()),
+            "parked": shared.parked_calls.len(),
+            "plugins": active.plugins.status(),
+            "audit": active.audit.as_ref().map(|it| it.status()),
             "lastReload": *self.last.lock().unwrap_or_else(PoisonError::into_inner),
         })
     }
@@ -251,8 +252,8 @@ impl Operate for Operation {
 
     fn metrics(&self) -> String {
         let shared = &self.gateway.0;
-        shared.look();
-        if let Some(audit) = &shared.world().audit {
+        shared.sample_gauges();
+        if let Some(audit) = &shared.active_plan().audit {
             shared.metrics.audit(audit.lost(), audit.is_failing());
         }
         shared.metrics.render()
@@ -277,7 +278,7 @@ impl Operate for Operation {
     fn retry(&self, server: &str) -> Result<Value, Complaint> {
         let server = self.server(server)?;
         server.pool.retry();
-        server.try_again();
+        server.clear_fetch_failure();
         let shared = Arc::clone(&self.gateway.0);
         let known = server.lists().is_some();
         let again = Arc::clone(&server);
@@ -300,7 +301,7 @@ impl Operate for Operation {
         Ok(json!({ "server": &*server.name, "held": all.collect::<Vec<_>>() }))
     }
 
-    /// The one place where something that is held back is approved.
+    /// The only place where held-back definitions are approved.
     async fn approve(&self, server: &str, which: &[Approval]) -> Result<Value, Complaint> {
         let server = self.server(server)?;
         let shared = &self.gateway.0;
@@ -310,7 +311,7 @@ impl Operate for Operation {
             None => Vec::new(),
         };
         if !approved.is_empty() {
-            if let Some(audit) = &shared.world().audit {
+            if let Some(audit) = &shared.active_plan().audit {
                 let names: Vec<_> = approved.iter().map(|it| it.name.clone()).collect();
                 audit.note_approved(&server.name, &names);
             }
@@ -326,7 +327,7 @@ impl Operate for Operation {
         let gone = shared.accounts.log_out(&plan, whom).await;
         let gone = gone.map_err(|error| {
             let status = http::StatusCode::INTERNAL_SERVER_ERROR;
-            Complaint::new(status, format!("The login is kept no more, but: {error}"))
+            Complaint::new(status, format!("The login was forgotten here, but: {error}"))
         })?;
         gone.iter().for_each(|it| shared.account_changed(it));
         let names: Vec<_> = gone.iter().map(|it| &*it.owner.name).collect();
@@ -341,5 +342,5 @@ impl Operate for Operation {
     }
 }
 
-/// How much of what is wrong with a catalog is noted, in bytes.
+/// The bytes of a catalog's faults that are logged.
 const LONGEST_WHY: usize = 2_048;

@@ -1,4 +1,4 @@
-//! What a call came to, in one word: for metrics, logs, spans and the audit.
+//! The outcome of a call in one word: for metrics, logs, spans and the audit.
 
 use trunkline_wire::glance::{Glance, ResultType};
 use trunkline_wire::json::Json;
@@ -6,31 +6,31 @@ use trunkline_wire::method::Method;
 
 use crate::failure::{Done, Failure, Reason, Stage};
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It worked.
+    /// It succeeded.
     Ok,
-    /// The caller was asked something, and calls again with the answer.
+    /// The caller was asked a question and retries with the answer.
     Asked,
     /// The tool reported an error.
     ToolError,
     /// The server answered with an error.
     Error,
-    /// A rule, a rate or a plugin said no, or there is no such thing.
+    /// A rule, a rate limit or a plugin refused it, or the target does not exist.
     Refused,
     /// No instance was free, or none started.
     Unavailable,
-    /// It was sent, and nobody knows what came of it.
+    /// It was sent, and its outcome is unknown.
     Unknown,
-    /// It took too long.
+    /// It timed out.
     TimedOut,
-    /// The caller did not want it any more.
+    /// The caller cancelled it.
     Cancelled,
 }
 
 impl Outcome {
-    /// The word for it.
+    /// The word for programs.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -57,8 +57,7 @@ impl From<&Failure> for Outcome {
         }
     }
 }
-/// Whether a result is a tool's own error, and what kind of result it is. Of what else is said nobody
-/// needs to know.
+/// Whether a result reports a tool error, and its result type.
 pub(crate) fn of_result(method: Method, result: &Json) -> (bool, ResultType) {
     if !method.may_ask() {
         return (false, ResultType::None);

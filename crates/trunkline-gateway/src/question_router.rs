@@ -1,4 +1,4 @@
-//! What one server asks and tells, outside its answers → whoever it is for.
+//! Routes the questions and notifications of one server to the caller they belong to.
 
 mod roots;
 mod task;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use trunkline_proto::{Call, Change, HandlerEvent, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::jsonrpc::{Object, Outcome};
 use trunkline_wire::method::Method;
 use trunkline_wire::model::LogMessage;
@@ -19,11 +19,11 @@ use trunkline_wire::model::LogMessage;
 use crate::caller::Caller;
 use crate::catalog::plan::Questions;
 use crate::question;
-use crate::upstream_call::{OnLine, UpstreamCallContext, nobody};
+use crate::upstream_call::{InCall, UpstreamCallContext, nobody};
 use crate::watcher::Watcher;
 use roots::Roots;
 
-/// Where the questions and notifications of one connection go.
+/// Routes the questions and notifications of one connection.
 pub(crate) struct QuestionRouter {
     this: Weak<Self>,
     id: u64,
@@ -31,40 +31,40 @@ pub(crate) struct QuestionRouter {
     /// What the server may ask.
     questions: Questions,
     watcher: Weak<dyn Watcher>,
-    lines: Mutex<Lines>,
-    /// Told when a call is over, or one more question is unclear.
+    calls: Mutex<OpenCalls>,
+    /// Notified when a call ends, or when one more question is ambiguous.
     ended: Arc<Notify>,
-    /// Who waits to hear that a page was visited, by its name.
+    /// Who is notified when a URL elicitation completes, by its id.
     visits: Mutex<VecDeque<(String, ConversationHandle)>>,
 }
 
-/// Who may be meant by what does not say whom it means.
+/// The candidates for a message that names no call.
 #[derive(Default)]
-struct Lines {
+struct OpenCalls {
     open: Vec<Arc<UpstreamCallContext>>,
-    /// Callers who gave a call up, and until when the server may still be at work on it.
+    /// Callers that cancelled a call, and until when the server may still work on it.
     left: Vec<(Arc<Caller>, Instant)>,
     served: Served,
     roots: Roots,
-    /// How many questions wait for it to become clear whom they are for.
-    unclear: usize,
+    /// How many ambiguous questions wait to be routed.
+    ambiguous: usize,
 }
 
-/// Whom something is for that does not say so.
-enum Meant {
-    Line(Arc<UpstreamCallContext>),
-    /// One of several whose calls are open.
+/// The addressee of a message that names no call.
+enum Addressee {
+    Call(Arc<UpstreamCallContext>),
+    /// One of several callers with calls in flight.
     OneOf,
     Nobody(&'static str),
 }
 
-/// Whose calls an instance has ever served. One that was answered may still be talked about.
+/// Whose calls an instance has served. The server may still refer to calls that were answered.
 #[derive(Default)]
 enum Served {
     #[default]
     Nobody,
     One(Arc<Caller>),
-    // Invariant: it never becomes anything else again.
+    // Invariant: this is final.
     Several,
 }
 
@@ -78,11 +78,11 @@ impl Served {
     }
 }
 
-impl Lines {
-    /// The line of whoever is meant by what does not say so, if every call this instance has ever served
-    /// was of one caller, and nobody else's is open or was given up just now: the last that was opened of
-    /// those whose caller is there to hear it.
-    fn only(&mut self) -> Option<Arc<UpstreamCallContext>> {
+impl OpenCalls {
+    /// The call that a message without an address belongs to: the newest open call whose caller can hear it.
+    /// Only if every call that this instance ever served is one caller's, and no other caller has one open or
+    /// cancelled one just now.
+    fn only_call(&mut self) -> Option<Arc<UpstreamCallContext>> {
         if matches!(self.served, Served::Several) {
             return None;
         }
@@ -91,19 +91,19 @@ impl Lines {
         self.are_all_of(&last.caller).then_some(last)
     }
 
-    /// Whom a question is for.
-    fn meant(&mut self) -> Meant {
-        match self.only() {
-            Some(line) => Meant::Line(line),
+    /// The addressee of a question.
+    fn addressee(&mut self) -> Addressee {
+        match self.only_call() {
+            Some(context) => Addressee::Call(context),
             None if self.open.is_empty() => {
-                Meant::Nobody("No call is open that the question could belong to.")
+                Addressee::Nobody("No call is open that the question could belong to.")
             }
-            None if matches!(self.served, Served::Several) => Meant::Nobody(SHARED),
-            None => Meant::OneOf,
+            None if matches!(self.served, Served::Several) => Addressee::Nobody(SHARED),
+            None => Addressee::OneOf,
         }
     }
 
-    /// Whether nobody but this caller can be meant.
+    /// Whether only this caller can be meant.
     fn are_all_of(&mut self, caller: &Caller) -> bool {
         let now = Instant::now();
         self.left.retain(|(_, until)| *until > now);
@@ -125,105 +125,110 @@ impl QuestionRouter {
         questions: Questions,
         watcher: Weak<dyn Watcher>,
     ) -> Arc<Self> {
-        let (lines, visits) = (Mutex::default(), Mutex::default());
+        let (calls, visits) = (Mutex::default(), Mutex::default());
         Arc::new_cyclic(|this| {
             let this = Weak::clone(this);
-            Self { this, id, server, questions, watcher, lines, ended: Arc::default(), visits }
+            Self { this, id, server, questions, watcher, calls, ended: Arc::default(), visits }
         })
     }
 
-    /// Opens a line for as long as the guard lives.
-    pub(crate) fn open_line(self: &Arc<Self>, line: &Arc<UpstreamCallContext>) -> OpenLine {
-        let mut lines = self.lock();
-        lines.served.note(&line.caller);
-        lines.open.push(Arc::clone(line));
-        lines.roots.opened(line);
-        drop(lines);
-        OpenLine { switch: Arc::clone(self), line: Arc::clone(line), is_over: false }
+    /// Registers a call as open for as long as the guard lives.
+    pub(crate) fn open_call(self: &Arc<Self>, context: &Arc<UpstreamCallContext>) -> OpenCall {
+        let mut calls = self.lock();
+        calls.served.note(&context.caller);
+        calls.open.push(Arc::clone(context));
+        calls.roots.opened(context);
+        drop(calls);
+        OpenCall { router: Arc::clone(self), context: Arc::clone(context), is_over: false }
     }
 
-    /// Somebody is to hear when a page was visited. The oldest are forgotten.
-    pub(crate) fn will_complete(&self, id: String, voice: &ConversationHandle) {
+    /// Remembers whom to notify when a URL elicitation completes. The oldest are evicted.
+    pub(crate) fn will_complete(&self, id: String, handle: &ConversationHandle) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         if visits.len() >= VISITS {
             visits.pop_front();
         }
-        visits.push_back((id, voice.clone()));
+        visits.push_back((id, handle.clone()));
     }
 
     fn completed(&self, id: &str) {
         let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever was given this name may hear it, and nobody else.
-        visits.retain(|(it, voice)| {
+        // Only the conversations that were given this id are notified.
+        visits.retain(|(it, handle)| {
             if it == id {
-                // One whose queue is full has more to read than this.
-                let _ = voice.try_changed(Change::ElicitationComplete(it.clone()));
+                // A full queue drops it: that client has more urgent messages to read.
+                let _ = handle.try_changed(Change::ElicitationComplete(it.clone()));
             }
             it != id
         });
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, OpenCalls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whom a question is for, if that is beyond doubt: it says so itself (by the stream it came on), or
-    /// this instance has never served anybody else.
-    fn line_of(&self, call: &Call) -> Meant {
+    /// The addressee of a question, if it is certain: the stream it came on names the call, or this instance
+    /// has served only one caller.
+    fn addressee_of(&self, call: &Call) -> Addressee {
         match call.attached.get() {
-            Some(OnLine(line)) => Meant::Line(Arc::clone(line)),
-            None => self.lock().meant(),
+            Some(InCall(context)) => Addressee::Call(Arc::clone(context)),
+            None => self.lock().addressee(),
         }
     }
 
-    /// From now on callers have instances of their own, where the catalog leaves that open.
-    fn asks_nobody(&self) {
+    /// From now on callers do not share instances, where the catalog leaves that open.
+    fn unroutable_question(&self) {
         if let Some(watcher) = self.watcher.upgrade() {
-            watcher.asks_nobody(&self.server);
+            watcher.unroutable_question(&self.server);
         }
     }
 
-    /// Waits until it is clear whom a question is for: whoever's call ends meanwhile has not asked it. Not
-    /// when every call that is open may have asked: then none of them ends.
-    async fn becomes_clear(&self) -> Result<Arc<UpstreamCallContext>, &'static str> {
-        let _unclear = Unclear::new(self);
+    /// Waits until a question's addressee is certain: a call that ends meanwhile has not asked it. Gives up if
+    /// every open call may have asked, because then none of them ends.
+    async fn await_addressee(&self) -> Result<Arc<UpstreamCallContext>, &'static str> {
+        let _ambiguous = Ambiguous::new(self);
         let began = Instant::now();
         loop {
             let ended = Arc::clone(&self.ended).notified_owned();
             {
-                let mut lines = self.lock();
-                match lines.meant() {
-                    Meant::Line(line) => return Ok(line),
-                    Meant::Nobody(why) => return Err(why),
-                    Meant::OneOf if lines.unclear >= lines.open.len() => return Err(SHARED),
-                    Meant::OneOf => {}
+                let mut calls = self.lock();
+                match calls.addressee() {
+                    Addressee::Call(context) => return Ok(context),
+                    Addressee::Nobody(why) => return Err(why),
+                    Addressee::OneOf if calls.ambiguous >= calls.open.len() => return Err(SHARED),
+                    Addressee::OneOf => {}
                 }
             }
             if began.elapsed() > CLEAR {
                 return Err(SHARED);
             }
-            // A call that was given up is nobody's after a while.
+            // A cancelled call stops being a candidate after a while.
             let _ = timeout(AGAIN, ended).await;
         }
     }
 
-    async fn ask(&self, line: Arc<UpstreamCallContext>, method: Method, params: Object) -> Outcome {
+    async fn ask(
+        &self,
+        context: Arc<UpstreamCallContext>,
+        method: Method,
+        params: Object,
+    ) -> Outcome {
         if let Some(id) = params.get("elicitationId").and_then(|it| it.to::<String>().ok()) {
-            self.will_complete(id, &line.voice);
+            self.will_complete(id, &context.handle);
         }
-        line.ask(method, params).await
+        context.ask(method, params).await
     }
 
-    /// A log message that belongs to no call that listens. Whoever is meant hears it, if that is clear;
-    /// it is kept for the operator otherwise.
+    /// A log message that belongs to no listening call. It goes to the caller if only one can be meant, and
+    /// otherwise to the operator's log.
     fn logged(&self, message: LogMessage) {
         let only = {
-            let mut lines = self.lock();
-            // With several open, it would be told in a call that it is not about.
-            if lines.open.len() == 1 { lines.only() } else { None }
+            let mut calls = self.lock();
+            // With several open calls, it could be reported in the wrong one.
+            if calls.open.len() == 1 { calls.only_call() } else { None }
         };
         match (only, self.watcher.upgrade()) {
-            (Some(line), _) => line.say(HandlerEvent::Log(message)),
+            (Some(context), _) => context.say(HandlerEvent::Log(message)),
             (None, Some(watcher)) => watcher.logged(&self.server, self.id, &message),
             (None, None) => {}
         }
@@ -242,12 +247,12 @@ impl Handler for QuestionRouter {
             Ok(answer) => return answer,
             Err(call) => call,
         };
-        if method == Method::RootsList && call.attached.get::<OnLine>().is_none() {
+        if method == Method::RootsList && call.attached.get::<InCall>().is_none() {
             return self.roots();
         }
-        let meant = self.line_of(&call);
-        if matches!(meant, Meant::OneOf | Meant::Nobody(SHARED)) {
-            self.asks_nobody();
+        let addressee = self.addressee_of(&call);
+        if matches!(addressee, Addressee::OneOf | Addressee::Nobody(SHARED)) {
+            self.unroutable_question();
         }
         let mut params = call.params;
         if let Some(meta) = call.meta {
@@ -256,13 +261,13 @@ impl Handler for QuestionRouter {
         let this = self.this.upgrade();
         Answer::later(async move {
             let Some(this) = this else { return nobody("The server is being stopped.") };
-            let line = match meant {
-                Meant::Line(line) => Ok(line),
-                Meant::OneOf => this.becomes_clear().await,
-                Meant::Nobody(why) => Err(why),
+            let context = match addressee {
+                Addressee::Call(context) => Ok(context),
+                Addressee::OneOf => this.await_addressee().await,
+                Addressee::Nobody(why) => Err(why),
             };
-            match line {
-                Ok(line) => this.ask(line, method, params).await,
+            match context {
+                Ok(context) => this.ask(context, method, params).await,
                 Err(why) => nobody(why),
             }
         })
@@ -270,7 +275,7 @@ impl Handler for QuestionRouter {
 
     fn heard(&self, heard: PeerNotification, _: &ConversationHandle) {
         if heard.method == Method::Message {
-            // What is said on the stream of a request is about it, and nobody listens to that one.
+            // A message on a request's stream belongs to that request, which does not listen.
             if heard.ticket.is_none() {
                 heard.params.to().into_iter().for_each(|it| self.logged(it));
             }
@@ -286,60 +291,60 @@ impl Handler for QuestionRouter {
     }
 }
 
-/// A line while its call is open.
-pub(crate) struct OpenLine {
-    switch: Arc<QuestionRouter>,
-    line: Arc<UpstreamCallContext>,
+/// Guard of an open call.
+pub(crate) struct OpenCall {
+    router: Arc<QuestionRouter>,
+    context: Arc<UpstreamCallContext>,
     is_over: bool,
 }
 
-impl OpenLine {
-    /// Its call was answered: nothing more comes of it.
+impl OpenCall {
+    /// The call was answered: the server does nothing more for it.
     pub(crate) fn over(&mut self) {
         self.is_over = true;
     }
 }
 
-impl Drop for OpenLine {
+impl Drop for OpenCall {
     fn drop(&mut self) {
-        let mut lines = self.switch.lock();
-        if let Some(at) = lines.open.iter().position(|it| Arc::ptr_eq(it, &self.line)) {
-            lines.open.remove(at);
+        let mut calls = self.router.lock();
+        if let Some(at) = calls.open.iter().position(|it| Arc::ptr_eq(it, &self.context)) {
+            calls.open.remove(at);
         }
         if !self.is_over {
-            lines.leave(&self.line.caller);
+            calls.leave(&self.context.caller);
         }
-        drop(lines);
-        self.switch.ended.notify_waiters();
+        drop(calls);
+        self.router.ended.notify_waiters();
     }
 }
 
-/// A question while it is unclear whom it is for.
-struct Unclear<'a>(&'a QuestionRouter);
+/// Guard of an ambiguous question.
+struct Ambiguous<'a>(&'a QuestionRouter);
 
-impl<'a> Unclear<'a> {
-    fn new(switch: &'a QuestionRouter) -> Self {
-        switch.lock().unclear += 1;
-        switch.ended.notify_waiters();
-        Self(switch)
+impl<'a> Ambiguous<'a> {
+    fn new(router: &'a QuestionRouter) -> Self {
+        router.lock().ambiguous += 1;
+        router.ended.notify_waiters();
+        Self(router)
     }
 }
 
-impl Drop for Unclear<'_> {
+impl Drop for Ambiguous<'_> {
     fn drop(&mut self) {
-        self.0.lock().unclear -= 1;
+        self.0.lock().ambiguous -= 1;
     }
 }
 
-/// Why a question reaches nobody that might be for one of several.
+/// Why an ambiguous question reaches nobody.
 const SHARED: &str = "Several callers have used this instance, and the question does not say which of \
                       them it is for. Write `sharing: isolated` for this server to have an instance for each.";
-/// How long a server may still ask on behalf of a call that was given up.
+/// How long a server may still ask on behalf of a cancelled call.
 const AFTERMATH: Duration = Duration::from_secs(10);
-/// How long a question waits for it to become clear whom it is for, and how often that is looked at.
+/// How long an ambiguous question waits, and how often it is checked.
 const CLEAR: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_secs(1);
-/// How many visited pages one instance can tell of.
+/// The number of URL elicitations one instance can track.
 const VISITS: usize = 256;
 
 #[cfg(test)]
@@ -350,47 +355,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_call_that_was_given_up_is_nobody_elses() {
+    fn messages_of_a_cancelled_call_reach_no_other_caller() {
         let (alice, bob) = (Arc::new(Caller::named("alice")), Caller::named("bob"));
-        let mut lines = Lines::default();
-        assert!(lines.are_all_of(&bob));
-        lines.leave(&alice);
-        lines.leave(&alice);
-        assert_eq!(lines.left.len(), 1, "one caller is noted once");
-        assert!(!lines.are_all_of(&bob), "it may be about the work of alice");
-        assert!(lines.are_all_of(&alice));
-        lines.left[0].1 = Instant::now();
-        assert!(lines.are_all_of(&bob), "it is long ago");
-        assert!(lines.left.is_empty());
+        let mut calls = OpenCalls::default();
+        assert!(calls.are_all_of(&bob));
+        calls.leave(&alice);
+        calls.leave(&alice);
+        assert_eq!(calls.left.len(), 1, "one caller is noted once");
+        assert!(!calls.are_all_of(&bob), "it may be about the work of alice");
+        assert!(calls.are_all_of(&alice));
+        calls.left[0].1 = Instant::now();
+        assert!(calls.are_all_of(&bob), "it is long ago");
+        assert!(calls.left.is_empty());
     }
 
-    /// Somebody without a name, in a session or not.
+    /// An anonymous caller, with or without a session.
     fn anonymous(conversation: u64, has_session: bool) -> Arc<Caller> {
         let (name, id, peer) = (None, Arc::default(), Arc::default());
         let bearer = Default::default();
         Arc::new(Caller { name, bearer, id, issuer: None, conversation, has_session, peer })
     }
 
-    fn line(caller: &Arc<Caller>) -> Arc<UpstreamCallContext> {
+    fn context(caller: &Arc<Caller>) -> Arc<UpstreamCallContext> {
         let key = trunkline_proto::CallKey(1);
-        let (caller, voice) = (Arc::clone(caller), ConversationHandle::unheard());
-        UpstreamCallContext::new(caller, voice, key, Revision::LATEST, false, Arc::default(), None)
+        let (caller, handle) = (Arc::clone(caller), ConversationHandle::unheard());
+        UpstreamCallContext::new(caller, handle, key, Revision::LATEST, false, Arc::default(), None)
     }
 
-    /// Whether the last of these is taken to be meant, when the others were answered before.
+    /// Whether the last of these callers is the addressee after the others were answered.
     fn is_meant(callers: &[&Arc<Caller>]) -> bool {
-        let switch =
+        let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
         let mut last = None;
         for caller in callers {
-            let mut open = switch.open_line(&line(caller));
+            let mut open = router.open_call(&context(caller));
             open.over();
             last = Some(open);
         }
-        let meant = switch.lock().only().is_some();
+        let addressee = router.lock().only_call().is_some();
         drop(last);
-        assert!(switch.lock().only().is_none(), "nobody is meant when no call is open");
-        meant
+        assert!(router.lock().only_call().is_none(), "nobody is meant when no call is open");
+        addressee
     }
 
     #[test]
@@ -410,24 +415,24 @@ mod tests {
     }
 
     #[test]
-    fn of_the_calls_of_one_caller_the_last_is_meant_that_it_waits_for() {
+    fn of_the_calls_of_one_caller_the_last_awaited_is_meant() {
         let alice = Arc::new(Caller::named("alice"));
-        let switch =
+        let router =
             QuestionRouter::new(1, Arc::from("time"), Questions::default(), Weak::<Nothing>::new());
-        let lines: Vec<_> = (0..4).map(|_| line(&alice)).collect();
-        let mut open: Vec<_> = lines.iter().map(|it| switch.open_line(it)).collect();
+        let calls: Vec<_> = (0..4).map(|_| context(&alice)).collect();
+        let mut open: Vec<_> = calls.iter().map(|it| router.open_call(it)).collect();
         let is_meant = |at: usize| {
-            let meant = switch.lock().only();
-            meant.is_some_and(|it| Arc::ptr_eq(&it, &lines[at]))
+            let addressee = router.lock().only_call();
+            addressee.is_some_and(|it| Arc::ptr_eq(&it, &calls[at]))
         };
         assert!(is_meant(3));
         drop(open.remove(0));
         assert!(is_meant(3), "they stay in order");
-        lines[3].park(true);
+        calls[3].park(true);
         assert!(is_meant(2), "she has left the last one to find answers");
-        lines[1..3].iter().for_each(|it| it.park(true));
+        calls[1..3].iter().for_each(|it| it.park(true));
         assert!(is_meant(3), "she has left them all");
-        lines[1].park(false);
+        calls[1].park(false);
         assert!(is_meant(1));
     }
 
@@ -440,13 +445,13 @@ mod tests {
             Answer::Now(nobody("There is nobody."))
         }
 
-        fn asks_nobody(&self, _: &str) {}
+        fn unroutable_question(&self, _: &str) {}
 
         fn asks_for_roots(&self, _: &str) {}
 
         fn logged(&self, _: &str, _: u64, _: &LogMessage) {}
 
-        fn line(&self, _: &str, _: u64, _: &str) {}
+        fn stderr_line(&self, _: &str, _: u64, _: &str) {}
 
         fn known_era(&self, _: &str) -> Option<trunkline_wire::revision::Era> {
             None

@@ -1,10 +1,10 @@
-//! A handler for the clients with one selector: their calls, their subscriptions, their coming and going.
+//! Serves all clients with one selector: their calls, subscriptions and connections.
 
 use std::sync::Arc;
 
 use trunkline_proto::{Attached, Call, PeerNotification};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::header::ParamHeaders;
 use trunkline_wire::json::Json;
 use trunkline_wire::method::Method;
@@ -13,27 +13,27 @@ use crate::caller::{Caller, principal};
 use crate::selector::ListenerInfo;
 use crate::state::{GatewayState, View};
 
-/// A handler for all clients with one selector.
+/// The handler of all clients with one selector.
 pub(crate) struct ScopedHandler {
     pub(crate) shared: Arc<GatewayState>,
     pub(crate) view: Arc<View>,
 }
 
 impl Handler for ScopedHandler {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
-        crate::gate::call(&self.shared, &self.view, call, voice)
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        crate::gate::call(&self.shared, &self.view, call, handle)
     }
 
-    fn heard(&self, heard: PeerNotification, voice: &ConversationHandle) {
+    fn heard(&self, heard: PeerNotification, handle: &ConversationHandle) {
         if heard.method == Method::RootsListChanged {
-            let world = self.shared.world();
-            return world.servers.values().for_each(|it| it.has_other_roots(voice.number()));
+            let active = self.shared.active_plan();
+            return active.servers.values().for_each(|it| it.has_other_roots(handle.number()));
         }
-        self.shared.subscriptions.heard(&*self.shared, &heard, voice);
+        self.shared.subscriptions.heard(&*self.shared, &heard, handle);
     }
 
-    fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
-        Some(Box::new(Joined::new(self, voice, attached)))
+    fn listen(&self, handle: &ConversationHandle, attached: &Attached) -> Listening {
+        Some(Box::new(Joined::new(self, handle, attached)))
     }
 
     fn param_headers(
@@ -51,7 +51,7 @@ impl Handler for ScopedHandler {
     }
 }
 
-/// A client that is there.
+/// A connected client; dropping it removes the client from all registers.
 struct Joined {
     shared: Arc<GatewayState>,
     view: Arc<View>,
@@ -60,15 +60,15 @@ struct Joined {
 }
 
 impl Joined {
-    fn new(face: &ScopedHandler, voice: &ConversationHandle, attached: &Attached) -> Self {
-        let caller = Caller::listening(attached, voice);
-        let (selector, conversation) = (face.view.selector.clone(), caller.conversation);
-        let seat = ListenerInfo { selector, caller: caller.id.clone(), conversation };
-        face.shared.subscriptions.joined(caller, &face.view.selector);
-        let listener = face.shared.listeners.add(voice.clone(), seat);
-        let (shared, view) = (Arc::clone(&face.shared), Arc::clone(&face.view));
+    fn new(handler: &ScopedHandler, handle: &ConversationHandle, attached: &Attached) -> Self {
+        let caller = Caller::listening(attached, handle);
+        let (selector, conversation) = (handler.view.selector.clone(), caller.conversation);
+        let info = ListenerInfo { selector, caller: caller.id.clone(), conversation };
+        handler.shared.subscriptions.joined(caller, &handler.view.selector);
+        let listener = handler.shared.listeners.add(handle.clone(), info);
+        let (shared, view) = (Arc::clone(&handler.shared), Arc::clone(&handler.view));
         shared.joined(&view.selector);
-        Self { shared, view, conversation: voice.number(), listener }
+        Self { shared, view, conversation: handle.number(), listener }
     }
 }
 

@@ -1,5 +1,5 @@
-//! What all calls share: the plan in force, the servers it names, what they offer, and what is remembered between
-//! two calls.
+//! `GatewayState`: the plan in force, its servers and their lists, and what the gateway remembers between
+//! calls.
 
 mod account;
 mod instructions;
@@ -60,43 +60,43 @@ use crate::watcher::Logins;
 pub(crate) use view::View;
 pub(crate) use visibility::Visibility;
 
-/// What a gateway is given beside its plan.
+/// What a gateway needs beside its plan.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where lists are kept between two runs.
+    /// Where lists are stored between two runs.
     pub store: Arc<dyn Store>,
-    /// The file that keeps what servers offered; `None` to pin nothing.
+    /// The file of the pins; `None` to pin nothing.
     pub pins: Option<std::path::PathBuf>,
-    /// Logins that were stored.
+    /// Stored logins of the operator.
     pub logins: Option<Logins>,
-    /// Where the logins of principals are kept (`auth.perUser`).
+    /// Where the logins of principals are stored (`auth.perUser`).
     pub accounts: Arc<dyn Vault>,
-    /// What clients may cost.
+    /// Bounds on what clients may cost.
     pub limits: Limits,
-    /// Where spans and numbers are sent, if anywhere.
+    /// Where spans and metrics are exported, if anywhere.
     pub otel: Option<OtelSettings>,
-    /// What lets sessions over HTTP outlive the process; `None` to have them end with it.
+    /// What lets HTTP sessions outlive the process; `None` ends them with it.
     pub lasting: Option<Arc<Lasting>>,
 }
 
-/// What all calls share.
+/// The state that all calls share.
 pub(crate) struct GatewayState {
-    world: RwLock<Arc<ActivePlan>>,
-    /// Changes whenever a list or the plan does.
+    active: RwLock<Arc<ActivePlan>>,
+    /// Incremented whenever a list or the plan changes.
     pub(crate) generation: AtomicU64,
     views: Mutex<HashMap<Selector, Weak<View>>>,
-    /// What views keep of lists.
+    /// How many bytes of lists each view holds.
     copies: Mutex<Copies<Selector>>,
-    /// How many clients are there, by what they chose.
+    /// The number of connected clients by selector.
     clients: Mutex<BTreeMap<Selector, usize>>,
     pub(crate) seals: Seals,
-    pub(crate) lot: Arc<ParkedCalls>,
+    pub(crate) parked_calls: Arc<ParkedCalls>,
     pub(crate) notices: Arc<Notices>,
     pub(crate) envelopes: Envelopes,
     pub(crate) tasks: Arc<Registry>,
     pub(crate) listeners: Arc<Listeners<ListenerInfo>>,
     pub(crate) subscriptions: Subscriptions,
-    /// Which server named which URI to whom.
+    /// Which server named which URI to which caller.
     pub(crate) named: Named,
     approvals: Mutex<Approvals>,
     seen: Mutex<Seen>,
@@ -104,7 +104,7 @@ pub(crate) struct GatewayState {
     /// The logins of principals at servers.
     pub(crate) accounts: Accounts,
     pub(crate) pins: Option<PinFile>,
-    told_held: pinning::ToldHeld,
+    told_held: pinning::HeldReports,
     pub(crate) metrics: Metrics,
     refusals: report::Refusals,
     pub(crate) logs: Logs,
@@ -122,7 +122,7 @@ pub(crate) struct ActivePlan {
     pub(crate) plan: Arc<Plan>,
     pub(crate) servers: BTreeMap<String, Arc<Server>>,
     pub(crate) rules: Rules,
-    /// The tags that make a difference: others choose nothing.
+    /// The tags of servers and of automatic mode; any other tag selects nothing.
     pub(crate) tags: BTreeSet<String>,
     pub(crate) quota: Arc<Mutex<Quota>>,
     pub(crate) plugins: Arc<Pipeline>,
@@ -131,7 +131,7 @@ pub(crate) struct ActivePlan {
 }
 
 impl ActivePlan {
-    /// Counts a call against the rates; how long to wait if it is one too many.
+    /// Counts a call against the rate limits. Over the limit it returns how long to wait.
     pub(crate) fn take(&self, principal: &[String], target: &Target) -> Result<(), Duration> {
         if self.plan.gateway.rates.is_empty() {
             return Ok(());
@@ -146,24 +146,28 @@ impl ActivePlan {
     }
 }
 
-/// What to know of a server that is not there since its entry is not in order.
+/// Why a server is left out: its entry in the catalog has a fault.
 pub(crate) fn left_out(name: &str, why: &str) -> String {
     format!("`{name}` is left out until its entry is mended. {why}")
 }
 
 impl ActivePlan {
-    /// Why nothing is there by a name that begins with that of a server: it is left out, or has not said
-    /// what it offers. For whoever may know of it.
-    pub(crate) fn why_not(&self, sight: &Visibility<'_>, shown: &str) -> Option<String> {
-        let mut out = self.plan.out.iter().filter(|_| sight.is_open());
+    /// Why a name that starts with a server's name does not exist: the server is left out, or its lists are
+    /// unknown. `None` if the caller may not know of the server.
+    pub(crate) fn why_not(&self, visibility: &Visibility<'_>, shown: &str) -> Option<String> {
+        let mut out = self.plan.out.iter().filter(|_| visibility.is_open());
         if let Some((name, why)) = out.find(|(name, _)| is_of(shown, name)) {
             return Some(left_out(name, why));
         }
-        let server = self.unknown(shown).filter(|it| sight.sees_server(&it.name))?;
-        Some(format!("`{}` has not said yet what it offers. {}", server.name, server.why_unknown()))
+        let server = self.unknown(shown).filter(|it| visibility.sees_server(&it.name))?;
+        Some(format!(
+            "`{}` has not listed yet what it offers. {}",
+            server.name,
+            server.why_unknown()
+        ))
     }
 
-    /// The server that a name begins with, if it has not said what it offers.
+    /// The server that a name starts with, if its lists are unknown.
     pub(crate) fn unknown(&self, shown: &str) -> Option<&Arc<Server>> {
         self.servers.values().find(|it| is_of(shown, &it.name) && it.lists().is_none())
     }
@@ -182,25 +186,25 @@ impl ActivePlan {
     }
 }
 
-/// Whether a name begins with that of a server.
+/// Whether a name starts with a server's name.
 fn is_of(shown: &str, server: &str) -> bool {
     let rest = shown.strip_prefix(server);
     rest.is_some_and(|it| !it.starts_with(|it: char| it.is_ascii_alphanumeric()))
 }
 
 impl GatewayState {
-    /// With nothing in force yet.
+    /// A state with an empty plan.
     pub(crate) fn new(settings: Settings, core: Arc<Config>, pins: Option<PinFile>) -> Arc<Self> {
         let cache = Cache::new(Arc::clone(&settings.store));
         let listeners = Arc::new(Listeners::default());
         Arc::new_cyclic(|this: &Weak<GatewayState>| GatewayState {
-            world: RwLock::new(Arc::new(ActivePlan::empty())),
+            active: RwLock::new(Arc::new(ActivePlan::empty())),
             generation: AtomicU64::new(1),
             views: Mutex::default(),
             copies: Mutex::default(),
             clients: Mutex::default(),
             seals: Seals::new(Sealer::random()),
-            lot: Arc::default(),
+            parked_calls: Arc::default(),
             notices: Arc::default(),
             envelopes: Envelopes::default(),
             tasks: Registry::new(Arc::clone(&listeners)),
@@ -212,7 +216,7 @@ impl GatewayState {
             cache,
             accounts: Accounts::new(Arc::clone(&settings.accounts)),
             pins,
-            told_held: pinning::ToldHeld::default(),
+            told_held: pinning::HeldReports::default(),
             metrics: Metrics::default(),
             refusals: report::Refusals::default(),
             logs: Logs::default(),
@@ -229,27 +233,28 @@ impl GatewayState {
         })
     }
 
-    pub(crate) fn world(&self) -> Arc<ActivePlan> {
-        Arc::clone(&self.world.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn active_plan(&self) -> Arc<ActivePlan> {
+        Arc::clone(&self.active.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Nothing is in force any more.
+    /// Replaces the plan with an empty one.
     pub(crate) fn clear(&self) {
-        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ActivePlan::empty());
+        *self.active.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(ActivePlan::empty());
     }
 
-    /// Puts a world in force and lets go of what is not in it.
-    pub(crate) fn enforce(&self, before: &ActivePlan, world: ActivePlan) {
-        let world = Arc::new(world);
-        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&world);
+    /// Puts a plan in force and drops what the new plan does not contain.
+    pub(crate) fn enforce(&self, before: &ActivePlan, active: ActivePlan) {
+        let active = Arc::new(active);
+        *self.active.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&active);
         self.generation.fetch_add(1, Ordering::AcqRel);
         for (name, server) in &before.servers {
-            if world.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {
+            if active.servers.get(name).is_none_or(|it| !Arc::ptr_eq(it, server)) {
                 let (pool, drain) = (Arc::clone(&server.pool), server.plan().drain);
                 tokio::spawn(async move { pool.close(drain).await });
             }
         }
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             self.count_clients(server);
         }
         self.subscriptions.follow(self);
@@ -258,10 +263,10 @@ impl GatewayState {
                 self.listeners.tell(&kind.change(), |_| true);
             }
         }
-        self.bootstrap(&world);
+        self.bootstrap(&active);
     }
 
-    /// The view of those who chose this: one for all of them, for as long as somebody has it.
+    /// The view of a selector, shared by all clients that chose it for as long as one holds it.
     pub(crate) fn view(&self, selector: Selector) -> Arc<View> {
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = views.get(&selector).and_then(Weak::upgrade) {
@@ -273,7 +278,7 @@ impl GatewayState {
         view
     }
 
-    /// A view keeps so many bytes of lists; others forget theirs if that is too much.
+    /// Records how many bytes of lists a view holds; evicts other views' copies beyond the bound.
     pub(crate) fn keeps(&self, view: &Selector, bytes: usize) {
         let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         let there = |it: &Selector| views.get(it).and_then(Weak::upgrade);
@@ -310,44 +315,44 @@ impl GatewayState {
         Trace::new(self.trace.0, self.trace.1.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Somebody was not let in.
+    /// Counts a client that was refused.
     pub(crate) fn refused(&self, status: u16) {
         self.metrics.refused(status);
         self.refusals.note(status);
-        if let Some(audit) = &self.world().audit {
+        if let Some(audit) = &self.active_plan().audit {
             audit.refused(status);
         }
     }
 
-    /// Remembers a call that is over.
-    pub(crate) fn note(&self, world: &ActivePlan, trail: &CallRecord, outcome: Outcome) {
-        let took = trail.began.elapsed();
-        report::call(&trail.done(outcome, took));
-        if let Some(server) = &trail.server {
-            self.metrics.call_finished(server, trail.method.name(), outcome, took);
+    /// Records a finished call.
+    pub(crate) fn note(&self, active: &ActivePlan, record: &CallRecord, outcome: Outcome) {
+        let took = record.began.elapsed();
+        report::call(&record.done(outcome, took));
+        if let Some(server) = &record.server {
+            self.metrics.call_finished(server, record.method.name(), outcome, took);
         }
-        if let Some(reason) = trail.rejection() {
+        if let Some(reason) = record.rejection() {
             self.metrics.rejected(reason);
         }
         self.calls.note(Noted {
-            server: trail.server.as_deref().unwrap_or_default(),
-            method: trail.method.name(),
-            name: trail.name.as_deref().unwrap_or_default(),
-            principal: trail.caller.name.as_deref(),
+            server: record.server.as_deref().unwrap_or_default(),
+            method: record.method.name(),
+            name: record.name.as_deref().unwrap_or_default(),
+            principal: record.caller.name.as_deref(),
             took,
             outcome,
-            trace: trail.id,
+            trace: record.id,
         });
-        if let Some(audit) = &world.audit {
-            audit.note(trail.entry(outcome));
+        if let Some(audit) = &active.audit {
+            audit.note(record.entry(outcome));
         }
     }
 
-    /// Looks at what goes up and down, which nobody counts.
-    pub(crate) fn look(&self) {
+    /// Samples the gauges, which no event counts.
+    pub(crate) fn sample_gauges(&self) {
         let dropped = self.notices.dropped.load(Ordering::Relaxed);
-        self.metrics.now(self.client_count(), self.lot.len(), dropped);
-        for server in self.world().servers.values() {
+        self.metrics.now(self.client_count(), self.parked_calls.len(), dropped);
+        for server in self.active_plan().servers.values() {
             let plan = server.plan();
             let capacity = plan.max_concurrent * plan.max_instances;
             self.metrics.server(&server.name).pool_status(&server.pool.status(), capacity);
@@ -370,7 +375,7 @@ impl GatewayState {
             }
         }
         let key = session_key(conversation);
-        for server in self.world().servers.values() {
+        for server in self.active_plan().servers.values() {
             server.pool.forget(&key);
         }
         self.recount();
@@ -381,7 +386,7 @@ impl GatewayState {
     }
 
     fn recount(&self) {
-        for server in self.world().servers.values() {
+        for server in self.active_plan().servers.values() {
             self.count_clients(server);
         }
     }
@@ -390,7 +395,7 @@ impl GatewayState {
         let plan = server.plan();
         let clients = self.clients();
         let count = clients.iter().filter(|(it, _)| it.chooses(&plan)).map(|(_, n)| n).sum();
-        server.has_clients(count);
+        server.set_clients(count);
     }
 
     fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<Selector, usize>> {
@@ -400,7 +405,7 @@ impl GatewayState {
 
 impl otel::Host for GatewayState {
     fn metrics(&self) -> &Metrics {
-        self.look();
+        self.sample_gauges();
         &self.metrics
     }
 
@@ -409,7 +414,7 @@ impl otel::Host for GatewayState {
     }
 }
 
-/// Tells the traces of one run from those of another.
+/// Distinguishes the trace ids of one run from those of another.
 fn seed() -> u64 {
     let name = trunkline_auth::tag::random_name();
     let digest = trunkline_auth::digest::sha256(name.as_bytes());

@@ -1,4 +1,4 @@
-//! Who wants to hear of which resource ⇄ what is subscribed to at the servers.
+//! Resource subscriptions: maps what clients subscribed to onto subscriptions at servers.
 
 mod keeper;
 
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_proto::{Change, PeerNotification};
-use trunkline_transport::voice::ConversationHandle;
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_wire::method::Method;
 use trunkline_wire::model::SubscriptionFilter;
 use trunkline_wire::revision::Era;
@@ -22,9 +22,9 @@ use crate::policy::audit::Audit;
 use crate::selector::Selector;
 use crate::server::Server;
 use crate::upstream::Instance;
-use keeper::{Spot, Subscriber};
+use keeper::{InstanceGroup, Subscriber};
 
-/// What subscriptions need of the gateway around them.
+/// What subscriptions need of the gateway.
 pub(crate) trait Host: Send + Sync + 'static {
     fn this(&self) -> Weak<dyn Host>;
 
@@ -35,22 +35,22 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     fn audit(&self) -> Option<Arc<Audit>>;
 
-    /// Where a resource is that a caller may hear of, as far as that is known.
+    /// Where a resource is that a caller may hear of, if known.
     fn place(&self, selector: &Selector, caller: &Caller, uri: &str) -> Option<Place>;
 
-    /// Whether a resource may still be where it was: its server was replaced and has not said yet what it offers.
+    /// Whether a resource may still be where it was: its server was replaced and has not listed yet.
     fn is_still(&self, place: &Place, selector: &Selector, caller: &Caller) -> bool;
 
-    /// Whether all servers of a selector have said what they offer.
+    /// Whether the lists of all servers of a selector are known.
     fn is_complete(&self, selector: &Selector) -> bool;
 
-    /// Has them say it, for a while.
+    /// Asks those servers for their lists, for a limited time.
     fn complete(self: Arc<Self>, selector: Selector) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// Tells the clients of these conversations of a change.
+    /// Notifies the clients of these conversations of a change.
     fn tell(&self, change: &Change, conversations: &HashSet<u64>);
 
-    /// An instance that is listened to said something.
+    /// An instance with a subscription sent a notification.
     fn heard(&self, server: &str, instance: u64, heard: PeerNotification);
 }
 
@@ -60,37 +60,37 @@ pub(crate) struct Subscriptions {
     state: Mutex<State>,
     /// Whether there are any.
     any: AtomicBool,
-    /// Told whenever something is wanted elsewhere than before.
+    /// Notified whenever a subscription moves.
     moved: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Whoever listens, by conversation.
+    /// The listening clients, by conversation.
     clients: HashMap<u64, Client>,
-    /// What is subscribed to at each server, and the task that sees to it. Those whose calls are served by
-    /// different instances have a task each.
-    held: HashMap<Spot, Held>,
+    /// The subscriptions at each server, and the task that keeps them. Clients whose calls go to different
+    /// instances have a task each.
+    held: HashMap<InstanceGroup, Held>,
 }
 
-/// Somebody who listens, and what they want to hear of: URIs as they were shown.
+/// A listening client, and the URIs it subscribed to, as it knows them.
 struct Client {
     caller: Arc<Caller>,
     era: Era,
     selector: Selector,
-    wanted: HashMap<String, Wish>,
-    /// Whether servers are being asked what they offer, to know which of them is meant.
-    is_seeking: bool,
+    wanted: HashMap<String, Subscription>,
+    /// Whether servers are being asked for their lists, to find out which one is meant.
+    is_listing: bool,
 }
 
-struct Wish {
-    /// Where it is; `None` while nobody is known to have it.
+struct Subscription {
+    /// Where the resource is; `None` while no server is known to have it.
     place: Option<Place>,
-    /// Where that is subscribed to.
-    spot: Option<Spot>,
+    /// Where it is subscribed to.
+    group: Option<InstanceGroup>,
     /// Until when the client's calls wait for it.
     until: Instant,
-    /// Whether it lives in a request of its own, and the client's calls in others.
+    /// Whether it lives in a request of its own (`subscriptions/listen`), apart from the client's calls.
     is_apart: bool,
 }
 
@@ -102,15 +102,15 @@ pub(crate) struct Place {
 }
 
 struct Held {
-    /// A server that takes the place of this one is subscribed to anew.
+    /// If another server takes this one's place, it is subscribed to again.
     server: Weak<Server>,
     uris: watch::Sender<HashSet<Arc<str>>>,
-    /// Those that the server has agreed to.
+    /// The URIs that the server has acknowledged.
     in_place: watch::Receiver<HashSet<Arc<str>>>,
-    /// The instance that is kept for it; 0 while there is none.
+    /// The instance that is held for it; 0 for none.
     instance: Arc<AtomicU64>,
     task: AbortHandle,
-    /// Others that serve the same callers, as long as they run.
+    /// Further instances that serve the same callers, as long as they run.
     also: HashMap<u64, Also>,
 }
 
@@ -138,33 +138,33 @@ impl Drop for Held {
 }
 
 impl Subscriptions {
-    /// A client is there, and may say what it wants to hear of.
+    /// A client has connected and may subscribe.
     pub(crate) fn joined(&self, caller: Caller, selector: &Selector) {
         let conversation = caller.conversation;
         let (caller, selector) = (Arc::new(caller), selector.clone());
         let (era, wanted) = (Era::Stateless, HashMap::new());
-        let client = Client { caller, era, selector, wanted, is_seeking: false };
+        let client = Client { caller, era, selector, wanted, is_listing: false };
         self.lock().clients.insert(conversation, client);
     }
 
-    /// A client told us what it wants to hear of.
+    /// A client subscribed or unsubscribed.
     pub(crate) fn heard(
         &self,
         host: &dyn Host,
         heard: &PeerNotification,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) {
         let uri = || heard.params.get("uri").and_then(|it| it.to::<String>().ok());
         match heard.method {
             Method::ResourcesSubscribe => {
-                self.know(voice.number(), Era::Stateful, heard);
-                self.want(host, voice.number(), uri().into_iter().collect(), false);
+                self.record_era(handle.number(), Era::Stateful, heard);
+                self.want(host, handle.number(), uri().into_iter().collect(), false);
             }
             Method::ResourcesUnsubscribe => {
                 if let Some(uri) = uri() {
                     let mut left = None;
                     self.change(host, |state| {
-                        if let Some(client) = state.clients.get_mut(&voice.number()) {
+                        if let Some(client) = state.clients.get_mut(&handle.number()) {
                             let place = client.wanted.remove(&uri).and_then(|it| it.place);
                             left = place.map(|it| (Arc::clone(&client.caller), it));
                         }
@@ -175,18 +175,18 @@ impl Subscriptions {
                 }
             }
             Method::SubscriptionsListen => {
-                self.know(voice.number(), Era::Stateless, heard);
+                self.record_era(handle.number(), Era::Stateless, heard);
                 let filter = heard.params.get("notifications");
                 let filter = filter.and_then(|it| it.to::<SubscriptionFilter>().ok());
                 let uris = filter.map(|it| it.resource_subscriptions).unwrap_or_default();
-                self.want(host, voice.number(), uris, true);
+                self.want(host, handle.number(), uris, true);
             }
             _ => {}
         }
     }
 
-    /// Notes who subscribes, and in which era.
-    fn know(&self, conversation: u64, era: Era, heard: &PeerNotification) {
+    /// Records who subscribes, and in which era.
+    fn record_era(&self, conversation: u64, era: Era, heard: &PeerNotification) {
         if let (Some(peer), Some(client)) =
             (&heard.peer, self.lock().clients.get_mut(&conversation))
         {
@@ -196,14 +196,14 @@ impl Subscriptions {
         }
     }
 
-    /// Whether anybody wants to hear of anything.
+    /// Whether there is any subscription.
     pub(crate) fn is_any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Waits a while until what a caller has just begun to want of a server is in place there: whoever
-    /// has subscribed and then calls does not miss what the call changes. Nobody waits for what others
-    /// want.
+    /// Waits a limited time until the caller's new subscriptions at a server are in place, so that a client
+    /// that subscribes and then calls does not miss what its call changes. Nobody waits for other callers'
+    /// subscriptions.
     pub(crate) async fn settled(&self, caller: &Caller, server: &str) {
         let mut moved = self.moved.subscribe();
         while let Some((until, in_place)) = self.pending(caller, server) {
@@ -221,8 +221,8 @@ impl Subscriptions {
         }
     }
 
-    /// Has what is wanted of a server by those whom an instance serves subscribed to in it too, and waits a
-    /// while until it is: what is changed in it, the instance that is kept for them does not know.
+    /// Subscribes at this instance too, for the callers that it serves, and waits a limited time until that is
+    /// in place: the instance that is held for them does not notice changes made in this one.
     pub(crate) async fn settled_at(
         &self,
         host: &dyn Host,
@@ -230,10 +230,10 @@ impl Subscriptions {
         instance: &Arc<Instance>,
     ) {
         let mut waits = Vec::new();
-        for (spot, held) in &mut self.lock().held {
-            let is_meant = spot.server == instance.server && spot.owner.as_ref() == owner;
-            // A stateful server has one for each key.
-            if !is_meant || spot.key.is_some() || held.is_kept(instance.id) {
+        for (group, held) in &mut self.lock().held {
+            let is_meant = group.server == instance.server && group.owner.as_ref() == owner;
+            // A stateful server has one instance for each key.
+            if !is_meant || group.key.is_some() || held.is_kept(instance.id) {
                 continue;
             }
             if held.also.len() >= ALSO {
@@ -250,13 +250,13 @@ impl Subscriptions {
             }
         }
         for mut in_place in waits {
-            // It ends when the instance does, or will not have it.
+            // This fails when the instance ends or refuses the subscription.
             let settled = in_place.wait_for(|it| !it.is_empty());
             drop(tokio::time::timeout(SETTLED, settled).await);
         }
     }
 
-    /// What a caller's call at a server has to wait for, and until when.
+    /// The subscription that a caller's call at a server has to wait for, and until when.
     fn pending(&self, caller: &Caller, server: &str) -> Option<(Instant, Option<InPlace>)> {
         let now = Instant::now();
         let mut state = self.lock();
@@ -264,21 +264,24 @@ impl Subscriptions {
         for (conversation, client) in clients {
             let is_own = *conversation == caller.conversation;
             let is_same = client.caller.id == caller.id;
-            for (_, wish) in client.wanted.iter_mut().filter(|(_, it)| it.until > now) {
-                if !(is_own || is_same && wish.is_apart) {
+            for (_, subscription) in client.wanted.iter_mut().filter(|(_, it)| it.until > now) {
+                if !(is_own || is_same && subscription.is_apart) {
                     continue;
                 }
-                match &wish.place {
-                    None if client.is_seeking => return Some((wish.until, None)),
+                match &subscription.place {
+                    None if client.is_listing => return Some((subscription.until, None)),
                     Some(place) if *place.server == *server => {
-                        let held = wish.spot.as_ref().and_then(|it| held.get(it));
+                        let held = subscription.group.as_ref().and_then(|it| held.get(it));
                         let Some(held) = held else { continue };
                         let there = held.in_place.clone();
                         if !there.borrow().contains(&place.uri) {
-                            return Some((wish.until, Some((Arc::clone(&place.uri), there))));
+                            return Some((
+                                subscription.until,
+                                Some((Arc::clone(&place.uri), there)),
+                            ));
                         }
-                        // Once is enough: it may have to be put in place again much later.
-                        wish.until = now;
+                        // Waiting once is enough: it may have to be put in place again much later.
+                        subscription.until = now;
                     }
                     _ => {}
                 }
@@ -287,7 +290,7 @@ impl Subscriptions {
         None
     }
 
-    /// A client is gone.
+    /// A client has disconnected.
     pub(crate) fn left(&self, host: &dyn Host, conversation: u64) {
         let client = self.lock().clients.remove(&conversation);
         if let Some(client) = client.filter(|it| !it.wanted.is_empty()) {
@@ -297,29 +300,30 @@ impl Subscriptions {
         }
     }
 
-    /// An instance says that a resource of its changed. Where principals share no instances, those hear it
-    /// whose instance it is.
+    /// An instance reports that a resource changed. Where instances are not shared, only the instance's owner
+    /// is notified.
     pub(crate) fn updated(&self, host: &dyn Host, server: &str, instance: u64, uri: &str) {
         let mut told: HashMap<String, HashSet<u64>> = HashMap::new();
         let state = self.lock();
-        // What is said in an instance of one principal, others do not hear.
+        // A notification from one principal's instance is not passed to others.
         let shared_at = |id: u64| {
             let mut open = state.held.iter().filter(|(it, _)| it.owner.is_none());
-            open.any(|(spot, held)| *spot.server == *server && held.is_at(id))
+            open.any(|(group, held)| *group.server == *server && held.is_at(id))
         };
-        let is_at = |spot: &Spot, id: u64| match spot.owner {
-            Some(_) => state.held.get(spot).is_some_and(|it| it.is_at(id)),
+        let is_at = |group: &InstanceGroup, id: u64| match group.owner {
+            Some(_) => state.held.get(group).is_some_and(|it| it.is_at(id)),
             None => shared_at(id),
         };
         for (conversation, client) in &state.clients {
-            for (shown, wish) in &client.wanted {
-                let Some(place) = wish.place.as_ref().filter(|it| *it.server == *server) else {
+            for (shown, subscription) in &client.wanted {
+                let Some(place) = subscription.place.as_ref().filter(|it| *it.server == *server)
+                else {
                     continue;
                 };
-                if !wish.spot.as_ref().is_some_and(|it| is_at(it, instance)) {
+                if !subscription.group.as_ref().is_some_and(|it| is_at(it, instance)) {
                     continue;
                 }
-                // A part of what was subscribed to is told under its own name, as the server would.
+                // A sub-resource is reported under its own URI, as the server would do.
                 let shown = match *place.uri == *uri {
                     true => shown.clone(),
                     false if trunkline_proto::subscribe::covers(&place.uri, uri) => {
@@ -336,7 +340,7 @@ impl Subscriptions {
         }
     }
 
-    /// An instance takes the place of one that is gone: whatever was subscribed to there may have changed.
+    /// An instance replaces one that is gone: everything subscribed to there may have changed.
     pub(crate) fn all_updated(&self, host: &dyn Host, server: &str, instance: u64) {
         let uris: HashSet<Arc<str>> = {
             let state = self.lock();
@@ -348,13 +352,13 @@ impl Subscriptions {
         }
     }
 
-    /// The plan or a list is another: everything is where it is now, if it may be.
+    /// The plan or a list changed: moves every subscription to where its resource is now, if that is allowed.
     pub(crate) fn follow(&self, host: &dyn Host) {
         if !self.is_any() {
             return;
         }
         let all: Vec<_> = self.lock().clients.keys().copied().collect();
-        all.into_iter().for_each(|it| self.put(host, it));
+        all.into_iter().for_each(|it| self.locate(host, it));
         self.change(host, |_| ());
     }
 
@@ -365,21 +369,21 @@ impl Subscriptions {
         let until = Instant::now() + SETTLED;
         if let Some(client) = self.lock().clients.get_mut(&conversation) {
             for uri in uris {
-                client.wanted.entry(uri).or_insert(Wish {
+                client.wanted.entry(uri).or_insert(Subscription {
                     place: None,
-                    spot: None,
+                    group: None,
                     until,
                     is_apart,
                 });
             }
         }
-        self.put(host, conversation);
+        self.locate(host, conversation);
         self.change(host, |_| ());
-        self.seek(host, conversation);
+        self.list_servers(host, conversation);
     }
 
-    /// Finds out where what a client wants is now.
-    fn put(&self, host: &dyn Host, conversation: u64) {
+    /// Resolves where a client's subscriptions are now.
+    fn locate(&self, host: &dyn Host, conversation: u64) {
         let found = {
             let state = self.lock();
             let Some(client) = state.clients.get(&conversation) else { return };
@@ -387,7 +391,7 @@ impl Subscriptions {
             let wanted: Vec<_> = wanted.collect();
             (Arc::clone(&client.caller), client.selector.clone(), wanted)
         };
-        // Not under the lock: an index may have to be built.
+        // Outside the lock: an index may have to be built.
         let (caller, selector, wanted) = found;
         let places: Vec<_> = wanted
             .into_iter()
@@ -400,8 +404,8 @@ impl Subscriptions {
         let mut moved = Vec::new();
         if let Some(client) = self.lock().clients.get_mut(&conversation) {
             for (uri, place) in places {
-                if let Some(wish) = client.wanted.get_mut(&uri) {
-                    let before = std::mem::replace(&mut wish.place, place.clone());
+                if let Some(subscription) = client.wanted.get_mut(&uri) {
+                    let before = std::mem::replace(&mut subscription.place, place.clone());
                     if before != place {
                         moved.extend(before.map(|it| (false, it)));
                         moved.extend(place.map(|it| (true, it)));
@@ -412,61 +416,61 @@ impl Subscriptions {
         note(host, &caller, moved);
     }
 
-    /// Has the servers say what they offer if it is not known which of them a client means, once at a
-    /// time for each client.
-    fn seek(&self, host: &dyn Host, conversation: u64) {
+    /// Asks the servers for their lists if it is unknown which one a client means; one search per client at a
+    /// time.
+    fn list_servers(&self, host: &dyn Host, conversation: u64) {
         let selector = {
             let mut state = self.lock();
             let Some(client) = state.clients.get_mut(&conversation) else { return };
             let is_lost = client.wanted.values().any(|it| it.place.is_none());
-            if client.is_seeking || !is_lost || host.is_complete(&client.selector) {
+            if client.is_listing || !is_lost || host.is_complete(&client.selector) {
                 return;
             }
-            client.is_seeking = true;
+            client.is_listing = true;
             client.selector.clone()
         };
         let Some(host) = host.this().upgrade() else { return };
         tokio::spawn(async move {
             Arc::clone(&host).complete(selector).await;
             let this = host.subscriptions();
-            this.put(&*host, conversation);
+            this.locate(&*host, conversation);
             this.change(&*host, |state| {
                 if let Some(client) = state.clients.get_mut(&conversation) {
-                    client.is_seeking = false;
+                    client.is_listing = false;
                 }
             });
         });
     }
 
-    /// Changes what is wanted, and has the servers follow.
+    /// Changes what is wanted, and updates the subscriptions at servers.
     fn change(&self, host: &dyn Host, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         change(&mut state);
-        let mut needed: HashMap<Spot, (Subscriber, HashSet<Arc<str>>)> = HashMap::new();
+        let mut needed: HashMap<InstanceGroup, (Subscriber, HashSet<Arc<str>>)> = HashMap::new();
         for client in state.clients.values_mut() {
             let who = Subscriber { caller: Arc::clone(&client.caller), era: client.era };
-            for wish in client.wanted.values_mut() {
-                let place = wish.place.as_ref();
+            for subscription in client.wanted.values_mut() {
+                let place = subscription.place.as_ref();
                 let server = place.and_then(|it| host.server(&it.server));
-                wish.spot = server.map(|it| Spot::of(&it, &who));
-                if let (Some(spot), Some(place)) = (&wish.spot, place) {
+                subscription.group = server.map(|it| InstanceGroup::of(&it, &who));
+                if let (Some(group), Some(place)) = (&subscription.group, place) {
                     let fresh = || (who.clone(), HashSet::new());
-                    let (_, uris) = needed.entry(spot.clone()).or_insert_with(fresh);
+                    let (_, uris) = needed.entry(group.clone()).or_insert_with(fresh);
                     uris.insert(Arc::clone(&place.uri));
                 }
             }
         }
         let mut replaced = HashSet::new();
-        state.held.retain(|spot, held| {
+        state.held.retain(|group, held| {
             let is_same = |it: &Arc<Server>| held.server.ptr_eq(&Arc::downgrade(it));
-            let stays = host.server(&spot.server).as_ref().is_some_and(is_same);
+            let stays = host.server(&group.server).as_ref().is_some_and(is_same);
             if !stays {
-                replaced.insert(spot.clone());
+                replaced.insert(group.clone());
             }
-            needed.contains_key(spot) && stays
+            needed.contains_key(group) && stays
         });
-        for (spot, (subscriber, uris)) in needed {
-            match state.held.get(&spot) {
+        for (group, (subscriber, uris)) in needed {
+            match state.held.get(&group) {
                 Some(held) => {
                     held.uris.send_if_modified(|now| {
                         let is_new = *now != uris;
@@ -475,22 +479,22 @@ impl Subscriptions {
                     });
                 }
                 None => {
-                    let Some(server) = host.server(&spot.server) else { continue };
+                    let Some(server) = host.server(&group.server) else { continue };
                     let (tell, told) = watch::channel(uris);
                     let (done, in_place) = watch::channel(HashSet::new());
-                    let (server, is_back) = (Arc::downgrade(&server), replaced.contains(&spot));
+                    let (server, is_back) = (Arc::downgrade(&server), replaced.contains(&group));
                     let instance = Arc::new(AtomicU64::new(0));
                     let place = keeper::Post {
                         server: Weak::clone(&server),
                         subscriber,
-                        spot: spot.clone(),
+                        group: group.clone(),
                         instance: Arc::clone(&instance),
                     };
                     let holding = keeper::hold(host.this(), place, told, done, is_back);
                     let task = tokio::spawn(holding).abort_handle();
                     let also = HashMap::new();
                     let held = Held { server, uris: tell, in_place, instance, task, also };
-                    state.held.insert(spot, held);
+                    state.held.insert(group, held);
                 }
             }
         }
@@ -505,16 +509,16 @@ impl Subscriptions {
 }
 
 impl State {
-    /// Where everything is that somebody wants, and who.
+    /// Where every wanted resource is, and who wants it.
     fn places(&self) -> impl Iterator<Item = (&Arc<Caller>, &Place)> {
         let wishes = self.clients.values().flat_map(|client| {
-            client.wanted.values().map(|wish| (&client.caller, wish.place.as_ref()))
+            client.wanted.values().map(|subscription| (&client.caller, subscription.place.as_ref()))
         });
         wishes.filter_map(|(caller, place)| Some((caller, place?)))
     }
 }
 
-/// Has the audit know of subscriptions that are new (`true`) or over.
+/// Records in the audit which subscriptions began (`true`) or ended.
 fn note(host: &dyn Host, caller: &Caller, moved: Vec<(bool, Place)>) {
     let Some(audit) = host.audit() else { return };
     for (is_on, place) in moved {
@@ -525,7 +529,7 @@ fn note(host: &dyn Host, caller: &Caller, moved: Vec<(bool, Place)>) {
 /// A resource, and what is in place at its server.
 type InPlace = (Arc<str>, watch::Receiver<HashSet<Arc<str>>>);
 
-/// How many further instances are noted before those that are gone are forgotten.
+/// The number of further instances after which ended ones are purged.
 const ALSO: usize = 64;
 /// How long a call waits for a subscription.
 const SETTLED: Duration = Duration::from_secs(2);

@@ -110,7 +110,8 @@ impl Redis {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":._-".contains(&byte);
         if !settings.prefix.bytes().all(fits) {
             return Err(StoreError::Unavailable(
-                "The prefix of a Redis has letters, digits and `:._-` alone; choose another.".to_owned(),
+                "The prefix of a Redis has letters, digits and `:._-` alone; choose another."
+                    .to_owned(),
             ));
         }
         let (prefix, bounds) = (settings.prefix.clone(), settings.bounds.clone());
@@ -300,9 +301,9 @@ impl Store for Redis {
     }
 
     fn delete<'a>(&'a self, key: &'a str) -> Pending<'a, bool> {
-        Box::pin(async move {
-            self.invoke(&self.scripts.delete, "e", key, &[key.as_bytes()]).await
-        })
+        Box::pin(
+            async move { self.invoke(&self.scripts.delete, "e", key, &[key.as_bytes()]).await },
+        )
     }
 
     fn count<'a>(&'a self, key: &'a str, by: i64, ttl: Option<Duration>) -> Pending<'a, i64> {

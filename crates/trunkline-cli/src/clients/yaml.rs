@@ -1,4 +1,4 @@
-//! YAML → values, and where their names stand.
+//! YAML → values, with the positions of their names.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use super::jsonc::Unreadable;
 /// A value and where it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// From zero on.
+    /// Counted from zero.
     pub(super) line: usize,
-    /// In characters, from zero on.
+    /// In characters, counted from zero.
     pub(super) column: usize,
     pub(super) data: Data,
 }
@@ -21,7 +21,7 @@ pub(super) struct Node {
 pub(super) enum Data {
     One(Value),
     List(Vec<Node>),
-    /// Name, where the name stands, and value.
+    /// Name, position of the name, and value.
     Map(Vec<(String, (usize, usize), Node)>),
 }
 
@@ -43,7 +43,7 @@ impl Node {
     }
 }
 
-/// Reads a text of one document; `None` if nothing is in it.
+/// Parses a text of one document; `None` if it is empty.
 pub(super) fn parse(text: &str) -> Result<Option<Node>, Unreadable> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
@@ -61,13 +61,13 @@ pub(super) fn fail(line: usize, column: usize, message: impl Into<String>) -> Un
     Unreadable { line: line + 1, column: column + 1, message: message.into() }
 }
 
-/// A name that waits for its value, and where it stands.
+/// A name that waits for its value, and its position.
 type Name = (String, (usize, usize));
 
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
-    /// What has begun, with its anchor.
+    /// Open collections, with their anchors.
     open: Vec<(Node, Option<Name>, usize)>,
     anchors: HashMap<usize, Node>,
     count: usize,

@@ -1,5 +1,5 @@
-//! A login that goes on between the requests of a browser: an [`OAuth`] that runs by itself, and the two ends
-//! at which it says where to go and hears what came back.
+//! A login across several requests of a browser: an [`OAuth`] that runs in a task, with channels for redirects
+//! and returning queries.
 
 use std::sync::Arc;
 
@@ -9,47 +9,47 @@ use trunkline_auth::client::browser::{Browser, Visit};
 use trunkline_auth::client::{AuthError, OAuth};
 use trunkline_auth::fetch::Pending;
 
-/// A login under way. It ends with this.
+/// A login in progress. Dropping it ends the login.
 pub(super) struct Flow {
     pub(super) oauth: Arc<OAuth>,
     queries: mpsc::Sender<String>,
-    news: mpsc::Receiver<News>,
+    steps: mpsc::Receiver<FlowStep>,
     task: JoinHandle<()>,
 }
 
-/// What a login wants.
-pub(super) enum News {
-    /// The browser goes there.
-    Go(String),
-    /// It is over.
-    Over(Result<(), AuthError>),
+/// What a login needs next.
+pub(super) enum FlowStep {
+    /// Redirect the browser there.
+    Redirect(String),
+    /// The login has ended.
+    Done(Result<(), AuthError>),
 }
 
 impl Flow {
-    /// Begins a login that comes back to `redirect_uri`.
+    /// Begins a login that returns to `redirect_uri`.
     pub(super) fn begin(oauth: OAuth, redirect_uri: String) -> Self {
         let (queries, heard) = mpsc::channel(1);
-        let (tell, news) = mpsc::channel(1);
+        let (tell, steps) = mpsc::channel(1);
         let heard = Arc::new(Mutex::new(heard));
         let browser = Away { redirect_uri, tell: tell.clone(), heard };
         let oauth = Arc::new(oauth.browser(Arc::new(browser)));
         let login = Arc::clone(&oauth);
         let task = tokio::spawn(async move {
             let outcome = login.login().await.map(drop);
-            let _ = tell.send(News::Over(outcome)).await;
+            let _ = tell.send(FlowStep::Done(outcome)).await;
         });
-        Self { oauth, queries, news, task }
+        Self { oauth, queries, steps, task }
     }
 
-    /// What it wants next.
-    pub(super) async fn next(&mut self) -> News {
+    /// What it needs next.
+    pub(super) async fn next(&mut self) -> FlowStep {
         let ended = || AuthError::Unreachable("The login ended before it was complete.".to_owned());
-        self.news.recv().await.unwrap_or_else(|| News::Over(Err(ended())))
+        self.steps.recv().await.unwrap_or_else(|| FlowStep::Done(Err(ended())))
     }
 
-    /// The browser came back with this query.
-    pub(super) async fn came_back(&mut self, query: String) -> News {
-        // Nobody hears it if the login has ended meanwhile, which `next` says.
+    /// The browser returned with this query.
+    pub(super) async fn returned(&mut self, query: String) -> FlowStep {
+        // If the login has ended meanwhile, `next` says so.
         let _ = self.queries.send(query).await;
         self.next().await
     }
@@ -64,7 +64,7 @@ impl Drop for Flow {
 /// A browser that other requests belong to.
 struct Away {
     redirect_uri: String,
-    tell: mpsc::Sender<News>,
+    tell: mpsc::Sender<FlowStep>,
     heard: Arc<Mutex<mpsc::Receiver<String>>>,
 }
 
@@ -83,7 +83,7 @@ impl Browser for Away {
 
 struct Trip {
     uri: String,
-    tell: mpsc::Sender<News>,
+    tell: mpsc::Sender<FlowStep>,
     heard: Arc<Mutex<mpsc::Receiver<String>>>,
 }
 
@@ -95,7 +95,7 @@ impl Visit for Trip {
     fn go(self: Box<Self>, url: String) -> Pending<'static, Result<String, String>> {
         Box::pin(async move {
             let gone = || "The browser did not come back.".to_owned();
-            self.tell.send(News::Go(url)).await.map_err(|_| gone())?;
+            self.tell.send(FlowStep::Redirect(url)).await.map_err(|_| gone())?;
             self.heard.lock().await.recv().await.ok_or_else(gone)
         })
     }

@@ -1,5 +1,5 @@
-//! A call at one server: made once, followed until it is over or the caller has to answer, and made
-//! again only if it was not made or may be.
+//! One call at one server: leases an instance, makes the call and follows it until it ends or the caller
+//! has to answer. Retries only what was not begun or may be repeated.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use crate::upstream::{Instance, Upstream, timing};
 use crate::upstream_call::{Guard, UpstreamCallContext};
 
 impl Walk {
-    /// Makes the call at a server, and goes on with it until it is over or the caller has to answer.
-    /// It is made again only if it was not made, or may be.
+    /// Makes the call at a server and follows it until it ends or the caller has to answer. Retries it only
+    /// if the server did not begin it, or if it is repeatable.
     pub(super) async fn at(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         permit: &Permit,
         is_repeatable: bool,
     ) -> Result<CallOutcome, CallFailure> {
@@ -42,14 +42,14 @@ impl Walk {
         {
             return Ok(question);
         }
-        // Where a state was written, as long as that runs.
+        // The instance that wrote the state, as long as it runs.
         let mut stay = None;
         if let Some(state) = self.call.params.take("requestState") {
             let state: String = state.to().map_err(|_| stale())?;
             let bound = self.bound_to(&plan.name);
             match self.shared.seals.open_state(&state, &bound).ok_or_else(stale)? {
                 Sealed::Parked(name) => {
-                    let resumed = self.shared.lot.resume(&name);
+                    let resumed = self.shared.parked_calls.resume(&name);
                     let mut forward = resumed.map_err(|missing| match missing {
                         Missing::MadeWay => CallFailure::from(made_way(&plan.name)),
                         Missing::Unknown => stale().into(),
@@ -57,9 +57,9 @@ impl Walk {
                     let answers = self.call.params.take("inputResponses");
                     let answers = answers.and_then(|it| Object::parse(it.get()).ok());
                     forward.answer(answers.unwrap_or_default());
-                    // What is said from now on is said to whoever asks now.
-                    let followed = Box::pin(self.follow(trail, forward, &plan)).await;
-                    return followed.map_err(|(wrong, _)| wrong);
+                    // From here on, events go to the caller of this round.
+                    let followed = Box::pin(self.follow(record, forward, &plan)).await;
+                    return followed.map_err(|(call_failure, _)| call_failure);
                 }
                 Sealed::Relayed(Some(state), instance) => {
                     stay = Some(instance);
@@ -69,38 +69,38 @@ impl Walk {
             }
         }
         let (mut server, mut plan) = (Arc::clone(server), plan);
-        // What a session was in the midst of went with its instance.
+        // A session's state is lost with its instance, so a retry would run without it.
         let is_repeatable = is_repeatable && plan.strategy != Strategy::Stateful;
         let mut tries = 0;
-        // Once nobody knows what came of a try, nothing that follows can say that nothing was done.
+        // After one try with an unknown outcome, no later failure may claim that nothing was done.
         let mut may_be_done = false;
         loop {
             tries += 1;
             let is_last = tries >= TRIES;
-            let forward = match self.begin(trail, &server, &plan, stay.take()).await {
-                // The catalog was changed meanwhile: whoever has its name now is meant.
+            let forward = match self.begin(record, &server, &plan, stay.take()).await {
+                // The catalog changed meanwhile: the call goes to the server that has the name now.
                 Err(failure) if failure.reason == Reason::Draining && !is_last => {
-                    let now = self.shared.world().servers.get(&*server.name).cloned();
+                    let now = self.shared.active_plan().servers.get(&*server.name).cloned();
                     let now = now.filter(|it| !Arc::ptr_eq(it, &server));
-                    server = now.ok_or_else(|| after(failure.into(), may_be_done))?;
+                    server = now.ok_or_else(|| or_unknown(failure.into(), may_be_done))?;
                     plan = server.plan();
                     continue;
                 }
                 Err(failure) if failure.reason == Reason::LoginRequired => {
                     return self.ask_to_log_in(&plan);
                 }
-                Err(failure) => return Err(after(failure.into(), may_be_done)),
+                Err(failure) => return Err(or_unknown(failure.into(), may_be_done)),
                 Ok(forward) => forward,
             };
-            match self.follow(trail, forward, &plan).await {
-                Ok(came) => return Ok(came),
+            match self.follow(record, forward, &plan).await {
+                Ok(result) => return Ok(result),
                 Err((_, Some(error))) if !is_last && error.may_go_again(is_repeatable) => {
                     may_be_done |= error.done() == Some(Done::Unknown);
                 }
                 Err((_, Some(CallError::Credentials(_)))) if self.has_to_log_in(&plan) => {
                     return self.ask_to_log_in(&plan);
                 }
-                Err((wrong, _)) => return Err(after(wrong, may_be_done)),
+                Err((call_failure, _)) => return Err(or_unknown(call_failure, may_be_done)),
             }
         }
     }
@@ -108,7 +108,7 @@ impl Walk {
     /// Leases an instance and makes the call there.
     async fn begin(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         server: &Arc<Server>,
         plan: &ServerPlan,
         stay: Option<u64>,
@@ -118,10 +118,10 @@ impl Walk {
         }
         let lease = match stay.and_then(|id| server.pool.lease_on(id)) {
             Some(lease) => {
-                self.compared(server, plan, lease.instance()).await?;
+                self.await_comparison(server, plan, lease.instance()).await?;
                 lease
             }
-            None => self.visibly(server, self.lease(server, plan)).await?,
+            None => self.with_progress(server, self.lease(server, plan)).await?,
         };
         if self.shared.subscriptions.is_any() {
             let owner = server.pool.owner(lease.id());
@@ -131,15 +131,17 @@ impl Walk {
         }
         if plan.per_user().is_some() && lease.instance().owner != Some(Arc::clone(&self.caller.id))
         {
-            // The pool does not lend it so; should it ever, nobody acts with another's account.
+            // The pool never lends another principal's instance. This check keeps accounts apart even if it
+            // did.
             let message = format!("`{}` has no instance of your own.", plan.name);
             return Err(Failure::new(Reason::NotYours, Stage::Acquire, message).of(&plan.name));
         }
-        trail.leased(lease.id());
-        self.is_not_held(trail, plan)?;
+        record.leased(lease.id());
+        self.refuse_held(record, plan)?;
         let instance = Arc::clone(lease.instance());
-        if let Some(level) = instance.is_too_quiet(self.call.log_level, has_session(&self.call)) {
-            Box::pin(instance.hear(level)).await;
+        if let Some(level) = instance.log_level_to_set(self.call.log_level, has_session(&self.call))
+        {
+            Box::pin(instance.raise_log_level(level)).await;
         }
         let era = instance.opened.revision.era();
         let mut params = self.call.params.clone();
@@ -148,7 +150,7 @@ impl Walk {
             true => meta,
             false => question::offered_in(meta, plan.questions),
         };
-        let span = trail.span.as_ref().map(|it| {
+        let span = record.span.as_ref().map(|it| {
             let is_http = matches!(plan.reach, Reach::Http { .. });
             it.child(instance.id, instance.opened.revision, is_http)
         });
@@ -163,9 +165,9 @@ impl Walk {
         if !relays {
             params.take("inputResponses");
         }
-        let line = UpstreamCallContext::new(
+        let context = UpstreamCallContext::new(
             Arc::clone(&self.caller),
-            self.voice.clone(),
+            self.handle.clone(),
             self.call.key,
             self.call.revision,
             self.listens(plan, &instance),
@@ -173,19 +175,19 @@ impl Walk {
             self.guard(),
         );
         let method = self.call.method.method;
-        let mut forward = Forward::begin(lease, line, method, params, timing(plan), relays);
+        let mut forward = Forward::begin(lease, context, method, params, timing(plan), relays);
         forward.span = span;
         Ok(forward)
     }
 
-    /// What looks at questions that are asked while the call goes on.
+    /// The plugins that inspect questions asked during the call.
     pub(crate) fn guard(&self) -> Option<Guard> {
         let view = self.plugged.as_ref()?;
-        Some(Guard { plugins: Arc::clone(&self.world.plugins), view: Arc::clone(view) })
+        Some(Guard { plugins: Arc::clone(&self.active.plugins), view: Arc::clone(view) })
     }
 
-    /// Whether the call itself is listened to. What a server says on the stream of a request over HTTP is
-    /// about that request, and would be anybody's elsewhere.
+    /// Whether the call listens for events of its own. What an HTTP server sends on a request's stream
+    /// belongs to that request; on any other connection it could belong to any call.
     fn listens(&self, plan: &ServerPlan, instance: &Instance) -> bool {
         if self.call.wants_progress {
             return true;
@@ -197,22 +199,23 @@ impl Walk {
         }
     }
 
-    /// A place in an instance. One that has just ended may still be lent: the pool hears of it once its
-    /// last words are in.
+    /// Leases an instance. The pool may still lend one that has just ended: it learns of the end only after
+    /// the instance's last messages are read.
     async fn lease(
         &self,
         server: &Arc<Server>,
         plan: &ServerPlan,
     ) -> Result<Lease<Upstream>, Failure> {
         let era = if self.as_task { Era::Stateless } else { self.call.revision.era() };
-        let able = ClientProfile::of(&self.call.peer, era);
+        let profile = ClientProfile::of(&self.call.peer, era);
         let key = key_of(plan, &self.caller, self.call.meta.as_ref());
         let mut tries = 0;
         loop {
             tries += 1;
             let who = Who::Caller(&self.caller);
-            let lease = server.lease(|| server.want(key.clone(), who, able, Cause::Call)).await?;
-            let compared = self.compared(server, plan, lease.instance()).await;
+            let lease =
+                server.lease(|| server.want(key.clone(), who, profile, Cause::Call)).await?;
+            let compared = self.await_comparison(server, plan, lease.instance()).await;
             let is_gone = compared.as_ref().is_err_and(|it| it.reason == ENDED);
             if tries >= TRIES || !(is_gone || lease.instance().is_over()) {
                 return compared.map(|()| lease);
@@ -224,29 +227,29 @@ impl Walk {
         }
     }
 
-    /// Goes on with a call until it is over or the caller has to answer.
+    /// Follows a call until it ends or the caller has to answer.
     pub(crate) async fn follow(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         mut forward: Forward,
         plan: &ServerPlan,
     ) -> Result<CallOutcome, (CallFailure, Option<CallError>)> {
         let revision = forward.instance().opened.revision;
-        trail.leased(forward.lease.id());
+        record.leased(forward.lease.id());
         loop {
             match forward.next().await {
                 Event::Said(what, _held) => {
                     let what = match &self.plugged {
-                        Some(view) => Box::pin(self.look_at_said(view, what)).await,
+                        Some(view) => Box::pin(self.inspect_event(view, what)).await,
                         None => Some(what),
                     };
                     if let Some(what) = what {
-                        self.voice.say(self.call.key, what).await;
+                        self.handle.say(self.call.key, what).await;
                     }
                 }
                 Event::Asked => {
                     let requests = forward.questions();
-                    let parked = self.shared.lot.park(forward, &self.caller.id);
+                    let parked = self.shared.parked_calls.park(forward, &self.caller.id);
                     let name = parked.map_err(|failure| (failure.into(), None))?;
                     let state = Sealed::Parked(name);
                     let state = self.shared.seals.state(&state, &self.bound_to(&plan.name));
@@ -256,36 +259,36 @@ impl Walk {
                 }
                 Event::MadeWay => return Err((made_way(&plan.name).into(), None)),
                 Event::Over(Ok(said)) => {
-                    // Whoever goes on with what was begun there finds it as it was left.
+                    // The lease is kept, so that a task begun there finds its instance alive.
                     let lease = forward.into_lease();
-                    let came = self.over(said, revision, plan, lease.id());
-                    trail.kept = Some(lease);
-                    return came.map_err(|error| (CallFailure::Plain(error), None));
+                    let result = self.answer_for_caller(said, revision, plan, lease.id());
+                    record.kept = Some(lease);
+                    return result.map_err(|error| (CallFailure::Plain(error), None));
                 }
                 Event::Over(Err(CallError::Peer(error))) if is_about_urls(&error) => {
-                    let asked = self.urls(error, forward.instance()).and_then(|mut came| {
-                        if let CallOutcome::Ask(input) = &mut came {
+                    let asked = self.urls(error, forward.instance()).and_then(|mut result| {
+                        if let CallOutcome::Ask(input) = &mut result {
                             question::admit_all(&plan.name, plan.questions, input)?;
                         }
-                        Ok(came)
+                        Ok(result)
                     });
                     return asked.map_err(|error| (CallFailure::Server(error, revision), None));
                 }
                 Event::Over(Err(error)) => {
-                    let wrong =
+                    let call_failure =
                         match Box::pin(forward::failed(error.clone(), forward.instance())).await {
                             Ok(said) => CallFailure::Server(said, revision),
                             Err(failure) => failure.into(),
                         };
-                    return Err((wrong, Some(error)));
+                    return Err((call_failure, Some(error)));
                 }
             }
         }
     }
 
-    /// What the server's answer is for the caller: an answer, or its question with a state of ours
-    /// around the server's.
-    fn over(
+    /// Turns the server's answer into an answer for the caller, or into its question with the server's
+    /// state sealed inside ours.
+    fn answer_for_caller(
         &self,
         said: Json,
         revision: Revision,
@@ -308,8 +311,8 @@ impl Walk {
         })
     }
 
-    /// A server of 2025-11-25 wants pages visited first. A caller of the new era is asked to; others
-    /// are told as the server told us, and learn when it is done.
+    /// A server of 2025-11-25 answered `URLElicitationRequired`. A caller of the stateless era gets the pages as
+    /// questions. Others get the server's error, and a notification when the page is done.
     fn urls(&self, error: ErrorObject, instance: &Instance) -> Result<CallOutcome, ErrorObject> {
         #[derive(serde::Deserialize)]
         struct Data {
@@ -325,7 +328,7 @@ impl Walk {
             .collect();
         if self.call.revision.era() == Era::Stateful || asked.is_empty() {
             for id in asked.into_iter().filter_map(|it| it.elicitation_id) {
-                instance.will_complete(id, &self.voice);
+                instance.will_complete(id, &self.handle);
             }
             return Err(error);
         }
@@ -336,7 +339,7 @@ impl Walk {
         Ok(CallOutcome::Ask(InputRequired::new(requests.collect())))
     }
 
-    /// What a state that travels with the caller is bound to.
+    /// What a sealed `requestState` is bound to.
     pub(crate) fn bound_to(&self, server: &str) -> String {
         let what = self.call.params.get("name").or_else(|| self.call.params.get("uri"));
         let arguments = self.call.params.get("arguments");
@@ -351,17 +354,17 @@ impl Walk {
     }
 }
 
-/// Whether the caller has a session: in the old era all have.
+/// Whether the caller has a session; every caller of the stateful era has one.
 fn has_session(call: &Call) -> bool {
     call.revision.era() == Era::Stateful
 }
 
-/// A failure as it is after a try of which nobody knows what came of it.
-fn after(mut wrong: CallFailure, may_be_done: bool) -> CallFailure {
-    if may_be_done && let CallFailure::Here(failure) = &mut wrong {
+/// Marks the outcome as unknown if an earlier try may have done the work.
+fn or_unknown(mut call_failure: CallFailure, may_be_done: bool) -> CallFailure {
+    if may_be_done && let CallFailure::Here(failure) = &mut call_failure {
         failure.done = Done::Unknown;
     }
-    wrong
+    call_failure
 }
 
 fn is_about_urls(error: &ErrorObject) -> bool {
@@ -369,23 +372,24 @@ fn is_about_urls(error: &ErrorObject) -> bool {
 }
 
 fn stale() -> ErrorObject {
-    ErrorObject::invalid_params("`requestState` is not valid here any more. Make the call anew.")
+    ErrorObject::invalid_params(
+        "`requestState` is not valid here any more. Make the call again without it.",
+    )
 }
 
-/// A question was open for others to wait.
+/// The call gave up its place to waiting calls while its question was open.
 fn made_way(server: &str) -> Failure {
     let mut failure = Failure::new(
         Reason::MadeWay,
         Stage::Bridge,
         format!(
-            "The call to `{server}` was given up while a question about it was open: others waited for \
-             its place, and you had more of them."
+            "The call to `{server}` was cancelled while its question was open: another caller waited for \
+             its place, and you had more places."
         ),
     );
     failure.done = Done::Unknown;
-    failure.of(server).advice("Make the call anew, with fewer at a time.")
+    failure.of(server).advice("Make the call again, with fewer calls at a time.")
 }
 
-/// Of an instance whose connection is over.
 const ENDED: Reason = Reason::InstanceEnded;
 const TRIES: u32 = 3;

@@ -1,9 +1,9 @@
-//! Whether a call may be made: the one place where that is decided, in this order.
+//! Decides whether a call may be made. The checks run in this order.
 //!
 //! | what | asks | says no by |
 //! |---|---|---|
 //! | rules | `resolve`: what the caller may not know of is not there | `unknown_…`, audit `denied` |
-//! | rates | every call, before anybody is asked | `rate_limited` |
+//! | rates | every call, before the user is asked | `rate_limited` |
 //! | consent | what a rule says `ask` of: the person, once for these arguments | `not_approved` |
 //! | plugins | every call: they see its arguments and the answers to questions, and may change them | `rejected` |
 //! | login | `at`, before a lease: where each principal has its own (`auth.perUser`), it has to have logged in | `login_required` |
@@ -27,23 +27,23 @@ use crate::policy::{self, What};
 use crate::server::Server;
 use crate::state::Visibility;
 
-/// Leave to call one server. It is given here alone, and [`Walk::at`] takes nothing else.
+/// Permission to call one server. Only this module creates it, and [`Walk::at`] demands it.
 pub(super) struct Permit {
     server: Arc<Server>,
-    /// What plugins were told of the call, if there are any.
+    /// What plugins were told of the call; `None` without plugins.
     plugins: Option<CallView>,
 }
 
 pub(super) enum Decided {
     Permit(Permit),
-    /// The caller is told this instead: a question, or that a plugin said no.
+    /// The caller gets this instead: a question, or a plugin's refusal.
     Told(CallOutcome),
 }
 
 impl Permit {
-    /// Leave to ask a server that the caller sees what it offers.
-    pub(super) fn to_list(sight: &Visibility<'_>, server: &Arc<Server>) -> Option<Self> {
-        let is_seen = sight.sees_server(&server.name);
+    /// Permission to list what a server offers, if the caller may see the server.
+    pub(super) fn to_list(visibility: &Visibility<'_>, server: &Arc<Server>) -> Option<Self> {
+        let is_seen = visibility.sees_server(&server.name);
         is_seen.then(|| Self { server: Arc::clone(server), plugins: None })
     }
 
@@ -59,37 +59,38 @@ impl Permit {
 impl Walk {
     pub(super) async fn decide(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         about: &About,
     ) -> Result<Decided, CallFailure> {
         self.approved = None;
         let asked_about = about.asked_about.as_ref().unwrap_or(&about.target);
-        if let Err(after) = self.world.take(self.caller.bearer.names(), asked_about) {
-            trail.decision = Decision::RateLimited;
+        if let Err(after) = self.active.take(self.caller.bearer.names(), asked_about) {
+            record.decision = Decision::RateLimited;
             let what = What::of(asked_about);
             return Err(policy::limited(&asked_about.server, what, after).into());
         }
         if about.asks
-            && let Some(question) = Box::pin(approve::approve(self, trail, asked_about)).await?
+            && let Some(question) = Box::pin(approve::approve(self, record, asked_about)).await?
         {
             return Ok(Decided::Told(question));
         }
-        match self.ask_plugins(trail, &about.target).await {
+        match self.ask_plugins(record, &about.target).await {
             Ok(plugins) => {
                 Ok(Decided::Permit(Permit { server: Arc::clone(&about.server), plugins }))
             }
-            Err(rejected) => self.rejected(trail, &about.target, &rejected).map(Decided::Told),
+            Err(rejected) => self.rejected(record, &about.target, &rejected).map(Decided::Told),
         }
     }
 
-    /// A plugin said no. Models read that of a tool; everything else is an error.
+    /// A plugin refused. For a tool that is a result the model reads (`isError`); for the rest it is an
+    /// error.
     pub(super) fn rejected(
         &self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         target: &Target,
         rejected: &Rejected,
     ) -> Result<CallOutcome, CallFailure> {
-        trail.decision = Decision::Rejected;
+        record.decision = Decision::Rejected;
         let Item::Tool(_) = target.item else {
             return Err(rejected.to_failure(&target.server).into());
         };

@@ -1,4 +1,4 @@
-//! Skills of servers (SEP-2640): one list of those of all, and each read where it is.
+//! Skills (SEP-2640): merges the skills of all servers into one list and reads each at its server.
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ use crate::server::Server;
 use crate::state::Visibility;
 
 impl Walk {
-    /// The skills of all servers that the caller sees. Those of one that does not answer are missing, and the
-    /// list says so.
+    /// The skills of all servers that the caller sees. If a server does not answer, the list goes without
+    /// its skills and says so.
     pub(super) async fn skills(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
     ) -> Result<CallOutcome, CallFailure> {
-        self.shared.complete(&self.shared.world(), &self.view).await;
-        let (world, index) = (self.shared.world(), self.view.index(&self.shared));
-        let sight = Visibility::new(&world, &self.caller);
+        self.shared.complete(&self.shared.active_plan(), &self.view).await;
+        let (active, index) = (self.shared.active_plan(), self.view.index(&self.shared));
+        let visibility = Visibility::new(&active, &self.caller);
         let has_skills = |it: &&Arc<Server>| {
             it.lists().is_some_and(|lists| lists.capabilities.supports(Gate::Skills))
         };
-        let servers = world.servers.values().filter(has_skills);
+        let servers = active.servers.values().filter(has_skills);
         let servers = servers.filter(|it| self.view.selector.chooses(&it.plan()));
-        let permits: Vec<_> = servers.filter_map(|it| Permit::to_list(&sight, it)).collect();
+        let permits: Vec<_> = servers.filter_map(|it| Permit::to_list(&visibility, it)).collect();
         let (mut all, mut missing, mut room) = (Vec::new(), Missing::default(), BYTES);
         for permit in permits {
             let server = permit.server();
-            match self.skills_of(trail, &permit).await {
+            match self.skills_of(record, &permit).await {
                 Ok(skills) => {
                     let shown = skills.into_iter().filter_map(|it| self.shown(&index, server, it));
                     for skill in shown {
@@ -61,10 +61,10 @@ impl Walk {
         Ok(CallOutcome::Told(if missing.is_empty() { list } else { missing.within(list) }))
     }
 
-    /// The skills of one server, or why they are not known.
+    /// The skills of one server, or why they are unknown.
     async fn skills_of(
         &mut self,
-        trail: &mut CallRecord,
+        record: &mut CallRecord,
         permit: &Permit,
     ) -> Result<Vec<Skill>, String> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
@@ -74,10 +74,10 @@ impl Walk {
                 params.set("cursor", Json::string(&cursor));
             }
             self.call.params = params;
-            let page = match self.at(trail, permit, true).await {
+            let page = match self.at(record, permit, true).await {
                 Ok(CallOutcome::Answer(page, _)) => page,
                 Ok(_) => {
-                    return Err("It asked something instead of saying which it has.".to_owned());
+                    return Err("It asked a question instead of listing its skills.".to_owned());
                 }
                 Err(CallFailure::Here(failure)) => return Err(failure.message.clone()),
                 Err(CallFailure::Server(error, _) | CallFailure::Plain(error)) => {
@@ -95,7 +95,8 @@ impl Walk {
         Ok(all)
     }
 
-    /// A skill as the caller finds it again, if it may know of it. All its files are in one place.
+    /// A skill under URIs that the caller can read here, if rules let it see the skill. All files of one
+    /// skill are at one server.
     fn shown(&self, index: &Index, server: &Server, mut skill: Skill) -> Option<Skill> {
         let target = Target {
             server: Arc::clone(&server.name),
@@ -113,25 +114,26 @@ impl Walk {
         Some(skill)
     }
 
-    /// What `skills/get` or `resources/directory/read` says, in the form that the caller asked in.
+    /// Rewrites the answer to `skills/get` or `resources/directory/read` to the URI form that the caller
+    /// used.
     pub(super) fn as_asked(
         &self,
-        trail: &CallRecord,
+        record: &CallRecord,
         asked: &str,
-        came: CallOutcome,
+        outcome: CallOutcome,
     ) -> CallOutcome {
-        let (CallOutcome::Answer(said, revision), Some(server)) = (&came, &trail.server) else {
-            return came;
+        let (CallOutcome::Answer(said, revision), Some(server)) = (&outcome, &record.server) else {
+            return outcome;
         };
-        let is_long = trail.name.as_deref() != Some(asked);
+        let is_long = record.name.as_deref() != Some(asked);
         match self.told(said, server, is_long) {
             Some(told) => CallOutcome::Answer(told, *revision),
-            None => came,
+            None => outcome,
         }
     }
 
-    /// A skill or a directory as the caller is told of it: with every URI in its long form, if it asked in
-    /// that, and without what it may not read.
+    /// A skill or directory as the caller sees it: with long URIs if it asked with one, and without what it
+    /// may not read.
     fn told(&self, said: &Json, server: &Arc<str>, is_long: bool) -> Option<Json> {
         let mut result = Object::parse(said.get()).ok()?;
         if let Some(mut skill) = result.get("skill").and_then(|it| it.to::<Skill>().ok()) {
@@ -169,6 +171,6 @@ fn lengthen(skill: &mut Skill, server: &str) {
     files(skill).for_each(|it| *it = wrap(server, it));
 }
 
-/// How many pages of one server are read, and how many bytes of all are told.
+/// How many pages of one server are read, and how many bytes all skills may take together.
 const PAGES: usize = 16;
 const BYTES: usize = 1 << 20;

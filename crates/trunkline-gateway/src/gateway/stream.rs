@@ -1,4 +1,4 @@
-//! One client over a stream of bytes: stdin and stdout, or a socket.
+//! Serves one client over a byte stream: stdin and stdout, or a socket.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::Gateway;
 use crate::selector::Selector;
 
 impl Gateway {
-    /// Serves one client over stdin and stdout, until it hangs up or `shutdown`.
+    /// Serves one client over stdin and stdout, until it disconnects or `shutdown`.
     pub async fn serve_stdio(
         &self,
         selector: Selector,
@@ -32,18 +32,18 @@ impl Gateway {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,
     {
-        let face = self.face(selector);
-        let core = Arc::new(self.0.core_of(&face.view));
+        let handler = self.handler(selector);
+        let core = Arc::new(self.0.core_of(&handler.view));
         let server = trunkline_proto::server::Server::new(core);
         let limits = self.0.settings.limits.clone();
-        let driver = Driver::new(server, face, stream, None, limits);
-        let voice = driver.voice();
+        let driver = Driver::new(server, handler, stream, None, limits);
+        let handle = driver.handle();
         let mut driving = std::pin::pin!(driver.run());
         tokio::select! {
             outcome = &mut driving => outcome.map_err(std::io::Error::other),
             () = shutdown => {
-                // What is in flight is answered first.
-                voice.close();
+                // Calls in flight are answered first.
+                handle.close();
                 driving.await.map_err(std::io::Error::other)
             }
         }

@@ -1,4 +1,4 @@
-//! Expected texts, written by hand; and calls that leave spans at a collector.
+//! Expected OTLP texts written by hand, and calls that leave spans at a collector.
 
 mod calls;
 
@@ -32,7 +32,7 @@ fn a_span_is_written_as_otlp_has_it() {
         end: 1_544_712_661_000_000_000,
         attributes: vec![
             ("mcp.method.name", Value::Text("tools/call".into())),
-            ("trunkline.server", Value::GatewayState("travel".into())),
+            ("trunkline.server", Value::Shared("travel".into())),
             ("trunkline.instance", Value::Int(7)),
         ],
         is_failed: true,
@@ -126,7 +126,7 @@ fn the_numbers_of_prometheus_are_those_of_otlp() {
 }
 
 #[test]
-fn what_is_no_traceparent_counts_as_none() {
+fn an_invalid_traceparent_counts_as_absent() {
     for bad in [
         "",
         "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
@@ -144,14 +144,14 @@ fn what_is_no_traceparent_counts_as_none() {
 }
 
 #[test]
-fn a_server_is_told_of_our_span_and_keeps_what_is_not_ours() {
+fn a_server_gets_our_span_and_the_rest_of_meta_unchanged() {
     let mut context = sent(&json!({ "traceparent": GOOD, "tracestate": "rojo=1" })).unwrap();
     context.span = 5;
     let meta = json!({ "traceparent": GOOD, "tracestate": "rojo=1", "baggage": "a=1" });
     let ours = "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000005-01";
     let told: Json = context.within(Some(Raw::of(&meta))).to().unwrap();
     assert_eq!(told, json!({ "traceparent": ours, "tracestate": "rojo=1", "baggage": "a=1" }));
-    // A state that belongs to no trace is not passed on.
+    // A state without a trace is not passed on.
     context.state = None;
     let told: Json = context.within(Some(Raw::of(&meta))).to().unwrap();
     assert_eq!(told, json!({ "traceparent": ours, "baggage": "a=1" }));
@@ -205,7 +205,7 @@ fn the_environment_says_where_to() {
 }
 
 #[test]
-fn what_cannot_be_heeded_is_said_and_nothing_is_sent_then() {
+fn unsupported_settings_are_reported_and_nothing_is_exported() {
     let at = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
     assert_eq!(from(&[]), (None, vec![]));
     assert_eq!(from(&[at, ("OTEL_SDK_DISABLED", "true")]), (None, vec![]));

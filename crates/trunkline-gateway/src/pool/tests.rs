@@ -1,4 +1,4 @@
-//! The pool as transcripts, as a property, and as tasks.
+//! The pool as transcripts, as a property test, and with tasks.
 
 mod fake;
 mod keeping;
@@ -8,7 +8,7 @@ mod runner;
 mod shares;
 mod sharing;
 mod sim;
+mod start_failures;
 mod sticky;
-mod trouble;
 
 use sim::check;

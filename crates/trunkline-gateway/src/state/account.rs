@@ -1,4 +1,4 @@
-//! A principal logged in to a server, or out of it → everybody who has to know.
+//! A principal logged in to a server or out of it: tells everything that depends on it.
 
 use std::sync::{Arc, Weak};
 
@@ -8,7 +8,7 @@ use crate::catalog::plan::Plan;
 use crate::failure::{Failure, Reason, Stage};
 
 impl GatewayState {
-    /// Reads who is logged in, where a plan has logins of principals.
+    /// Loads who is logged in, if a plan has `auth.perUser`.
     pub(crate) async fn load_accounts(&self, plan: &Plan) -> Result<(), Failure> {
         if !plan.servers.values().any(|it| it.per_user().is_some()) {
             return Ok(());
@@ -17,20 +17,20 @@ impl GatewayState {
         loaded.map_err(|error| Failure::new(Reason::BadAccounts, Stage::Policy, error.to_string()))
     }
 
-    /// Notes it, and has the next call of that principal go by what it has now.
+    /// Records the change, and makes the principal's next call use the new login.
     pub(crate) fn account_changed(&self, changed: &Changed) {
         let (name, server) = (&*changed.owner.name, &*changed.owner.server);
         let event = if changed.is_logged_in { "login" } else { "logout" };
         tracing::info!(server, principal = name, event, "an account changed");
-        let world = self.world();
-        if let Some(audit) = &world.audit {
+        let active = self.active_plan();
+        if let Some(audit) = &active.audit {
             let name = crate::policy::plain(name, LONGEST);
             audit.note_event(event, serde_json::json!({ "principal": name, "server": server }));
         }
-        let Some(server) = world.servers.get(server) else { return };
+        let Some(server) = active.servers.get(server) else { return };
         server.pool.stop_owned(&changed.owner.id);
         if changed.is_logged_in && server.lists().is_none() {
-            server.try_again();
+            server.clear_fetch_failure();
             let (this, server) = (Weak::clone(&self.this), Arc::clone(server));
             tokio::spawn(async move {
                 if let Some(this) = this.upgrade() {
@@ -41,5 +41,5 @@ impl GatewayState {
     }
 }
 
-/// How much of a name is noted, in bytes.
+/// The bytes of a name that are logged.
 const LONGEST: usize = 256;

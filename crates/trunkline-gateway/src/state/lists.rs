@@ -1,4 +1,4 @@
-//! What servers offer: fetched when it is not known or out of date, kept, and told of when it changes.
+//! The lists of servers: fetched when unknown or stale, stored, and announced when they change.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -11,31 +11,31 @@ use super::{ActivePlan, GatewayState, View, Visibility};
 use crate::caller::Caller;
 use crate::catalog::plan::ServerPlan;
 use crate::failure::Reason;
+use crate::list_changes::{Next, Told};
 use crate::logs::Logged;
 use crate::merge::{Kind, Lists, Missing};
-use crate::news::{Next, Told};
 use crate::policy::pins::Offered;
 use crate::server::{Fetched, Server, now};
 
 impl GatewayState {
-    /// Whether every server that a view shows has said what it offers, or will not soon.
-    pub(crate) fn is_complete(&self, world: &ActivePlan, view: &View) -> bool {
-        world.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
+    /// Whether the lists of every server in a view are known, or will not be soon.
+    pub(crate) fn is_complete(&self, active: &ActivePlan, view: &View) -> bool {
+        active.servers.values().all(|it| !it.is_unknown() || !view.selector.chooses(&it.plan()))
     }
 
-    /// The servers of a view that have not said what they offer, as far as the caller may know of them.
-    pub(crate) fn missing(&self, world: &ActivePlan, view: &View, caller: &Caller) -> Missing {
-        let sight = Visibility::new(world, caller);
-        let unknown = world.servers.values().filter(|it| it.lists().is_none());
+    /// The servers of a view whose lists are unknown, as far as the caller may know of them.
+    pub(crate) fn missing(&self, active: &ActivePlan, view: &View, caller: &Caller) -> Missing {
+        let visibility = Visibility::new(active, caller);
+        let unknown = active.servers.values().filter(|it| it.lists().is_none());
         let unknown = unknown.filter(|it| view.selector.chooses(&it.plan()));
-        let unknown = unknown.filter(|it| sight.sees_server(&it.name));
+        let unknown = unknown.filter(|it| visibility.sees_server(&it.name));
         Missing(unknown.map(|it| (Arc::clone(&it.name), it.why_unknown())).collect())
     }
 
-    /// Asks servers that did not say in time what they offer once more, while nobody waits.
-    pub(crate) fn try_again(&self, world: &ActivePlan) {
-        for server in world.servers.values().filter(|it| it.gave_up() && it.is_due()) {
-            if server.lists().is_some() && !server.news().start(now()) {
+    /// Retries servers that did not list in time, in the background.
+    pub(crate) fn retry_missing(&self, active: &ActivePlan) {
+        for server in active.servers.values().filter(|it| it.has_fetch_failed() && it.is_due()) {
+            if server.lists().is_some() && !server.list_changes().start(now()) {
                 continue;
             }
             let (Some(this), server) = (self.this.upgrade(), Arc::clone(server)) else { return };
@@ -43,15 +43,15 @@ impl GatewayState {
         }
     }
 
-    /// Has servers that have not said what they offer asked, for a while.
-    pub(crate) async fn complete(&self, world: &Arc<ActivePlan>, view: &View) {
-        if self.is_complete(world, view) {
+    /// Asks servers whose lists are unknown, and waits a limited time.
+    pub(crate) async fn complete(&self, active: &Arc<ActivePlan>, view: &View) {
+        if self.is_complete(active, view) {
             return;
         }
         let mut asking = JoinSet::new();
-        for server in world.servers.values() {
+        for server in active.servers.values() {
             if server.is_unknown() && view.selector.chooses(&server.plan()) {
-                if server.lists().is_some() && !server.news().start(now()) {
+                if server.lists().is_some() && !server.list_changes().start(now()) {
                     continue;
                 }
                 let Some(this) = self.this.upgrade() else { return };
@@ -61,29 +61,30 @@ impl GatewayState {
         }
         let all = async { while asking.join_next().await.is_some() {} };
         if tokio::time::timeout(COMPLETE, all).await.is_err() {
-            // Those that take longer go on, and whoever listens is told; nobody else waits for them.
+            // Slower servers continue in the background, and listeners are notified. Nobody else waits for
+            // them.
             asking.detach_all();
-            let late = world.servers.values().filter(|it| it.lists().is_none());
-            late.for_each(|it| it.give_up());
+            let late = active.servers.values().filter(|it| it.lists().is_none());
+            late.for_each(|it| it.mark_fetch_failed());
         }
     }
 
-    /// Fetches a server's lists and takes them over. Says which instance they are of.
+    /// Fetches a server's lists and takes them over. Returns the instance that listed them.
     pub(crate) async fn refresh(&self, server: &Arc<Server>, may_start: bool) -> Option<u64> {
         match server.fetch(may_start).await {
             Ok(Some(Fetched { lists, from, since, was_started, .. })) => {
                 self.take_over(server, lists).await;
                 Kind::ALL.into_iter().for_each(|kind| from.compared.add(kind, since));
                 if was_started {
-                    server.let_go_later(&from);
+                    server.retire_later(&from);
                 }
                 Some(from.id)
             }
             Ok(None) => None,
             Err(failure) => {
-                server.give_up();
+                server.mark_fetch_failed();
                 if failure.reason == Reason::LoginRequired {
-                    // Lists say so to whoever asks for them.
+                    // A caller that lists is told that a login is missing.
                     tracing::debug!(server = &*server.name, "nobody is logged in");
                     return None;
                 }
@@ -94,36 +95,36 @@ impl GatewayState {
         }
     }
 
-    /// Sees to what instances of a server announce, as long as they do.
-    pub(crate) fn see_to_news(&self, server: &Arc<Server>) {
+    /// Handles `list_changed` notifications of a server's instances until none are left.
+    pub(crate) fn handle_list_changes(&self, server: &Arc<Server>) {
         let (this, server) = (Weak::clone(&self.this), Arc::downgrade(server));
         tokio::spawn(async move {
             loop {
                 let (Some(this), Some(server)) = (this.upgrade(), server.upgrade()) else { return };
-                let next = server.news().next(now());
+                let next = server.list_changes().next(now());
                 match next {
                     Next::Rest => return,
                     Next::Wait(wait) => {
                         drop((this, server));
                         tokio::time::sleep(wait).await;
                     }
-                    Next::Look(by) => {
+                    Next::Refresh(by) => {
                         let mut is_new = false;
                         for instance in by {
-                            is_new |= this.look_again(&server, instance).await;
+                            is_new |= this.refresh_instance(&server, instance).await;
                         }
-                        server.news().found(is_new);
+                        server.list_changes().refreshed(is_new);
                     }
                 }
             }
         });
     }
 
-    /// Looks at the lists of an instance that announced a change. Says whether there was one.
-    async fn look_again(&self, server: &Arc<Server>, instance: u64) -> bool {
+    /// Refreshes the lists of an instance that announced a change. Returns whether there was one.
+    async fn refresh_instance(&self, server: &Arc<Server>, instance: u64) -> bool {
         let Fetched { lists, from, since, is_for_all, .. } = match server.fetch_at(instance).await {
             Ok(Some(fetched)) => fetched,
-            // It is gone, and with it what it had to say.
+            // The instance is gone, and its announcement with it.
             Ok(None) => return false,
             Err(failure) => {
                 self.logs.add(Logged::gateway(&server.name, &failure.to_string()));
@@ -142,18 +143,18 @@ impl GatewayState {
         let unlisted = unlisted.into_iter().filter(|(_, it)| !it.is_empty());
         let (kinds, unlisted): (Vec<_>, Vec<_>) = unlisted.unzip();
         let known = known.map(|it| Told::of(&it));
-        let changes = from.tells(Told::of(&lists), known.as_ref(), &kinds);
+        let changes = from.store_lists(Told::of(&lists), known.as_ref(), &kinds);
         if changes.is_empty() {
             return false;
         }
-        // Should nobody else be shown it, the next instance that has it brings no news.
-        unlisted.into_iter().for_each(|it| server.knows_variants(it));
-        server.went_stale();
+        // If this variant is shown to nobody else, the next instance that has it announces nothing new.
+        unlisted.into_iter().for_each(|it| server.add_variants(it));
+        server.mark_stale();
         if self.refresh(server, false).await.is_none() {
-            // None runs that lists the same to everybody. One is started once somebody lists.
+            // No running instance lists the same to every caller. The next list request starts one.
             let plan = server.plan();
             for kind in changes {
-                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(&plan));
             }
         }
         true
@@ -165,7 +166,7 @@ impl GatewayState {
         let touched = self.apply_pins(&plan, &lists).await;
         let is_same = before.as_ref().is_some_and(|it| it.etag() == lists.etag());
         let lists = Arc::new(lists);
-        // Whoever finds the server complete must not be shown an index of the time before.
+        // A reader that finds the server complete must not get an index from before.
         server.set_lists(Arc::clone(&lists), || {
             self.generation.fetch_add(1, Ordering::AcqRel);
         });
@@ -176,31 +177,31 @@ impl GatewayState {
         for warning in &lists.warnings {
             self.logs.add(Logged::gateway(&server.name, warning));
         }
-        // What somebody subscribed to may be among it.
+        // The new lists may contain a resource with subscribers.
         self.subscriptions.follow(self);
         self.cache.save(&plan.fingerprint(), &lists).await;
         for kind in Kind::ALL {
             let was = before.as_ref().map(|it| it.etag_of(kind));
             if was != Some(lists.etag_of(kind)) || touched.contains(&kind) {
-                self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(&plan));
+                self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(&plan));
             }
         }
     }
 
-    /// These lists of a server are shown differently from now on.
+    /// Announces that these lists of a server are shown differently from now on.
     pub(crate) fn lists_changed(&self, plan: &ServerPlan, kinds: &[Kind]) {
         if !kinds.is_empty() {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         for kind in kinds {
-            self.listeners.tell(&kind.change(), |seat| seat.selector.chooses(plan));
+            self.listeners.tell(&kind.change(), |listener| listener.selector.chooses(plan));
         }
     }
 
-    /// Asks servers of which nothing is known for their lists, a few at a time.
-    pub(crate) fn bootstrap(&self, world: &Arc<ActivePlan>) {
-        let room = Arc::new(Semaphore::new(world.plan.gateway.bootstrap.max(1)));
-        for server in world.servers.values().filter(|it| it.lists().is_none()) {
+    /// Asks servers whose lists are unknown for them, a few at a time.
+    pub(crate) fn bootstrap(&self, active: &Arc<ActivePlan>) {
+        let room = Arc::new(Semaphore::new(active.plan.gateway.bootstrap.max(1)));
+        for server in active.servers.values().filter(|it| it.lists().is_none()) {
             let (this, room, server) =
                 (Weak::clone(&self.this), Arc::clone(&room), Arc::clone(server));
             tokio::spawn(async move {
@@ -214,17 +215,17 @@ impl GatewayState {
         }
     }
 
-    /// Looks at the lists of running servers from time to time.
+    /// Refreshes the lists of running servers periodically.
     pub(crate) fn spawn_maintenance(&self) {
         let this = Weak::clone(&self.this);
         tokio::spawn(async move {
             loop {
                 let Some(shared) = this.upgrade() else { return };
-                let every = shared.world().plan.gateway.refresh;
+                let every = shared.active_plan().plan.gateway.refresh;
                 drop(shared);
                 tokio::time::sleep(if every.is_zero() { IDLE } else { every }).await;
                 let Some(shared) = this.upgrade().filter(|_| !every.is_zero()) else { continue };
-                for server in shared.world().servers.values() {
+                for server in shared.active_plan().servers.values() {
                     shared.refresh(server, false).await;
                 }
             }
@@ -232,6 +233,6 @@ impl GatewayState {
     }
 }
 
-/// How long a client waits for servers that have not said what they offer.
+/// How long a client waits for servers whose lists are unknown.
 const COMPLETE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Who waits for whom, who hears what, and what a reload leaves in place.
+//! Which calls wait for subscriptions, who is notified, and what a reload keeps.
 
 use super::*;
 use crate::catalog::{Process, load};
@@ -28,7 +28,7 @@ async fn gateway() -> Gateway {
         lasting: None,
     };
     let gateway = Gateway::open(plan(CATALOG), settings).await.unwrap();
-    for (name, server) in &gateway.0.world().servers {
+    for (name, server) in &gateway.0.active_plan().servers {
         give(&gateway.0, server, &format!("x://{name}"));
     }
     gateway
@@ -64,7 +64,7 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
     let (bob, eve) = (join(shared, "bob", 1), join(shared, "eve", 2));
     let subscriptions = &shared.subscriptions;
     subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
-    // The server is not there, so that it is never in place.
+    // The server cannot be reached, so the subscription is never in place.
     for (caller, server, waits) in
         [(&eve, "a", false), (&bob, "b", false), (&bob, "a", true), (&bob, "a", false)]
     {
@@ -75,7 +75,7 @@ async fn a_call_waits_only_for_what_its_caller_has_just_wanted() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_read_does_not_hear() {
+async fn a_caller_that_may_not_read_is_not_notified() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "ann", 1);
@@ -84,7 +84,7 @@ async fn whoever_may_not_read_does_not_hear() {
     join(shared, "bob", 2);
     shared.subscriptions.want(shared, 2, vec!["x://b".to_owned()], false);
     assert_eq!(held(shared), ["b"]);
-    // The rules are asked again when they are others.
+    // Changed rules are applied to existing subscriptions.
     gateway.apply(plan(&CATALOG.replace("[ann]", "[bob]"))).await.unwrap();
     let place = |it: u64| shared.subscriptions.lock().clients[&it].wanted["x://b"].place.is_some();
     assert_eq!((place(1), place(2)), (true, false));
@@ -93,7 +93,7 @@ async fn whoever_may_not_read_does_not_hear() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_replaced_is_subscribed_to_anew() {
+async fn a_replaced_server_is_subscribed_to_again() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "bob", 1);
@@ -110,14 +110,14 @@ async fn a_server_that_is_replaced_is_subscribed_to_anew() {
         ))
         .await
         .unwrap();
-    let now = Arc::downgrade(&shared.world().servers["a"]);
+    let now = Arc::downgrade(&shared.active_plan().servers["a"]);
     assert!(!now.ptr_eq(&before));
     let (held, is_over) = server();
     assert!(held.ptr_eq(&now) && !is_over);
 }
 
 #[tokio::test]
-async fn what_appears_later_is_subscribed_to_then() {
+async fn a_resource_that_appears_later_is_subscribed_to_then() {
     let gateway = gateway().await;
     let shared = &*gateway.0;
     join(shared, "bob", 1);
@@ -125,7 +125,7 @@ async fn what_appears_later_is_subscribed_to_then() {
     shared.subscriptions.want(shared, 1, vec!["x://a".to_owned()], false);
     assert_eq!(held(shared), Vec::<String>::new());
     gateway.apply(plan(CATALOG)).await.unwrap();
-    give(shared, &shared.world().servers["a"], "x://a");
+    give(shared, &shared.active_plan().servers["a"], "x://a");
     shared.subscriptions.follow(shared);
     assert_eq!(held(shared), ["a"]);
 }

@@ -1,4 +1,4 @@
-//! The `mcp/…` dialect: its five methods, each answered by one or more calls of MCP proper.
+//! The `mcp/…` dialect: five methods, each answered by one or more calls of MCP proper.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,14 +25,14 @@ impl Shared {
             Ok(request) => {
                 let config = Arc::clone(&self.config);
                 let (exchange, step) = Exchange::begin(request, || {
-                    dialect::describe(&config.info, &config.capabilities, Some(SPOKEN))
+                    dialect::describe(&config.info, &config.capabilities, Some(REVISION))
                 });
                 self.step(from, exchange, step, now);
             }
         }
     }
 
-    /// One of the calls behind a request is answered.
+    /// One of the calls behind a request has finished.
     pub(super) fn finish_dialect(
         &mut self,
         from: Asking,
@@ -52,7 +52,7 @@ impl Shared {
                 dialect::Step::Call { method, params } => (method, params),
             };
             let row = method
-                .row(Sender::Client, SPOKEN)
+                .row(Sender::Client, REVISION)
                 .filter(|row| self.config.capabilities.supports(row.gate));
             let Some(row) = row else {
                 step = exchange.answered(Err(ErrorObject::method_not_found(method.name())));
@@ -62,8 +62,8 @@ impl Shared {
                 row,
                 params,
                 meta: None,
-                revision: SPOKEN,
-                // Nothing in the dialect is interactive, so whoever speaks it can be asked nothing.
+                revision: REVISION,
+                // The dialect has no way to ask, so its clients have no capabilities.
                 peer: Arc::default(),
                 token: None,
                 log_level: None,
@@ -74,5 +74,5 @@ impl Shared {
     }
 }
 
-/// The revision that handlers see behind the dialect: the one with the fewest limits on results.
-const SPOKEN: Revision = Revision::LATEST;
+/// The revision that handlers see: the one with the fewest restrictions on results.
+const REVISION: Revision = Revision::LATEST;

@@ -1,5 +1,4 @@
-//! How a server's conversation begins: `initialize`, what may come before it, and which revision
-//! comes out of it.
+//! How a server's conversation begins: `initialize`, what may precede it, and the negotiated revision.
 
 use trunkline_wire::model::Implementation;
 use trunkline_wire::revision::Revision::{self, *};
@@ -59,7 +58,7 @@ fn a_revision_the_server_speaks_is_agreed_on() {
 fn a_revision_the_server_lacks_is_answered_with_its_newest() {
     server().check(&initialize("2023-01-01", V2025_11_25));
     server().check(&initialize("2099-01-01", V2025_11_25));
-    // The newest of all has no `initialize`, so it cannot be agreed on that way.
+    // The newest revision has no `initialize`, so it cannot be negotiated that way.
     server().check(&initialize("2026-07-28", V2025_11_25));
     server().only(V2025_03_26).check(&initialize("2025-11-25", V2025_03_26));
 }
@@ -146,7 +145,7 @@ fn instructions_and_a_session_without_capabilities() {
 }
 
 #[test]
-fn what_a_revision_lacks_of_a_servers_name_is_left_out() {
+fn members_of_a_servers_name_that_the_revision_lacks_are_dropped() {
     let named = || {
         server().with(|config| {
             config.capabilities = Default::default();
@@ -207,7 +206,7 @@ fn a_server_of_the_old_era_alone_does_not_know_discover() {
 }
 
 #[test]
-fn calls_are_served_between_initialize_and_initialized_but_changes_are_not_told() {
+fn calls_are_served_between_initialize_and_initialized_but_changes_are_not_sent() {
     let script = r#"
         changed tools
         > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add"}}

@@ -1,4 +1,4 @@
-//! Questions and log messages without a name, and the call of ours that each is about.
+//! Questions and log messages that name no call, and the call that each belongs to.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ impl Play {
         std::iter::from_fn(|| self.core.poll()).collect()
     }
 
-    /// Whose question `roots/list` is taken for, coming this way; it is answered at once.
+    /// Which caller a `roots/list` on this stream is attributed to; it is answered at once.
     fn whose(&mut self, via: RequestStream, params: &str) -> Option<&'static str> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":"q","method":"roots/list"{params}}}"#);
         let outputs = self.hear(&text, via);
@@ -112,7 +112,7 @@ fn with_one_call_open_there_is_no_doubt_with_two_there_is() {
 }
 
 #[test]
-fn what_comes_on_the_stream_of_a_post_is_about_that_call() {
+fn messages_on_the_stream_of_a_post_belong_to_that_call() {
     let mut play = Play::over_http();
     play.call_tool(7, "alice");
     play.call_tool(8, "bob");
@@ -125,7 +125,7 @@ fn what_comes_on_the_stream_of_a_post_is_about_that_call() {
         (Some("bob"), Some(Ticket(8)))
     );
     assert_eq!((play.whose(PIPE, ""), play.log_for(PIPE)), (None, None), "on the stream of a GET");
-    // A stream that goes on after its answer speaks of nobody else's call.
+    // A stream that stays open after its answer belongs to no other call.
     play.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#, RequestStream(2));
     assert_eq!((play.whose(RequestStream(2), ""), play.log_for(RequestStream(2))), (None, None));
 }
@@ -151,7 +151,7 @@ fn a_call_that_was_given_up_may_still_ask_for_a_while() {
 }
 
 #[test]
-fn a_question_of_a_task_is_for_whoever_waits_for_the_task() {
+fn a_question_of_a_task_belongs_to_the_call_that_waits_for_the_task() {
     let of = |task: &str| {
         format!(
             r#","params":{{"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{task}"}}}}}}"#

@@ -65,7 +65,9 @@ impl RedisAddress {
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (kind, database) = match form {
             "" => (AddressKind::Single(one_node(hosts)?), read_database(path)?),
-            "unix" if tls => return Err(bad("A socket of this machine has no TLS: write `redis+unix://`.")),
+            "unix" if tls => {
+                return Err(bad("A socket of this machine has no TLS: write `redis+unix://`."));
+            }
             "unix" if hosts.is_empty() && !path.is_empty() => {
                 (AddressKind::Socket(format!("/{path}")), 0)
             }
@@ -184,7 +186,9 @@ fn read_database(text: &str) -> Result<i64, BadAddress> {
         "" => Ok(0),
         _ => match text.parse() {
             Ok(number @ 0..=1_000_000) => Ok(number),
-            _ => Err(bad("The database of a Redis is a small whole number, as in `redis://host/1`.")),
+            _ => {
+                Err(bad("The database of a Redis is a small whole number, as in `redis://host/1`."))
+            }
         },
     }
 }
@@ -202,11 +206,17 @@ fn nodes(text: &str, port: u16) -> Result<Vec<Node>, BadAddress> {
 }
 
 fn read_node(text: &str, default: u16) -> Result<Node, BadAddress> {
-    let wrong = || bad(format!("`{text}` is not a host with a port, such as `redis.internal:6379`."));
+    let wrong =
+        || bad(format!("`{text}` is not a host with a port, such as `redis.internal:6379`."));
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or_else(wrong)?;
-            (host, port.strip_prefix(':').or(Some("").filter(|_| port.is_empty())).ok_or_else(wrong)?)
+            (
+                host,
+                port.strip_prefix(':')
+                    .or(Some("").filter(|_| port.is_empty()))
+                    .ok_or_else(wrong)?,
+            )
         }
         None => text.split_once(':').unwrap_or((text, "")),
     };

@@ -75,7 +75,11 @@ impl Link {
     ///
     /// A refusal that proves that nothing was done (a failover, a moved slot) is tried again for as long as a command
     /// may take. A lost answer is not: only a read is asked again, once.
-    pub(super) async fn run<T: FromRedisValue>(&self, kind: Kind, request: Request<'_>) -> Result<T, StoreError> {
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        kind: Kind,
+        request: Request<'_>,
+    ) -> Result<T, StoreError> {
         let deadline = Instant::now() + self.settings.patience;
         let mut reads = if kind == Kind::Read { 1 } else { 0 };
         let mut pause = Duration::from_millis(10);
@@ -119,9 +123,7 @@ impl Link {
         let settings = &self.settings;
         let connect = async {
             match &settings.address.kind {
-                AddressKind::Sentinel { .. } => {
-                    self.primary().await?.get_async_pubsub().await
-                }
+                AddressKind::Sentinel { .. } => self.primary().await?.get_async_pubsub().await,
                 AddressKind::Cluster(nodes) => {
                     // Every node of a cluster hears what is published at any.
                     let mut last = None;
@@ -216,7 +218,9 @@ impl ConnectionLike for Connection {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         match self {
-            Connection::Single(connection) => connection.req_packed_commands(pipeline, offset, count),
+            Connection::Single(connection) => {
+                connection.req_packed_commands(pipeline, offset, count)
+            }
             Connection::Cluster(connection) => {
                 connection.req_packed_commands(pipeline, offset, count)
             }
@@ -291,9 +295,8 @@ fn sentinel_client(
     primary: &str,
 ) -> Result<SentinelClient, RedisError> {
     let addresses = sentinels.iter().map(|node| connection_address(settings, node));
-    let mut builder =
-        SentinelClientBuilder::new(addresses, primary, SentinelServerType::Master)?
-            .set_client_to_redis_db(settings.address.database);
+    let mut builder = SentinelClientBuilder::new(addresses, primary, SentinelServerType::Master)?
+        .set_client_to_redis_db(settings.address.database);
     if let Some(user) = &settings.address.user {
         builder = builder.set_client_to_redis_username(user);
     }

@@ -161,7 +161,8 @@ impl Feeds {
     }
 
     fn make_room(&self) -> Result<(), StoreError> {
-        let open = |listeners: &Vec<Feed>| listeners.iter().filter(|feed| !feed.is_closed()).count();
+        let open =
+            |listeners: &Vec<Feed>| listeners.iter().filter(|feed| !feed.is_closed()).count();
         let most = self.bounds.listeners;
         match self.channels.values().map(open).sum::<usize>() {
             many if many < most => Ok(()),

@@ -72,7 +72,9 @@ async fn a_failover_loses_no_confirmed_write_and_gives_no_version_again() {
     let after = loop {
         match store.put("a", b"after", None).await {
             Ok(version) => break version,
-            Err(StoreError::Unavailable(why)) => assert!(why.contains("redis+sentinel://"), "{why}"),
+            Err(StoreError::Unavailable(why)) => {
+                assert!(why.contains("redis+sentinel://"), "{why}")
+            }
             Err(other) => panic!("{other}"),
         }
     };
@@ -96,7 +98,10 @@ async fn a_redis_that_went_away_is_an_error_and_its_return_is_not() {
     servers.stop();
     let refused = store.put("a", b"2", None).await.expect_err("it is away");
     let StoreError::Unavailable(why) = refused else { panic!("{refused}") };
-    assert!(why.starts_with("Redis at redis://127.0.0.1:") && why.contains("check that it runs"), "{why}");
+    assert!(
+        why.starts_with("Redis at redis://127.0.0.1:") && why.contains("check that it runs"),
+        "{why}"
+    );
     assert!(matches!(store.get("a").await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.listen("other").await, Err(StoreError::Unavailable(_))));
 

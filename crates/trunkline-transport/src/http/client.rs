@@ -1,8 +1,8 @@
 //! Messages ⇄ POSTs and event streams: the client's end of HTTP.
 //!
-//! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the
-//! conversation. A task of its own delivers each message (`client/delivery.rs`) and reports back;
-//! dropping its entry here stops the task.
+//! `HttpDriver` is to HTTP what [`crate::drive`] is to a pipe: the one loop that owns the conversation.
+//! Each message has a task that delivers it (`client/delivery.rs`) and reports back; dropping the entry
+//! here aborts the task.
 
 mod delivery;
 mod exchange;
@@ -32,10 +32,10 @@ use trunkline_wire::method::Method;
 use trunkline_wire::revision::Era;
 
 use crate::clock::now;
+use crate::conversation_handle::ConversationHandle;
 use crate::driver_core::{DeadlineTimer, DriverCore, Effect, HandlerTasks, OpenedSignal, Urged};
 use crate::handler::Handler;
 use crate::limits::Limits;
-use crate::voice::ConversationHandle;
 use delivery::{DeliveryEvent, End, EventKind, Post};
 use pool::Pool;
 use request::PostRequest;
@@ -46,7 +46,7 @@ use verdicts::{Key, Known};
 pub use target::HttpTarget;
 pub use verdicts::Verdicts;
 
-/// A conversation over HTTP, before it is driven.
+/// A conversation over HTTP, before it runs.
 pub(crate) struct HttpDriver<H> {
     core: DriverCore<Client, HandlerTasks<H>>,
     config: Arc<Config>,
@@ -57,27 +57,27 @@ pub(crate) struct HttpDriver<H> {
     post: Arc<Post>,
     reports: mpsc::Receiver<DeliveryEvent>,
     people: mpsc::UnboundedReceiver<(u64, bool)>,
-    /// What is on its way.
-    out: Vec<Carried>,
+    /// Messages in flight.
+    out: Vec<InFlight>,
     next: u64,
     route: Arc<Route>,
     params: ParamRegistry,
-    /// Messages that wait until the handshake is through.
+    /// Messages that wait for the end of the handshake.
     held: VecDeque<PostRequest>,
     handshake: Handshake,
-    /// Whether the session is there, while that is asked.
-    asking: Option<Asking>,
-    /// The stream on which the server speaks of its own accord.
-    stream: Option<Carried>,
+    /// The `ping` that checks whether the session still exists, if one is in flight.
+    session_check: Option<SessionCheck>,
+    /// The stream for messages that the server sends on its own initiative.
+    stream: Option<InFlight>,
     target: HttpTarget,
-    /// What was remembered of this server, while the handshake relies on it.
+    /// The verdict on this server that the handshake relies on, if any.
     known: Option<Known>,
-    /// When the last message must be out, once the end has begun.
+    /// When the last message must be sent, once closing has begun.
     closing: Option<Instant>,
 }
 
-/// A message on its way, or a stream. Dropping it stops its task.
-struct Carried {
+/// A message in flight, or a stream. Dropping it aborts its task.
+struct InFlight {
     key: u64,
     id: Option<i64>,
     method: MethodName,
@@ -86,35 +86,35 @@ struct Carried {
     task: AbortHandle,
 }
 
-impl Drop for Carried {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// What the messages wait for.
+/// What queued messages wait for.
 enum Handshake {
     /// The answer to `server/discover` or `initialize`, in the first session or a later one.
-    Asking,
-    /// HTTP+SSE is being tried; how `initialize` fared before, if it was.
+    Opening,
+    /// HTTP+SSE is being tried; `before` says how `initialize` failed over POST.
     TryingStream {
         request: Box<PostRequest>,
-        before: Option<Before>,
+        before: Option<PostFailure>,
     },
-    /// The nod to `notifications/initialized`.
+    /// The 202 for `notifications/initialized`.
     Confirming(u64),
     Done,
 }
 
-/// A `ping` in a session that may be gone.
-struct Asking {
+/// A `ping` in a session that the server may have dropped.
+struct SessionCheck {
     key: u64,
-    /// What waits for it: sent, and answered as if the session were gone.
+    /// Requests answered as if the session were gone; they wait for the verdict.
     doubtful: Vec<PostRequest>,
 }
 
 /// How a POST of `initialize` was answered.
-enum Before {
+enum PostFailure {
     Answer(Incoming),
     Status(HttpError),
 }
@@ -133,7 +133,7 @@ impl<H: Handler> HttpDriver<H> {
         let known = target.verdicts.as_ref().and_then(|it| it.get(&Key::of(&target), now));
         let known = known.filter(|_| !config.revisions.of_era(Era::Stateful).is_empty());
         let start = if known.is_some() { Start::Initialize } else { Start::Probe };
-        let (voice, commands) = ConversationHandle::new(limits.queue);
+        let (handle, commands) = ConversationHandle::new(limits.queue);
         let (tell, reports) = mpsc::channel(REPORTS);
         let (tell_people, people) = mpsc::unbounded_channel();
         let post = Post {
@@ -145,7 +145,7 @@ impl<H: Handler> HttpDriver<H> {
         };
         let client = Client::over_http(Arc::clone(&config), start, now);
         Ok(Self {
-            core: DriverCore::new(client, commands, HandlerTasks::new(handler, voice)),
+            core: DriverCore::new(client, commands, HandlerTasks::new(handler, handle)),
             config,
             opened: OpenedSignal::default(),
             timer: DeadlineTimer::default(),
@@ -158,8 +158,8 @@ impl<H: Handler> HttpDriver<H> {
             route: Arc::new(Route::new(address, given, target.credentials.clone())),
             params: ParamRegistry::new(),
             held: VecDeque::new(),
-            handshake: Handshake::Asking,
-            asking: None,
+            handshake: Handshake::Opening,
+            session_check: None,
             stream: None,
             target,
             known,
@@ -167,22 +167,22 @@ impl<H: Handler> HttpDriver<H> {
         })
     }
 
-    pub(crate) fn voice(&self) -> ConversationHandle {
-        self.core.handlers.voice.clone()
+    pub(crate) fn handle(&self) -> ConversationHandle {
+        self.core.handlers.handle.clone()
     }
 
     pub(crate) fn on_opened(&mut self) -> oneshot::Receiver<Result<Arc<Opened>, OpenError>> {
         self.opened.subscribe()
     }
 
-    /// Runs the conversation until [`ConversationHandle::close`], or until it cannot go on.
+    /// Runs the conversation until [`ConversationHandle::close`] or a fatal failure.
     pub(crate) async fn run(mut self) {
         poll_fn(|cx| {
             self.act(cx);
             self.poll(cx)
         })
         .await;
-        // Whoever still waits for an answer learns that none will come.
+        // Callers that still wait learn that no answer will come.
         self.core.conversation.handle(Input::Close, now());
         self.act(&mut Context::from_waker(std::task::Waker::noop()));
     }
@@ -199,7 +199,7 @@ impl<H: Handler> HttpDriver<H> {
                 if turns < TURNS {
                     continue;
                 }
-                // A server that never stops talking keeps neither the clock nor others waiting.
+                // A server that never stops sending must starve neither deadlines nor other tasks.
                 if self.core.check_deadlines() {
                     self.act(cx);
                 }
@@ -227,7 +227,7 @@ impl<H: Handler> HttpDriver<H> {
 
     fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
         let mut busy = false;
-        // While a handshake is under way or too much is on its way, others wait.
+        // During a handshake, or with too much in flight, senders wait.
         while matches!(self.handshake, Handshake::Done)
             && self.out.len() < self.limits.requests
             && self.core.poll_command(cx)
@@ -277,7 +277,7 @@ impl<H: Handler> HttpDriver<H> {
                 Effect::Send(Outgoing::One(message), _) => self.send(&message),
                 Effect::Opened(facts) => self.on_open(facts),
                 Effect::Failed(error) => self.on_failed(error),
-                // A client makes no batches, and the others are a server's.
+                // A client sends no batches, and the other effects are a server's.
                 Effect::Send(Outgoing::Batch(_), _) | Effect::NoReply(_) | Effect::Pause { .. } => {
                 }
             }
@@ -297,8 +297,8 @@ impl<H: Handler> HttpDriver<H> {
         }
         let is_answer = request.method.is_empty();
         match &self.handshake {
-            Handshake::Asking if request.method == Method::Initialized => self.confirm(request),
-            Handshake::Asking if request.is_opening() || is_answer => drop(self.carry(request)),
+            Handshake::Opening if request.method == Method::Initialized => self.confirm(request),
+            Handshake::Opening if request.is_opening() || is_answer => drop(self.carry(request)),
             Handshake::Done => drop(self.carry(request)),
             _ if is_answer => drop(self.carry(request)),
             _ => self.held.push_back(request),
@@ -310,7 +310,7 @@ impl<H: Handler> HttpDriver<H> {
         let carrying = Arc::clone(&self.post).carry(Arc::clone(&self.route), request, key);
         let task = tokio::spawn(carrying).abort_handle();
         let route = Arc::clone(&self.route);
-        self.out.push(Carried { key, id, method, since: now(), route, task });
+        self.out.push(InFlight { key, id, method, since: now(), route, task });
         key
     }
 
@@ -319,12 +319,12 @@ impl<H: Handler> HttpDriver<H> {
         self.next
     }
 
-    /// Gives up on a request. In the new era hanging up says so, before a notification does: not
-    /// before the request itself has had the time to arrive.
+    /// Cancels a request. From 2026-07-28 closing its connection says so. Before, a notification does,
+    /// which must not overtake the request.
     fn cancel(&mut self, id: i64, message: &Message) {
         self.held.retain(|it| it.id != Some(id));
-        if let Some(asking) = &mut self.asking {
-            asking.doubtful.retain(|it| it.id != Some(id));
+        if let Some(session_check) = &mut self.session_check {
+            session_check.doubtful.retain(|it| it.id != Some(id));
         }
         let at = self.out.iter().position(|it| it.id == Some(id));
         let since = at.map(|at| self.out.swap_remove(at).since);
@@ -351,23 +351,23 @@ impl<H: Handler> HttpDriver<H> {
             }
             EventKind::Endpoint(_) => {}
             EventKind::End(end) => {
-                let carried = self.out.swap_remove(at);
-                self.on_end(&carried, end);
+                let in_flight = self.out.swap_remove(at);
+                self.on_end(&in_flight, end);
             }
         }
     }
 
-    /// The time that a person takes to log in is not the server's.
+    /// The time a person takes to log in does not count against the server's deadline.
     fn on_people(&mut self, post: u64, does: bool) {
-        if let Some(carried) = self.out.iter().find(|it| it.key == post)
-            && let Some(id) = carried.id
+        if let Some(in_flight) = self.out.iter().find(|it| it.key == post)
+            && let Some(id) = in_flight.id
         {
             self.core.conversation.waits_for_people(id, does, now());
             self.timer.reset();
         }
     }
 
-    /// Takes a message in that came on the stream of the request `id`, if on any.
+    /// Handles a message that came on the stream of the request `id`, if on any.
     fn receive(&mut self, incoming: Incoming, id: Option<i64>) {
         let via = id
             .and_then(|it| u64::try_from(it).ok())
@@ -375,52 +375,53 @@ impl<H: Handler> HttpDriver<H> {
         self.core.conversation.handle(Input::Received(incoming, via), now());
     }
 
-    fn on_end(&mut self, carried: &Carried, end: End) {
-        if matches!(self.handshake, Handshake::Confirming(key) if key == carried.key) {
-            // To ask for another would go on for ever.
+    fn on_end(&mut self, in_flight: &InFlight, end: End) {
+        if matches!(self.handshake, Handshake::Confirming(key) if key == in_flight.key) {
+            // Asking for yet another session could loop for ever.
             if matches!(end, End::SessionGone(_)) {
                 let why = "it does not know the session that it has just opened.";
                 return self.on_failed(OpenError::Invalid(why.to_owned()));
             }
             self.on_confirmed();
         }
-        if self.asking.as_ref().is_some_and(|it| it.key == carried.key) {
-            return self.on_asked(&carried.route, &end);
+        if self.session_check.as_ref().is_some_and(|it| it.key == in_flight.key) {
+            return self.on_session_checked(&in_flight.route, &end);
         }
         match end {
             End::AnswerAndGone(incoming) => {
-                self.receive(incoming, carried.id);
-                // What comes next should not meet the same.
-                if Arc::ptr_eq(&carried.route, &self.route) {
-                    self.ask_for_session();
+                self.receive(incoming, in_flight.id);
+                // The next message should not meet the same failure.
+                if Arc::ptr_eq(&in_flight.route, &self.route) {
+                    self.check_session();
                 }
             }
             End::Answer(incoming) => {
-                if carried.method == Method::ToolsList && self.route.era() == Some(Era::Stateless) {
+                if in_flight.method == Method::ToolsList && self.route.era() == Some(Era::Stateless)
+                {
                     learn(&mut self.params, &incoming);
                 }
-                self.receive(incoming, carried.id);
+                self.receive(incoming, in_flight.id);
             }
             End::Refused { incoming, status, request } => {
                 let is_old = may_be_sse(status) && !is_of_the_new_era(&incoming);
                 match is_old && self.may_try_stream() {
-                    true => self.try_stream(*request, Some(Before::Answer(incoming))),
-                    false => self.receive(incoming, carried.id),
+                    true => self.try_stream(*request, Some(PostFailure::Answer(incoming))),
+                    false => self.receive(incoming, in_flight.id),
                 }
             }
             End::Accepted => {}
-            End::SessionGone(request) => self.on_session_gone(&carried.route, *request),
+            End::SessionGone(request) => self.on_session_gone(&in_flight.route, *request),
             End::Unrecognised(error, request) => {
-                let is_old = carried.method == Method::Initialize && may_be_sse(error.status);
+                let is_old = in_flight.method == Method::Initialize && may_be_sse(error.status);
                 if is_old && self.may_try_stream() {
-                    return self.try_stream(*request, Some(Before::Status(error)));
+                    return self.try_stream(*request, Some(PostFailure::Status(error)));
                 }
-                if let Some(id) = carried.id {
+                if let Some(id) = in_flight.id {
                     self.core.conversation.unrecognised(id, error, now());
                 }
             }
             End::Failed(why) => {
-                if let Some(id) = carried.id {
+                if let Some(id) = in_flight.id {
                     self.core.conversation.undelivered(id, why, now());
                 }
             }
@@ -428,7 +429,7 @@ impl<H: Handler> HttpDriver<H> {
     }
 }
 
-/// Statuses that an HTTP+SSE server may give to a POST where it expects a GET.
+/// Statuses with which an HTTP+SSE server may answer a POST where it expects a GET.
 fn may_be_sse(status: u16) -> bool {
     matches!(status, 400 | 404 | 405)
 }
@@ -439,9 +440,9 @@ fn learn(params: &mut ParamRegistry, incoming: &Incoming) {
     }
 }
 
-/// How many reports of deliveries may wait.
+/// Capacity of the channel of delivery reports.
 const REPORTS: usize = 64;
-/// How often the loop goes round before it lets others have a turn.
+/// How many turns the loop takes before it yields.
 const TURNS: u32 = 32;
-/// How long a request may take to arrive before something overtakes it.
+/// How long a request may take to arrive before its cancellation follows.
 const ARRIVAL: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
-//! A request → one that was let in, by an endpoint that may not be the one that answers it.
+//! A request → an authenticated request, which another endpoint may answer.
 //!
-//! Where one door has many endpoints behind it, nothing may be built or kept for a request before
-//! its Host, its Origin and its sender are checked.
+//! Where one door leads to many endpoints, nothing may be built or kept for a request before its Host,
+//! Origin and sender are checked.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use trunkline_proto::http::{Refusal, door};
 use trunkline_proto::server::EnvelopeCache;
 
 use super::body::HttpBody;
-use super::endpoint::{Endpoint, Place};
+use super::endpoint::{Endpoint, Entrance};
 use super::response::refuse;
 use crate::handler::Handler;
 
@@ -20,20 +20,20 @@ use crate::handler::Handler;
 pub struct LetIn<B>(pub(super) Request<B>);
 
 impl<B> LetIn<B> {
-    /// The request, with what the gate noted of its sender.
+    /// The request, with what the gate recorded about its sender.
     pub fn get(&self) -> &Request<B> {
         &self.0
     }
 
-    /// Sends it elsewhere.
+    /// Changes its URI.
     pub fn redirect(&mut self, to: Uri) {
         *self.0.uri_mut() = to;
     }
 }
 
 impl<H: Handler> Endpoint<H> {
-    /// Checks a request that is meant for an endpoint with the same rules of who is let in, served at
-    /// `path`; or answers it, if it goes no further.
+    /// Checks a request meant for an endpoint at `path` with the same door and gate, or answers it if
+    /// it goes no further.
     pub async fn let_in<B: Body>(
         &self,
         request: Request<B>,
@@ -42,9 +42,9 @@ impl<H: Handler> Endpoint<H> {
         let (mut head, body) = request.into_parts();
         check_fields(&head.headers).map_err(refuse)?;
         let place = match head.uri.path().strip_prefix(path) {
-            Some("/sse") => Place::Events,
-            Some("/messages") => Place::Messages,
-            _ => Place::Streamable,
+            Some("/sse") => Entrance::Events,
+            Some("/messages") => Entrance::Messages,
+            _ => Entrance::Streamable,
         };
         match self.check(&mut head, body, place, path).await {
             Continue(body) => Ok(LetIn(Request::from_parts(head, body))),
@@ -52,7 +52,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// Answers a request that an endpoint with the same rules has let in.
+    /// Answers a request that an endpoint with the same door and gate has let in.
     pub fn answer_let_in<B: Body>(
         &self,
         LetIn(request): LetIn<B>,
@@ -75,12 +75,12 @@ impl<H: Handler> Endpoint<H> {
         self.finish(&head, outcome)
     }
 
-    /// Host, Origin, preflight and sender, in this order.
+    /// Checks Host, Origin, preflight and sender, in this order.
     pub(super) async fn check<B: Body>(
         &self,
         head: &mut request::Parts,
         body: B,
-        place: Place,
+        place: Entrance,
         path: &str,
     ) -> ControlFlow<Result<Response<HttpBody>, Refusal>, B> {
         if let Err(refusal) = self.settings.door.check(&head.uri, &head.headers) {
@@ -101,7 +101,7 @@ impl<H: Handler> Endpoint<H> {
         }
     }
 
-    /// The response, with what the client has to know beside it.
+    /// Adds the headers for CORS and the nonce to the response.
     pub(super) fn finish(
         &self,
         head: &request::Parts,
@@ -115,9 +115,9 @@ impl<H: Handler> Endpoint<H> {
     }
 }
 
-/// What is wrong with a head wherever the request goes.
+/// Refuses a malformed head, whatever the path.
 fn check_fields(headers: &HeaderMap) -> Result<(), Refusal> {
-    // HTTP/1 has this bound already.
+    // HTTP/1 enforces this bound already.
     if headers.len() > HEADER_FIELDS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Err(Refusal::new(status, "There are too many header fields."));

@@ -9,10 +9,10 @@ use trunkline_proto::client::{Client, Config as ClientConfig};
 use trunkline_proto::server::{Config, Server};
 use trunkline_proto::{Call, PeerNotification};
 use trunkline_transport::Limits;
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_transport::drive::{DriveError, Driver};
 use trunkline_transport::handler::{Answer, Handler, Nobody};
 use trunkline_transport::memory;
-use trunkline_transport::voice::{ConversationHandle, Request};
 use trunkline_wire::frame::Framing;
 use trunkline_wire::json::Json;
 use trunkline_wire::jsonrpc::Object;
@@ -22,17 +22,18 @@ use trunkline_wire::revision::{Revision, Revisions};
 const PATIENCE: Duration = Duration::from_secs(60);
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
 
-/// Answers `tools/list` with 64 KiB at once and `tools/call` once the client has told its roots.
+/// Answers `tools/list` with 64 KiB at once, and `tools/call` once the client has answered
+/// `roots/list`.
 struct Answers;
 
 impl Handler for Answers {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
         if call.method.name == "tools/list" {
             return Answer::Now(Ok(Json::of(&"x".repeat(64 << 10))));
         }
         let request =
             Request { during: Some(call.key), ..Request::new("roots/list", Object::default()) };
-        let roots = voice.ask(request);
+        let roots = handle.ask(request);
         Answer::later(async move { Ok(roots.await.unwrap_or_else(|_| Json::null())) })
     }
 }
@@ -72,7 +73,7 @@ async fn a_peer_that_asks_without_reading_is_not_read_from_even_if_it_owes_an_an
     let lists = lists(1000).replace(r#""tools/list""#, &padded);
     let flood = format!("{INITIALIZE}\n{call}\n{lists}");
     let mut left = flood.as_bytes();
-    // Until nothing moves any more: long before everything is taken in.
+    // Until nothing moves any more, long before everything is read.
     while let Ok(written) = timeout(Duration::from_millis(300), writer.write(left)).await {
         left = &left[written.unwrap()..];
         assert!(!left.is_empty(), "everything was read though nobody reads the answers");
@@ -93,14 +94,14 @@ async fn a_peer_that_asks_without_reading_is_not_read_from_even_if_it_owes_an_an
 }
 
 #[tokio::test]
-async fn a_peer_that_has_hung_up_may_read_its_answers_as_slowly_as_it_likes() {
+async fn a_slow_reader_gets_all_its_answers_after_it_has_hung_up() {
     let ((mut reader, mut writer), serving) =
         server(Limits::default().drain(Duration::from_millis(200)));
     writer.write_all(format!("{INITIALIZE}\n{}", lists(8)).as_bytes()).await.unwrap();
     writer.shutdown().await.unwrap();
     let (mut bytes, mut bite) = (Vec::new(), vec![0; 32 << 10]);
     loop {
-        // the sleep is the subject: it is longer in all than the time to drain, never at once.
+        // the sleep is the subject: in total it is longer than the drain time, but never at once.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let n = timeout(PATIENCE, reader.read(&mut bite)).await.expect("more comes").unwrap();
         if n == 0 {
@@ -114,7 +115,7 @@ async fn a_peer_that_has_hung_up_may_read_its_answers_as_slowly_as_it_likes() {
 }
 
 #[tokio::test]
-async fn what_came_before_a_broken_frame_is_answered() {
+async fn calls_before_a_broken_frame_are_answered() {
     let ((mut reader, mut writer), serving) = server(Limits::default());
     let frame = format!("Content-Length: {}\r\n\r\n{INITIALIZE}", INITIALIZE.len());
     writer.write_all(format!("{frame}Content-Length: what?\r\n\r\n").as_bytes()).await.unwrap();
@@ -156,7 +157,7 @@ async fn client(
     let (near, (reader, mut writer)) = memory::pair();
     let core = Client::new(Arc::new(config), Instant::now());
     let mut driver = Driver::new(core, handler, near, Some(Framing::Newline), Limits::default());
-    let (voice, opened) = (driver.voice(), driver.on_opened());
+    let (handle, opened) = (driver.handle(), driver.on_opened());
     tokio::spawn(driver.run());
     let mut lines = BufReader::new(reader);
     let mut line = String::new();
@@ -167,7 +168,7 @@ async fn client(
     line.clear();
     lines.read_line(&mut line).await.unwrap();
     assert!(line.contains("notifications/initialized"), "{line}");
-    (voice, lines, writer)
+    (handle, lines, writer)
 }
 
 async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> String {
@@ -178,13 +179,13 @@ async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> String {
 
 #[tokio::test]
 async fn a_call_dropped_before_it_is_sent_is_never_sent() {
-    let (voice, mut lines, _writer) = client(Arc::new(Nobody)).await;
-    let mut asking = Box::pin(voice.ask(Request::new("tools/list", Object::default())));
-    // Polled once, the call is queued; the driver has not had its turn yet.
+    let (handle, mut lines, _writer) = client(Arc::new(Nobody)).await;
+    let mut asking = Box::pin(handle.ask(Request::new("tools/list", Object::default())));
+    // After one poll the call is queued; the driver has not run yet.
     let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(asking.as_mut().poll(cx))).await;
     assert!(polled.is_pending());
     drop(asking);
-    let ping = voice.ask(Request::new("ping", Object::default()));
+    let ping = handle.ask(Request::new("ping", Object::default()));
     let asked = async { ping.await.map(drop) };
     let (line, _) = tokio::join!(next_line(&mut lines), timeout(Duration::from_millis(200), asked));
     assert!(line.contains(r#""method":"ping""#), "{line}");
@@ -202,7 +203,7 @@ async fn a_listener_that_panics_costs_nothing_else() {
             panic!("a listener of the test fails");
         }
     }
-    let (_voice, mut lines, mut writer) = client(Arc::new(Clumsy)).await;
+    let (_handle, mut lines, mut writer) = client(Arc::new(Clumsy)).await;
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
     writer.write_all(format!("{changed}\n{ping}\n").as_bytes()).await.unwrap();

@@ -1,20 +1,16 @@
-//! "Never mind": the parameters of `notifications/cancelled`.
-
-use serde::{Deserialize, Serialize};
+//! The parameters of `notifications/cancelled`.
 
 use crate::jsonrpc::Id;
 
-/// Which request is no longer wanted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CancelledParams {
-    /// The request; 2025-11-25 allows leaving it out, and then nothing is cancelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<Id>,
-    /// Why, for a log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+model! {
+    /// The request to cancel.
+    #[derive(Default)]
+    pub struct CancelledParams {
+        /// The request; 2025-11-25 allows leaving it out, and then nothing is cancelled.
+        pub request_id?: Id,
+        /// Why, for a log.
+        pub reason?: String,
+    }
 }
 
 impl CancelledParams {
@@ -25,6 +21,6 @@ impl CancelledParams {
 }
 
 setters! { CancelledParams = CancelledParams::new(Id::Number(7));
-    /// Says why.
+    /// Sets the reason.
     reason(String) = "The user left." => r#"{"requestId":7,"reason":"The user left."}"#;
 }

@@ -1,4 +1,4 @@
-//! Who the two sides are and what they can do.
+//! The name, version and capabilities of either side.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::SkillsSettings;
-use super::spelling::{is_false, null_is_default, presence};
+use super::spelling::{is_false, presence};
 use crate::json::Json;
 use crate::method::Gate;
 
@@ -16,49 +16,40 @@ pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The extension for skills (SEP-2640).
 pub const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 
-/// A client or server, by name.
-#[doc = example!(r##"let me: Implementation = Json::parse(r#"{"name":"a","version":"1"}"#).unwrap().to().unwrap();"##,
-    r#"assert_eq!(me, Implementation::new("a", "1"));"#)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Implementation {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Where to read more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub website_url: Option<String>,
-    /// How to draw it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-}
+model! {
+    /// A client or server, by name.
+    #[doc = example!(r##"let me: Implementation = Json::parse(r#"{"name":"a","version":"1"}"#).unwrap().to().unwrap();"##,
+        r#"assert_eq!(me, Implementation::new("a", "1"));"#)]
+    #[derive(Default)]
+    pub struct Implementation {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its version.
+        pub version: String,
+        /// Its display name.
+        pub title?: String,
+        /// What it does.
+        pub description?: String,
+        /// Where to read more.
+        pub website_url?: String,
+        /// Its icons.
+        pub icons[]: Icon,
+    }
 
-/// A picture of something.
-#[doc = example!(r#"let icon = Icon::new("https://example.com/a.png").theme(IconTheme::Dark);"#,
-    r##"assert_eq!(Json::of(&icon).get(), r#"{"src":"https://example.com/a.png","theme":"dark"}"#);"##)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Icon {
-    /// An `https:` or `data:` URI.
-    pub src: String,
-    /// Its type, if the source does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// `48x48`, `any` …
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub sizes: Vec<String>,
-    /// The background it is drawn for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub theme: Option<IconTheme>,
+    /// An icon.
+    #[doc = example!(r#"let icon = Icon::new("https://example.com/a.png").theme(IconTheme::Dark);"#,
+        r##"assert_eq!(Json::of(&icon).get(), r#"{"src":"https://example.com/a.png","theme":"dark"}"#);"##)]
+    #[derive(Default)]
+    pub struct Icon {
+        /// An `https:` or `data:` URI.
+        pub src: String,
+        /// Its media type, if the source does not tell.
+        pub mime_type?: String,
+        /// `48x48`, `any` …
+        pub sizes[]: String,
+        /// The background it is drawn for.
+        pub theme?: IconTheme,
+    }
 }
 
 /// The background an icon is drawn for.
@@ -71,63 +62,58 @@ pub enum IconTheme {
     Dark,
 }
 
-/// What a client can do for a server.
-#[doc = example!(r##"let raw = Json::parse(r#"{"sampling":{"tools":{}},"elicitation":{}}"#).unwrap();"##,
-    "let client: ClientCapabilities = raw.to().unwrap();",
-    "assert!(client.sampling.is_some_and(|sampling| sampling.tools));",
-    "// Read and written again it is the same, down to the empty object.",
-    "assert_eq!(Json::of(&client), raw);")]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ClientCapabilities {
-    /// Things outside the specification.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub experimental: BTreeMap<String, Json>,
-    /// It answers `roots/list`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub roots: Option<RootsCapability>,
-    /// It lets its model be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sampling: Option<SamplingCapability>,
-    /// It lets its user be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub elicitation: Option<ElicitationCapability>,
-    /// It runs tasks of its own (2025-11-25).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<ClientTasks>,
-    /// Extensions and their settings, by id.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub extensions: BTreeMap<String, Json>,
+model! {
+    /// A client's capabilities.
+    #[doc = example!(r##"let raw = Json::parse(r#"{"sampling":{"tools":{}},"elicitation":{}}"#).unwrap();"##,
+        "let client: ClientCapabilities = raw.to().unwrap();",
+        "assert!(client.sampling.is_some_and(|sampling| sampling.tools));",
+        "// Read and written again it is the same, down to the empty object.",
+        "assert_eq!(Json::of(&client), raw);")]
+    #[derive(Default)]
+    #[serde(default)]
+    pub struct ClientCapabilities {
+        /// Capabilities outside the specification.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub experimental: BTreeMap<String, Json>,
+        /// It answers `roots/list`.
+        pub roots?: RootsCapability,
+        /// It answers `sampling/createMessage`.
+        pub sampling?: SamplingCapability,
+        /// It answers `elicitation/create`.
+        pub elicitation?: ElicitationCapability,
+        /// It runs tasks of its own (2025-11-25).
+        pub tasks?: ClientTasks,
+        /// Extensions and their settings, by id.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub extensions: BTreeMap<String, Json>,
+    }
+
+    /// A client's roots capability.
+    #[doc = example!(r#"assert_eq!(Json::of(&RootsCapability::default()).get(), "{}");"#)]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct RootsCapability {
+        /// It notifies the server of changes.
+        #[serde(skip_serializing_if = "is_false")]
+        pub list_changed: bool,
+    }
+
+    /// What a client's model supports.
+    #[doc = example!(r##"let sampling: SamplingCapability = Json::parse(r#"{"tools":{}}"#).unwrap().to().unwrap();"##,
+        "assert!(sampling.tools && !sampling.context);")]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct SamplingCapability {
+        /// Including context of this or all servers.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub context: bool,
+        /// Tools.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub tools: bool,
+    }
 }
 
-/// How a client tells its roots.
-#[doc = example!(r#"assert_eq!(Json::of(&RootsCapability::default()).get(), "{}");"#)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct RootsCapability {
-    /// It says when they change.
-    #[serde(skip_serializing_if = "is_false")]
-    pub list_changed: bool,
-}
-
-/// What a client's model may be asked with.
-#[doc = example!(r##"let sampling: SamplingCapability = Json::parse(r#"{"tools":{}}"#).unwrap().to().unwrap();"##,
-    "assert!(sampling.tools && !sampling.context);")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct SamplingCapability {
-    /// Context of this or all servers.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub context: bool,
-    /// Tools.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub tools: bool,
-}
-
-/// How a client's user may be asked. An empty object on the wire means forms.
+/// How a client's user may be asked. `{}` on the wire means forms.
 #[doc = example!("let bare: ElicitationCapability = Json::empty_object().to().unwrap();",
     "assert!(bare.form && !bare.url);",
     r##"assert_eq!(Json::of(&ElicitationCapability::FORM).get(), r#"{"form":{}}"#);"##)]
@@ -139,7 +125,7 @@ pub struct ElicitationCapability {
     pub form: bool,
     /// By sending them to a URL.
     pub url: bool,
-    /// Forms only, and spelled `{}`: as it came, or as 2025-06-18 has it.
+    /// Forms only, and spelled `{}`: as received, or as in 2025-06-18.
     pub(crate) bare: bool,
 }
 
@@ -160,64 +146,59 @@ pub struct ClientTasks {
     pub elicitation: bool,
 }
 
-/// What a server can do for a client.
-#[doc = example!("let server = ServerCapabilities::new().tools(ListChanged::new(true)).logging(true);",
-    r##"assert_eq!(Json::of(&server).get(), r#"{"logging":{},"tools":{"listChanged":true}}"#);"##)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct ServerCapabilities {
-    /// Things outside the specification.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub experimental: BTreeMap<String, Json>,
-    /// It sends log messages.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub logging: bool,
-    /// It completes arguments.
-    #[serde(with = "presence", skip_serializing_if = "is_false")]
-    pub completions: bool,
-    /// It has prompts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompts: Option<ListChanged>,
-    /// It has resources.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resources: Option<ResourcesCapability>,
-    /// It has tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ListChanged>,
-    /// It runs tasks (2025-11-25).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<ServerTasks>,
-    /// Extensions and their settings, by id.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub extensions: BTreeMap<String, Json>,
-}
+model! {
+    /// A server's capabilities.
+    #[doc = example!("let server = ServerCapabilities::new().tools(ListChanged::new(true)).logging(true);",
+        r##"assert_eq!(Json::of(&server).get(), r#"{"logging":{},"tools":{"listChanged":true}}"#);"##)]
+    #[derive(Default)]
+    #[serde(default)]
+    pub struct ServerCapabilities {
+        /// Capabilities outside the specification.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub experimental: BTreeMap<String, Json>,
+        /// It sends log messages.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub logging: bool,
+        /// It completes arguments.
+        #[serde(with = "presence", skip_serializing_if = "is_false")]
+        pub completions: bool,
+        /// It has prompts.
+        pub prompts?: ListChanged,
+        /// It has resources.
+        pub resources?: ResourcesCapability,
+        /// It has tools.
+        pub tools?: ListChanged,
+        /// It runs tasks (2025-11-25).
+        pub tasks?: ServerTasks,
+        /// Extensions and their settings, by id.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub extensions: BTreeMap<String, Json>,
+    }
 
-/// A list that may change.
-#[doc = example!("let quiet: ListChanged = Json::empty_object().to().unwrap();",
-    "assert!(!quiet.list_changed);")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ListChanged {
-    /// The server says when it does.
-    #[serde(skip_serializing_if = "is_false")]
-    pub list_changed: bool,
-}
+    /// A list that may change.
+    #[doc = example!("let quiet: ListChanged = Json::empty_object().to().unwrap();",
+        "assert!(!quiet.list_changed);")]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct ListChanged {
+        /// The server notifies clients of changes.
+        #[serde(skip_serializing_if = "is_false")]
+        pub list_changed: bool,
+    }
 
-/// What a server tells about its resources.
-#[doc = example!("let told = ResourcesCapability::new().subscribe(true).list_changed(true);",
-    r##"assert_eq!(Json::of(&told).get(), r#"{"subscribe":true,"listChanged":true}"#);"##)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct ResourcesCapability {
-    /// When one changes, to who asked.
-    #[serde(skip_serializing_if = "is_false")]
-    pub subscribe: bool,
-    /// When the list changes.
-    #[serde(skip_serializing_if = "is_false")]
-    pub list_changed: bool,
+    /// A server's resources capability.
+    #[doc = example!("let told = ResourcesCapability::new().subscribe(true).list_changed(true);",
+        r##"assert_eq!(Json::of(&told).get(), r#"{"subscribe":true,"listChanged":true}"#);"##)]
+    #[derive(Copy, Default, Eq)]
+    #[serde(default)]
+    pub struct ResourcesCapability {
+        /// It notifies subscribers of changes.
+        #[serde(skip_serializing_if = "is_false")]
+        pub subscribe: bool,
+        /// It notifies clients of changes of the list.
+        #[serde(skip_serializing_if = "is_false")]
+        pub list_changed: bool,
+    }
 }
 
 /// Which requests a server turns into tasks.
@@ -245,13 +226,13 @@ impl Implementation {
 }
 
 setters! { Implementation = Implementation::new("travel", "1.2.0");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "Travel desk" => r#""title":"Travel desk""#;
-    /// Says what it does.
+    /// Sets its description.
     description(String) = "Books trips" => r#""description":"Books trips""#;
-    /// Says where to read more.
+    /// Sets its website.
     website_url(String) = "https://example.com" => r#""websiteUrl":"https://example.com""#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("data:image/png;base64,AA==")] => r#""icons":[{"src":"data:"#;
 }
 
@@ -264,11 +245,11 @@ impl Icon {
 }
 
 setters! { Icon = Icon::new("https://example.com/logo.svg");
-    /// Says its type.
+    /// Sets its media type.
     mime_type(String) = "image/svg+xml" => r#""mimeType":"image/svg+xml""#;
-    /// Says its sizes.
+    /// Sets its sizes.
     sizes(Vec<String>) = ["48x48".to_owned(), "any".to_owned()] => r#""sizes":["48x48","any"]"#;
-    /// Says its background.
+    /// Sets the background it is for.
     theme(IconTheme) = IconTheme::Dark => r#""theme":"dark""#;
 }
 
@@ -309,17 +290,17 @@ impl ClientCapabilities {
 setters! { ClientCapabilities = ClientCapabilities::new();
     /// Answers `roots/list`.
     roots(RootsCapability) = RootsCapability::new(true) => r#"{"roots":{"listChanged":true}}"#;
-    /// Lets the model be asked.
+    /// Supports sampling.
     sampling(SamplingCapability) = SamplingCapability::new() => r#"{"sampling":{}}"#;
-    /// Lets the user be asked.
+    /// Supports elicitation.
     elicitation(ElicitationCapability) = ElicitationCapability::BOTH
         => r#"{"elicitation":{"form":{},"url":{}}}"#;
     /// Runs tasks of its own.
     tasks(ClientTasks) = ClientTasks::ALL => r#"{"tasks":{"list":{},"cancel":{},"requests":"#;
-    /// Speaks these extensions.
+    /// Supports these extensions.
     extensions(BTreeMap<String, Json>) = BTreeMap::from([(TASKS_EXTENSION.to_owned(), Json::empty_object())])
         => r#""io.modelcontextprotocol/tasks":{}"#;
-    /// Things outside the specification.
+    /// Adds capabilities outside the specification.
     experimental(BTreeMap<String, Json>) = BTreeMap::from([("echo".to_owned(), Json::empty_object())])
         => r#"{"experimental":{"echo":{}}}"#;
 }
@@ -341,9 +322,9 @@ impl SamplingCapability {
 }
 
 setters! { SamplingCapability = SamplingCapability::new();
-    /// Takes context of servers.
+    /// Supports context of servers.
     context(bool) = true => r#"{"context":{}}"#;
-    /// Takes tools.
+    /// Supports tools.
     tools(bool) = true => r#"{"tools":{}}"#;
 }
 
@@ -403,16 +384,16 @@ setters! { ServerCapabilities = ServerCapabilities::new();
     tools(ListChanged) = ListChanged::new(true) => r#"{"tools":{"listChanged":true}}"#;
     /// Runs tasks.
     tasks(ServerTasks) = ServerTasks::ALL => r#""requests":{"tools":{"call":{}}}"#;
-    /// Speaks these extensions.
+    /// Supports these extensions.
     extensions(BTreeMap<String, Json>) = BTreeMap::from([(SKILLS_EXTENSION.to_owned(), Json::empty_object())])
         => r#""io.modelcontextprotocol/skills":{}"#;
-    /// Things outside the specification.
+    /// Adds capabilities outside the specification.
     experimental(BTreeMap<String, Json>) = BTreeMap::from([("echo".to_owned(), Json::empty_object())])
         => r#"{"experimental":{"echo":{}}}"#;
 }
 
 impl ListChanged {
-    /// A list whose changes are told, or not.
+    /// A list with or without change notifications.
     #[doc = example!(r##"assert_eq!(Json::of(&ListChanged::new(true)).get(), r#"{"listChanged":true}"#);"##)]
     pub fn new(list_changed: bool) -> Self {
         Self { list_changed }
@@ -420,7 +401,7 @@ impl ListChanged {
 }
 
 impl ResourcesCapability {
-    /// Resources whose changes are not told.
+    /// Resources without change notifications.
     #[doc = example!(r#"assert_eq!(Json::of(&ResourcesCapability::new()).get(), "{}");"#)]
     pub fn new() -> Self {
         Self::default()
@@ -428,9 +409,9 @@ impl ResourcesCapability {
 }
 
 setters! { ResourcesCapability = ResourcesCapability::new();
-    /// Tells when one changes.
+    /// Notifies subscribers of changes.
     subscribe(bool) = true => r#"{"subscribe":true}"#;
-    /// Tells when the list changes.
+    /// Notifies clients of changes of the list.
     list_changed(bool) = true => r#"{"listChanged":true}"#;
 }
 

@@ -1,4 +1,4 @@
-//! Finishing what someone began to type.
+//! Completion of arguments.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::spelling::null_is_default;
 use crate::json::Json;
 
-/// The parameters of `completion/complete`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CompleteParams {
-    /// Whose argument it is.
-    #[serde(rename = "ref")]
-    pub reference: Reference,
-    /// The argument and what has been typed.
-    pub argument: CompletionArgument,
-    /// Arguments that are settled already.
-    #[serde(default, with = "context", skip_serializing_if = "BTreeMap::is_empty")]
-    pub context: BTreeMap<String, String>,
+model! {
+    /// The parameters of `completion/complete`.
+    pub struct CompleteParams {
+        /// What the argument belongs to.
+        #[serde(rename = "ref")]
+        pub reference: Reference,
+        /// The argument and its partial value.
+        pub argument: CompletionArgument,
+        /// Arguments that already have values.
+        #[serde(default, with = "context", skip_serializing_if = "BTreeMap::is_empty")]
+        pub context: BTreeMap<String, String>,
+    }
 }
 
-/// Whose argument is to be completed.
+/// What the argument belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Reference {
@@ -32,44 +32,39 @@ pub enum Reference {
     Resource { uri: String },
 }
 
-/// An argument and what has been typed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CompletionArgument {
-    /// Its name.
-    pub name: String,
-    /// What has been typed.
-    pub value: String,
-}
+model! {
+    /// An argument and its partial value.
+    #[derive(Eq)]
+    pub struct CompletionArgument {
+        /// Its name.
+        pub name: String,
+        /// The partial value.
+        pub value: String,
+    }
 
-/// The answer to `completion/complete`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CompleteResult {
-    /// The suggestions.
-    pub completion: Completion,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `completion/complete`.
+    #[derive(Default)]
+    pub struct CompleteResult {
+        /// The suggestions.
+        pub completion: Completion,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// Suggestions, best first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Completion {
-    /// At most a hundred.
-    pub values: Vec<String>,
-    /// How many there are in all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
-    /// Whether there are more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub has_more: Option<bool>,
+    /// Suggestions, best first.
+    #[derive(Default, Eq)]
+    pub struct Completion {
+        /// At most a hundred.
+        pub values: Vec<String>,
+        /// How many there are in all.
+        pub total?: u64,
+        /// Whether there are more.
+        pub has_more?: bool,
+    }
 }
 
 impl CompleteParams {
-    /// Completes what has been typed for `argument`.
+    /// Completes the partial value of `argument`.
     pub fn new(
         reference: Reference,
         argument: impl Into<String>,
@@ -81,7 +76,7 @@ impl CompleteParams {
 }
 
 setters! { CompleteParams = CompleteParams::new(Reference::prompt("book"), "city", "Pa");
-    /// Tells which arguments are settled already.
+    /// Sets the arguments that already have values.
     context(BTreeMap<String, String>) = BTreeMap::from([("country".to_owned(), "FR".to_owned())])
         => r#""context":{"arguments":{"country":"FR"}}"#;
 }
@@ -99,7 +94,7 @@ impl Reference {
 }
 
 impl Completion {
-    /// How many suggestions one answer may hold.
+    /// How many suggestions one answer may have.
     pub const MAX: usize = 100;
 
     /// Suggestions, cut off after a hundred with a note that there are more.
@@ -159,7 +154,7 @@ impl<'de> Deserialize<'de> for Reference {
     }
 }
 
-/// The settled arguments stand inside `context.arguments`.
+/// On the wire these arguments are inside `context.arguments`.
 mod context {
     use super::*;
 

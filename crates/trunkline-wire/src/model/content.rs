@@ -1,11 +1,11 @@
-//! What people and models read: text, pictures, sound, resources, tool use.
+//! Content blocks: text, images, audio, resources, tool use.
 
 mod read;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::spelling::{null_is_default, number, some_json};
+use super::spelling::{number, some_json};
 use super::{Icon, Resource};
 use crate::json::Json;
 
@@ -27,189 +27,151 @@ pub enum Content {
     Resource(EmbeddedResource),
     /// A model wants to use a tool; only in sampling.
     ToolUse(ToolUseContent),
-    /// What the tool said; only in sampling.
+    /// The result of a tool; only in sampling.
     ToolResult(ToolResultContent),
-    /// A kind that this crate does not know.
+    /// An unknown kind.
     Other(Json),
 }
 
-/// Text.
-#[doc = example!(r#"let json = Json::of(&TextContent::new("Sunny"));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"text","text":"Sunny"}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TextContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Text,
-    /// The text.
-    pub text: String,
-    /// Hints for who shows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+model! {
+    /// Text.
+    #[doc = example!(r#"let json = Json::of(&TextContent::new("Sunny"));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"text","text":"Sunny"}"#);"##)]
+    pub struct TextContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Text,
+        /// The text.
+        pub text: String,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
+
+    /// A picture.
+    #[doc = example!(r#"let json = Json::of(&ImageContent::new("iVBORw0=", "image/png"));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"image","data":"iVBORw0=","mimeType":"image/png"}"#);"##)]
+    pub struct ImageContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Image,
+        /// The bytes, in base64.
+        pub data: String,
+        /// `image/png` …
+        pub mime_type: String,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
+
+    /// Sound.
+    #[doc = example!(r#"let json = Json::of(&AudioContent::new("UklGRg==", "audio/wav"));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#);"##)]
+    pub struct AudioContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Audio,
+        /// The bytes, in base64.
+        pub data: String,
+        /// `audio/wav` …
+        pub mime_type: String,
+        /// Playback hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
+
+    /// A resource, by its URI. It need not be in the server's list.
+    #[doc = example!(r#"let link = ResourceLink::from(Resource::new("file:///a.md", "a").size(3_u64));"#,
+        "assert_eq!(link.size, Some(3));")]
+    pub struct ResourceLink {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::ResourceLink,
+        /// Where it is.
+        pub uri: String,
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// What it is.
+        pub description?: String,
+        /// Its media type.
+        pub mime_type?: String,
+        /// Its size in bytes.
+        pub size?: u64,
+        /// Its icons.
+        pub icons[]: Icon,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
+
+    /// A resource, contents and all.
+    #[doc = example!(r#"let block = Content::from(EmbeddedResource::new(ResourceContents::text("file:///a", "A")));"#,
+        r##"let json = r#"{"type":"resource","resource":{"uri":"file:///a","text":"A"}}"#;"##,
+        "assert_eq!(Json::of(&block).get(), json);")]
+    pub struct EmbeddedResource {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::Resource,
+        /// What is in it.
+        pub resource: ResourceContents,
+        /// Display hints.
+        pub annotations?: Annotations,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
+
+    /// A model wants to use a tool.
+    #[doc = example!(r#"let json = Json::of(&ToolUseContent::new("call-1", "add", Json::empty_object()));"#,
+        r##"assert_eq!(json.get(), r#"{"type":"tool_use","id":"call-1","name":"add","input":{}}"#);"##)]
+    pub struct ToolUseContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::ToolUse,
+        /// The id that the result refers to.
+        pub id: String,
+        /// The tool.
+        pub name: String,
+        /// Its arguments.
+        pub input: Json,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
+
+    /// The result of a tool, for a model.
+    #[doc = example!(r#"let json = Json::of(&ToolResultContent::new("call-1", vec![]).is_error(true));"#,
+        r##"assert!(json.get().starts_with(r#"{"type":"tool_result","toolUseId":"call-1""#));"##)]
+    pub struct ToolResultContent {
+        #[serde(rename = "type", skip_deserializing)]
+        tag: tag::ToolResult,
+        /// The tool use that it answers.
+        pub tool_use_id: String,
+        /// The result in blocks.
+        pub content: Vec<Content>,
+        /// The structured result; `null` is a value.
+        #[serde(deserialize_with = "some_json")]
+        pub structured_content?: Json,
+        /// Whether the tool failed.
+        pub is_error?: bool,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
+
+    /// Hints about showing something.
+    #[doc = example!("let hints = Annotations::new().audience([Role::User]).priority(1.0);",
+        r##"assert_eq!(Json::of(&hints).get(), r#"{"audience":["user"],"priority":1}"#);"##)]
+    #[derive(Default)]
+    pub struct Annotations {
+        /// The audience; empty for everybody.
+        pub audience[]: Role,
+        /// The importance, from 0 (optional) to 1 (required).
+        #[serde(with = "number::option")]
+        pub priority?: f64,
+        /// When it last changed, in ISO 8601.
+        pub last_modified?: String,
+    }
 }
 
-/// A picture.
-#[doc = example!(r#"let json = Json::of(&ImageContent::new("iVBORw0=", "image/png"));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"image","data":"iVBORw0=","mimeType":"image/png"}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ImageContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Image,
-    /// The bytes, in base64.
-    pub data: String,
-    /// `image/png` …
-    pub mime_type: String,
-    /// Hints for who shows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// Sound.
-#[doc = example!(r#"let json = Json::of(&AudioContent::new("UklGRg==", "audio/wav"));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct AudioContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Audio,
-    /// The bytes, in base64.
-    pub data: String,
-    /// `audio/wav` …
-    pub mime_type: String,
-    /// Hints for who plays it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// A resource, by its URI. It need not be in the server's list.
-#[doc = example!(r#"let link = ResourceLink::from(Resource::new("file:///a.md", "a").size(3_u64));"#,
-    "assert_eq!(link.size, Some(3));")]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ResourceLink {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::ResourceLink,
-    /// Where it is.
-    pub uri: String,
-    /// Its name, for programs.
-    pub name: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Its type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
-    /// Its size in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-    /// How to draw it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Hints for who shows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// A resource, contents and all.
-#[doc = example!(r#"let block = Content::from(EmbeddedResource::new(ResourceContents::text("file:///a", "A")));"#,
-    r##"let json = r#"{"type":"resource","resource":{"uri":"file:///a","text":"A"}}"#;"##,
-    "assert_eq!(Json::of(&block).get(), json);")]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct EmbeddedResource {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::Resource,
-    /// What is in it.
-    pub resource: ResourceContents,
-    /// Hints for who shows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// A model wants to use a tool.
-#[doc = example!(r#"let json = Json::of(&ToolUseContent::new("call-1", "add", Json::empty_object()));"#,
-    r##"assert_eq!(json.get(), r#"{"type":"tool_use","id":"call-1","name":"add","input":{}}"#);"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ToolUseContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::ToolUse,
-    /// What the result will refer to.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Its arguments.
-    pub input: Json,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// What a tool said to a model.
-#[doc = example!(r#"let json = Json::of(&ToolResultContent::new("call-1", vec![]).is_error(true));"#,
-    r##"assert!(json.get().starts_with(r#"{"type":"tool_result","toolUseId":"call-1""#));"##)]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ToolResultContent {
-    #[serde(rename = "type", skip_deserializing)]
-    tag: tag::ToolResult,
-    /// The use that this answers.
-    pub tool_use_id: String,
-    /// What it said.
-    pub content: Vec<Content>,
-    /// The same for programs; `null` is a value.
-    #[serde(default, deserialize_with = "some_json", skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Json>,
-    /// Whether the tool failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
-
-/// Hints for who shows something.
-#[doc = example!("let hints = Annotations::new().audience([Role::User]).priority(1.0);",
-    r##"assert_eq!(Json::of(&hints).get(), r#"{"audience":["user"],"priority":1}"#);"##)]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct Annotations {
-    /// Who it is meant for; nobody in particular when empty.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub audience: Vec<Role>,
-    /// From 0, which may be left out, to 1, which may not.
-    #[serde(with = "number::option", skip_serializing_if = "Option::is_none")]
-    pub priority: Option<f64>,
-    /// When it last changed, in ISO 8601.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_modified: Option<String>,
-}
-
-/// Who speaks.
+/// The role of a speaker.
 #[doc = example!(r##"assert_eq!(Json::of(&Role::Assistant).get(), r#""assistant""#);"##)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -219,7 +181,7 @@ pub enum Role {
     Assistant,
 }
 
-/// What is in a resource, or in a part of one.
+/// The contents of a resource, or of a part of one.
 #[doc = example!(r##"let raw = Json::parse(r#"{"uri":"file:///a"}"#).unwrap();"##,
     r#"assert!(raw.to::<ResourceContents>().is_err(), "neither `text` nor `blob` is there");"#)]
 #[derive(Clone, Debug, PartialEq)]
@@ -227,11 +189,11 @@ pub enum Role {
 pub struct ResourceContents {
     /// Where it is.
     pub uri: String,
-    /// Its type.
+    /// Its media type.
     pub mime_type: Option<String>,
     /// What it holds.
     pub data: ResourceData,
-    /// Anything else.
+    /// The `_meta` member.
     pub meta: Option<Json>,
 }
 
@@ -347,7 +309,7 @@ impl ToolUseContent {
 }
 
 impl ToolResultContent {
-    /// What a tool said.
+    /// The result of a tool.
     #[doc = example!(r#"assert_eq!(ToolResultContent::new("call-1", vec!["3".into()]).is_error, None);"#)]
     pub fn new(tool_use_id: impl Into<String>, content: Vec<Content>) -> Self {
         Self {
@@ -362,53 +324,53 @@ impl ToolResultContent {
 }
 
 setters! { TextContent = TextContent::new("Sunny");
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().priority(1.0)
         => r#""annotations":{"priority":1}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { ImageContent = ImageContent::new("iVBORw0=", "image/png");
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().audience([Role::User])
         => r#""audience":["user"]"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { AudioContent = AudioContent::new("UklGRg==", "audio/wav");
-    /// Adds hints for who plays it.
+    /// Adds playback hints.
     annotations(Annotations) = Annotations::new().priority(0.5) => r#""priority":0.5"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { ResourceLink = ResourceLink::new("file:///notes.md", "notes");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "My notes" => r#""title":"My notes""#;
-    /// Says what it is.
+    /// Sets its description.
     description(String) = "What I wrote down" => r#""description":"What I wrote down""#;
-    /// Says its type.
+    /// Sets its media type.
     mime_type(String) = "text/markdown" => r#""mimeType":"text/markdown""#;
-    /// Says its size in bytes.
+    /// Sets its size in bytes.
     size(u64) = 120_u64 => r#""size":120"#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("https://example.com/n.png")] => r#""icons":[{"src":"#;
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().priority(0.0)
         => r#""annotations":{"priority":0}"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { EmbeddedResource = EmbeddedResource::new(ResourceContents::text("file:///a", "A"));
-    /// Adds hints for who shows it.
+    /// Adds display hints.
     annotations(Annotations) = Annotations::new().audience([Role::Assistant])
         => r#""audience":["assistant"]"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 setters! { ToolResultContent = ToolResultContent::new("call-1", vec!["7".into()]);
-    /// Adds the same for programs.
+    /// Adds a structured result.
     structured_content(Json) = Json::null() => r#""structuredContent":null"#;
-    /// Says whether the tool failed.
+    /// Sets whether the tool failed.
     is_error(bool) = true => r#""isError":true"#;
 }
 
@@ -421,11 +383,11 @@ impl Annotations {
 }
 
 setters! { Annotations = Annotations::new();
-    /// Says who it is meant for.
+    /// Sets its audience.
     audience(Vec<Role>) = [Role::User, Role::Assistant] => r#""audience":["user","assistant"]"#;
-    /// Says how much it matters, from 0 to 1.
+    /// Sets its importance, from 0 to 1.
     priority(f64) = 0.75 => r#""priority":0.75"#;
-    /// Says when it last changed.
+    /// Sets when it last changed.
     last_modified(String) = "2026-07-28T12:00:00Z" => r#""lastModified":"2026-07-28T12:00:00Z""#;
 }
 
@@ -453,9 +415,9 @@ impl ResourceContents {
 }
 
 setters! { ResourceContents = ResourceContents::text("file:///a.md", "# A");
-    /// Says its type.
+    /// Sets its media type.
     mime_type(String) = "text/markdown" => r#""mimeType":"text/markdown""#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
@@ -510,7 +472,7 @@ impl<'de> Deserialize<'de> for Content {
             kind: String,
         }
         let raw = Json::deserialize(deserializer)?;
-        // Derived readers take arrays for objects.
+        // Derived deserialisers accept arrays for structs.
         if !raw.is_object() {
             return Err(D::Error::custom("a block of content must be an object"));
         }

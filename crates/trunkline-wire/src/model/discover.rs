@@ -1,57 +1,44 @@
-//! How the two sides introduce themselves, in either era.
-
-use serde::{Deserialize, Serialize};
+//! The handshake of either era.
 
 use super::{ClientCapabilities, Implementation, ServerCapabilities};
 use crate::json::Json;
 
-/// The parameters of `initialize`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InitializeParams {
-    /// The revision the client would like, as text since it may be one we do not know.
-    pub protocol_version: String,
-    /// What the client can do.
-    pub capabilities: ClientCapabilities,
-    /// Who the client is.
-    pub client_info: Implementation,
-}
+model! {
+    /// The parameters of `initialize`.
+    pub struct InitializeParams {
+        /// The revision the client prefers, as text because it may be unknown.
+        pub protocol_version: String,
+        /// The client's capabilities.
+        pub capabilities: ClientCapabilities,
+        /// The client's name and version.
+        pub client_info: Implementation,
+    }
 
-/// The answer to `initialize`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct InitializeResult {
-    /// The revision that will be spoken.
-    pub protocol_version: String,
-    /// What the server can do.
-    pub capabilities: ServerCapabilities,
-    /// Who the server is.
-    pub server_info: Implementation,
-    /// How to use the server, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `initialize`.
+    pub struct InitializeResult {
+        /// The negotiated revision.
+        pub protocol_version: String,
+        /// The server's capabilities.
+        pub capabilities: ServerCapabilities,
+        /// The server's name and version.
+        pub server_info: Implementation,
+        /// Instructions for the model.
+        pub instructions?: String,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The answer to `server/discover`. Who the server is stands in `_meta`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct DiscoverResult {
-    /// The revisions that requests may name.
-    pub supported_versions: Vec<String>,
-    /// What the server can do.
-    pub capabilities: ServerCapabilities,
-    /// How to use the server, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+    /// The answer to `server/discover`. The server's name and version are in `_meta`.
+    pub struct DiscoverResult {
+        /// The revisions that requests may use.
+        pub supported_versions: Vec<String>,
+        /// The server's capabilities.
+        pub capabilities: ServerCapabilities,
+        /// Instructions for the model.
+        pub instructions?: String,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 impl InitializeParams {
@@ -78,7 +65,7 @@ impl InitializeResult {
 }
 
 setters! { InitializeResult = InitializeResult::new("2025-11-25", Default::default(), Implementation::new("a", "1"));
-    /// Says how to use the server.
+    /// Sets the instructions for the model.
     instructions(String) = "Ask for the city first."
         => r#""instructions":"Ask for the city first.""#;
 }
@@ -91,7 +78,7 @@ impl DiscoverResult {
 }
 
 setters! { DiscoverResult = DiscoverResult::new(vec!["2026-07-28".to_owned()], Default::default());
-    /// Says how to use the server.
+    /// Sets the instructions for the model.
     instructions(String) = "Ask for the city first."
         => r#""instructions":"Ask for the city first.""#;
 }

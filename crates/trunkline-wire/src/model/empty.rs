@@ -1,20 +1,18 @@
-//! The result that says only "done".
-
-use serde::{Deserialize, Serialize};
+//! The empty result.
 
 use crate::json::Json;
 
-/// An answer with nothing in it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct EmptyResult {
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
+model! {
+    /// A result without members.
+    #[derive(Default)]
+    pub struct EmptyResult {
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 }
 
 impl EmptyResult {
-    /// Nothing at all.
+    /// An empty result.
     pub fn new() -> Self {
         Self::default()
     }

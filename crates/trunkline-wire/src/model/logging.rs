@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
-/// The levels of RFC 5424, mildest first.
+/// The levels of RFC 5424, least severe first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -25,29 +25,26 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// One log message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct LogMessage {
-    /// How bad it is.
-    pub level: LogLevel,
-    /// Who says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub logger: Option<String>,
-    /// What happened: a string or anything else.
-    pub data: Json,
-}
+model! {
+    /// One log message.
+    pub struct LogMessage {
+        /// Its severity.
+        pub level: LogLevel,
+        /// The name of the logger.
+        pub logger?: String,
+        /// The message: a string or any JSON.
+        pub data: Json,
+    }
 
-/// The parameters of `logging/setLevel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct SetLevelParams {
-    /// The mildest level to send.
-    pub level: LogLevel,
+    /// The parameters of `logging/setLevel`.
+    pub struct SetLevelParams {
+        /// The least severe level to send.
+        pub level: LogLevel,
+    }
 }
 
 impl LogLevel {
-    /// All eight, mildest first.
+    /// All eight, least severe first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -59,7 +56,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// The level as it stands on the wire.
+    /// The level as it is on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -97,7 +94,7 @@ impl LogMessage {
         Self { level, logger: None, data }
     }
 
-    /// A message that is a plain sentence.
+    /// A plain text message.
     pub fn text(level: LogLevel, text: &str) -> Self {
         Self::new(level, Json::string(text))
     }
@@ -110,7 +107,7 @@ setters! { LogMessage = LogMessage::text(LogLevel::Error, "The disk is full.");
 }
 
 impl SetLevelParams {
-    /// Asks for `level` and worse.
+    /// Asks for `level` and more severe ones.
     pub fn new(level: LogLevel) -> Self {
         Self { level }
     }

@@ -1,127 +1,108 @@
-//! Messages that a server prepares for a model.
+//! Prompts: messages that a server prepares for a model.
 
 use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
 
 use super::spelling::{is_false, null_is_default};
 use super::{Content, Icon, Role};
 use crate::json::Json;
 
-/// A prompt in a server's list.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Prompt {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// What it takes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub arguments: Vec<PromptArgument>,
-    /// How to draw it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
-    pub icons: Vec<Icon>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A prompt in a server's list.
+    #[derive(Default)]
+    pub struct Prompt {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// Its purpose.
+        pub description?: String,
+        /// Its arguments.
+        pub arguments[]: PromptArgument,
+        /// Its icons.
+        pub icons[]: Icon,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// One thing a prompt takes, always a string.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PromptArgument {
-    /// Its name, for programs.
-    pub name: String,
-    /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// What it means.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Whether it must be given.
-    #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
-    pub required: bool,
-}
+    /// An argument of a prompt, always a string.
+    #[derive(Default)]
+    pub struct PromptArgument {
+        /// Its name, for programs.
+        pub name: String,
+        /// Its display name.
+        pub title?: String,
+        /// Its meaning.
+        pub description?: String,
+        /// Whether it is required.
+        #[serde(default, skip_serializing_if = "is_false", deserialize_with = "null_is_default")]
+        pub required: bool,
+    }
 
-/// The parameters of `prompts/get`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetPromptParams {
-    /// Which prompt.
-    pub name: String,
-    /// What it takes.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "null_is_default"
-    )]
-    pub arguments: BTreeMap<String, String>,
-}
+    /// The parameters of `prompts/get`.
+    #[derive(Default, Eq)]
+    pub struct GetPromptParams {
+        /// The prompt.
+        pub name: String,
+        /// Its arguments.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
+        pub arguments: BTreeMap<String, String>,
+    }
 
-/// The answer to `prompts/get`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GetPromptResult {
-    /// What the prompt is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// What to tell the model.
-    pub messages: Vec<PromptMessage>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+    /// The answer to `prompts/get`.
+    #[derive(Default)]
+    pub struct GetPromptResult {
+        /// The purpose of the prompt.
+        pub description?: String,
+        /// The messages for the model.
+        pub messages: Vec<PromptMessage>,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// One message of a prompt.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PromptMessage {
-    /// Who says it.
-    pub role: Role,
-    /// What is said.
-    pub content: Content,
+    /// One message of a prompt.
+    pub struct PromptMessage {
+        /// The role of the speaker.
+        pub role: Role,
+        /// The content.
+        pub content: Content,
+    }
 }
 
 impl Prompt {
-    /// A prompt that takes nothing.
+    /// A prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
 setters! { Prompt = Prompt::new("review");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "Review code" => r#"{"name":"review","title":"Review code"}"#;
-    /// Says what it is for.
+    /// Sets its description.
     description(String) = "Looks for mistakes" => r#""description":"Looks for mistakes""#;
-    /// Says what it takes.
+    /// Sets its arguments.
     arguments(Vec<PromptArgument>) = [PromptArgument::new("code").required(true)]
         => r#""arguments":[{"name":"code","required":true}]"#;
-    /// Says how to draw it.
+    /// Sets its icons.
     icons(Vec<Icon>) = [Icon::new("https://example.com/eye.png")]
         => r#""icons":[{"src":"https://example.com/eye.png"}]"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl PromptArgument {
-    /// Something that may be left out.
+    /// An optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
 setters! { PromptArgument = PromptArgument::new("code");
-    /// Names it for people.
+    /// Sets its display name.
     title(String) = "The code" => r#"{"name":"code","title":"The code"}"#;
-    /// Says what it means.
+    /// Sets its description.
     description(String) = "What to look at" => r#""description":"What to look at""#;
-    /// Says whether it must be given.
+    /// Sets whether it is required.
     required(bool) = true => r#"{"name":"code","required":true}"#;
 }
 
@@ -133,38 +114,38 @@ impl GetPromptParams {
 }
 
 setters! { GetPromptParams = GetPromptParams::new("review");
-    /// Gives it what it takes.
+    /// Sets its arguments.
     arguments(BTreeMap<String, String>) = BTreeMap::from([("code".to_owned(), "1 + 1".to_owned())])
         => r#""arguments":{"code":"1 + 1"}"#;
 }
 
 impl GetPromptResult {
-    /// What to tell the model.
+    /// A prompt's messages.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { description: None, messages, meta: None }
     }
 }
 
 setters! { GetPromptResult = GetPromptResult::new(vec![PromptMessage::user("Review this.")]);
-    /// Says what the prompt is for.
+    /// Sets the purpose of the prompt.
     description(String) = "Looks for mistakes"
         => r#"{"description":"Looks for mistakes","messages":"#;
-    /// Adds anything else.
+    /// Sets `_meta`.
     meta(Json) = Json::empty_object() => r#""_meta":{}"#;
 }
 
 impl PromptMessage {
-    /// Someone says something.
+    /// A message of `role`.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self { role, content: content.into() }
     }
 
-    /// The user says something.
+    /// A message of the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// The model says something.
+    /// A message of the model.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

@@ -1,40 +1,35 @@
-//! The folders a client lets a server know about.
-
-use serde::{Deserialize, Serialize};
+//! Roots: the folders that a client tells a server about.
 
 use crate::json::Json;
 
-/// A folder or file, always a `file://` URI. Information, not access control.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Root {
-    /// Where it is.
-    pub uri: String,
-    /// What to call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Anything else.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<Json>,
-}
+model! {
+    /// A folder or file, always a `file://` URI. It is information, not access control.
+    pub struct Root {
+        /// Where it is.
+        pub uri: String,
+        /// Its display name.
+        pub name?: String,
+        /// The `_meta` member.
+        pub meta?: Json,
+    }
 
-/// The answer to `roots/list`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ListRootsResult {
-    /// All of them.
-    pub roots: Vec<Root>,
+    /// The answer to `roots/list`.
+    #[derive(Default)]
+    pub struct ListRootsResult {
+        /// All of them.
+        pub roots: Vec<Root>,
+    }
 }
 
 impl Root {
-    /// A nameless root.
+    /// A root without a name.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: None, meta: None }
     }
 }
 
 setters! { Root = Root::new("file:///project");
-    /// Gives it a name.
+    /// Sets its name.
     name(String) = "My project" => r#"{"uri":"file:///project","name":"My project"}"#;
 }
 

@@ -26,23 +26,30 @@ impl FormChoice for Class {
     }
 }
 
-impl FormField for Class {
-    const REQUIRED: bool = true;
-    type Schema = EnumSchema;
-    type Initial = Self;
+/// What `#[derive(Form)]` writes for an enum.
+macro_rules! choice_field {
+    ($Choice:ident) => {
+        impl FormField for $Choice {
+            const REQUIRED: bool = true;
+            type Schema = EnumSchema;
+            type Initial = Self;
 
-    fn field() -> EnumSchema {
-        choice_field::<Self>()
-    }
+            fn field() -> EnumSchema {
+                choice_field::<Self>()
+            }
 
-    fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
-        choice_initial(schema, &value)
-    }
+            fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
+                choice_initial(schema, &value)
+            }
 
-    fn read_field(value: Option<&Value>) -> Result<Self, String> {
-        choice_read(value)
-    }
+            fn read_field(value: Option<&Value>) -> Result<Self, String> {
+                choice_read(value)
+            }
+        }
+    };
 }
+
+choice_field! { Class }
 
 #[derive(Debug, PartialEq)]
 struct Trip {
@@ -194,7 +201,7 @@ fn whole_numbers_keep_to_their_type_however_they_are_spelled() {
 fn a_form_by_hand_is_checked_before_it_is_asked() {
     let nested = json!({ "type": "object", "properties": { "a": { "type": "object" } } });
     assert!(Check::new(&Json::of(&nested)).err().unwrap().contains("flat"));
-    // The fifth spelling of a choice, which only forms by hand have.
+    // The fifth spelling of a choice, which only hand-written forms have.
     let legacy = json!({
         "type": "object",
         "properties": { "a": { "type": "string", "enum": ["x"], "enumNames": ["X"] } },
@@ -226,23 +233,7 @@ fn a_choice_that_is_made_beforehand_need_not_be_made() {
         }
     }
 
-    impl FormField for Seat {
-        const REQUIRED: bool = true;
-        type Schema = EnumSchema;
-        type Initial = Self;
-
-        fn field() -> EnumSchema {
-            choice_field::<Self>()
-        }
-
-        fn initial(schema: EnumSchema, value: Self) -> EnumSchema {
-            choice_initial(schema, &value)
-        }
-
-        fn read_field(value: Option<&Value>) -> Result<Self, String> {
-            choice_read(value)
-        }
-    }
+    choice_field! { Seat }
 
     assert!(one_field::<Seat>().required.is_empty());
     let read = |content: Value| read_one::<Seat>(&Json::of(&content));
@@ -251,7 +242,7 @@ fn a_choice_that_is_made_beforehand_need_not_be_made() {
     assert_eq!(read(json!({ "value": "aisle" })), Ok(Seat::Aisle));
     assert!(read(json!({ "value": "roof" })).is_err());
     assert_eq!(read_one::<Option<Seat>>(&Json::of(&json!({}))), Ok(None));
-    // Nothing is chosen beforehand here.
+    // There is no default here.
     assert_eq!(one_field::<Class>().required, ["value"]);
     assert_eq!(choice_read::<Class>(None), Err("is missing".to_owned()));
 }

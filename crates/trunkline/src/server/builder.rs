@@ -1,4 +1,4 @@
-//! Putting a server together. What it can do is derived from what is registered.
+//! Builds a server. Its capabilities are derived from what is registered.
 
 mod fault;
 
@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use trunkline_auth::seal::Sealer;
+use trunkline_auth::setters;
 use trunkline_proto::server as core;
 use trunkline_proto::task::TaskBounds;
 use trunkline_store::Store;
@@ -26,7 +27,7 @@ use super::skills::{SkillEntry, Skills};
 use super::tool::IntoTool;
 use super::{Inner, PromptEntry, ResourceEntry, Server, TemplateEntry, ToolEntry, compose, tasks};
 use crate::layer::Layers;
-use crate::observe::Inward;
+use crate::observe::ServerObserver;
 use crate::schema::SchemaProfile;
 use fault::list;
 
@@ -48,26 +49,26 @@ pub struct ServerBuilder {
     templates: Vec<TemplateEntry>,
     skills: Skills,
     states: States,
-    /// What is registered while the server runs, though nothing is yet.
+    /// Kinds of things that are registered only while the server runs.
     later: Later,
     profile: SchemaProfile,
     page: usize,
     cache: CacheHint,
     sealer: Option<Sealer>,
-    pub(crate) observe: Inward,
+    pub(crate) observe: ServerObserver,
     tasks: TaskBounds,
     task_store: Option<Arc<dyn Store>>,
     takeover: Duration,
     pub(crate) layers: Layers,
     pub(super) mounts: Vec<compose::Wanted>,
-    /// What is declared besides what is registered.
+    /// Capabilities declared besides those of what is registered.
     pub(super) also: ServerCapabilities,
 }
 
 /// What handlers share, by type.
 pub(crate) type States = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-/// Kinds of things that come while the server runs.
+/// Kinds of things that are registered while the server runs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Later {
     tools: bool,
@@ -93,7 +94,7 @@ impl ServerBuilder {
             page: 50,
             cache: CacheHint::NONE,
             sealer: None,
-            observe: Inward::default(),
+            observe: ServerObserver::default(),
             tasks: TaskBounds::default(),
             task_store: None,
             takeover: tasks::LIFE,
@@ -147,7 +148,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds all that a value offers: its methods with `#[tool]`, `#[prompt]` and `#[resource]`.
+    /// Adds everything that a value offers: its methods with `#[tool]`, `#[prompt]` and
+    /// `#[resource]`.
     /// ```
     /// struct Clock;
     /// #[trunkline::toolbox]
@@ -162,8 +164,8 @@ impl ServerBuilder {
         Arc::new(toolbox).register(self)
     }
 
-    /// Adds a skill: its `SKILL.md` is listed among the resources, its files can be read, by
-    /// everybody who is let in. No resource may have the URI of one of them.
+    /// Adds a skill: its `SKILL.md` is listed among the resources, and every caller can read its
+    /// files. No resource may have the URI of one of them.
     /// ```
     /// let pdf = trunkline::skill("pdf", "---\nname: pdf\ndescription: Reads.\n---\n").unwrap();
     /// assert!(trunkline::Server::builder("skills", "1.0.0").skill(pdf).try_build().is_ok());
@@ -173,7 +175,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives handlers something to share: they take it as a [`State`](crate::State) of its type.
+    /// Adds a value that handlers share: they take it as a [`State`](crate::State) of its type.
     ///
     /// ```
     /// # use trunkline::{Server, State, tool};
@@ -186,7 +188,7 @@ impl ServerBuilder {
         self.shared_state(Arc::new(state))
     }
 
-    /// The same for something that is shared with others already.
+    /// The same for a value that is already shared.
     ///
     /// ```
     /// # use std::sync::{Arc, Mutex};
@@ -201,113 +203,89 @@ impl ServerBuilder {
         self
     }
 
-    /// Says that tools are added while the server runs, if it begins without any.
-    /// ```
-    /// let server = trunkline::Server::builder("clock", "1.0.0").tools_later().build();
-    /// assert!(server.put_tool(trunkline::tool("now", async || "noon")).is_ok());
-    /// ```
-    pub fn tools_later(mut self) -> Self {
-        self.later.tools = true;
-        self
+    setters! {
+        /// Declares tools on a server that starts without any and adds them while it runs.
+        /// ```
+        /// let server = trunkline::Server::builder("clock", "1.0.0").tools_later().build();
+        /// assert!(server.put_tool(trunkline::tool("now", async || "noon")).is_ok());
+        /// ```
+        tools_later() { later.tools = true }
+
+        /// Declares prompts on a server that starts without any and adds them while it runs.
+        /// ```
+        /// let server = trunkline::Server::builder("days", "1.0.0").prompts_later().build();
+        /// assert!(server.put_prompt(trunkline::prompt("plan", async || String::new())).is_ok());
+        /// ```
+        prompts_later() { later.prompts = true }
+
+        /// Declares resources on a server that starts without any and adds them while it runs.
+        /// ```
+        /// let server = trunkline::Server::builder("inn", "1.0.0").resources_later().build();
+        /// assert!(server.put_resource(trunkline::resource("menu://", "menu", async || "")).is_ok());
+        /// ```
+        resources_later() { later.resources = true }
+
+        /// How schemas are written; by default in the plain form that all hosts accept.
+        /// ```
+        /// let builder = trunkline::Server::builder("full", "1.0.0");
+        /// assert!(builder.schemas(trunkline::SchemaProfile::Full).try_build().is_ok());
+        /// ```
+        schemas(profile: SchemaProfile) { profile = profile }
+
+        /// Sets the server's name for people.
+        /// ```
+        /// let builder = trunkline::Server::builder("clock", "1.0.0").title("The clock");
+        /// assert!(builder.try_build().is_ok());
+        /// ```
+        title(title: impl Into<String>) { core.info.title = Some(title.into()) }
+
+        /// Adds an icon.
+        /// ```
+        /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
+        /// assert!(trunkline::Server::builder("clock", "1.0.0").icon(icon).try_build().is_ok());
+        /// ```
+        icon(icon: Icon) { core.info.icons.push(icon) }
+
+        /// Tells the model how to use the server.
+        /// ```
+        /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let server = Server::builder("clock", "1.0.0").instructions("Never twice a day.").build();
+        /// assert_eq!(Client::in_memory(&server).await?.instructions(), Some("Never twice a day."));
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        instructions(instructions: impl Into<String>) {
+            core.instructions = Some(instructions.into())
+        }
     }
 
-    /// Says that prompts are added while the server runs, if it begins without any.
-    /// ```
-    /// let server = trunkline::Server::builder("days", "1.0.0").prompts_later().build();
-    /// assert!(server.put_prompt(trunkline::prompt("plan", async || String::new())).is_ok());
-    /// ```
-    pub fn prompts_later(mut self) -> Self {
-        self.later.prompts = true;
-        self
-    }
-
-    /// Says that resources are added while the server runs, if it begins without any.
-    /// ```
-    /// let server = trunkline::Server::builder("inn", "1.0.0").resources_later().build();
-    /// assert!(server.put_resource(trunkline::resource("menu://", "menu", async || "")).is_ok());
-    /// ```
-    pub fn resources_later(mut self) -> Self {
-        self.later.resources = true;
-        self
-    }
-
-    /// How schemas are written: by default in the plain way that all hosts accept.
-    /// ```
-    /// let builder = trunkline::Server::builder("full", "1.0.0");
-    /// assert!(builder.schemas(trunkline::SchemaProfile::Full).try_build().is_ok());
-    /// ```
-    pub fn schemas(mut self, profile: SchemaProfile) -> Self {
-        self.profile = profile;
-        self
-    }
-
-    /// Names the server for people.
-    /// ```
-    /// let builder = trunkline::Server::builder("clock", "1.0.0").title("The clock");
-    /// assert!(builder.try_build().is_ok());
-    /// ```
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.core.info.title = Some(title.into());
-        self
-    }
-
-    /// Gives the server a picture.
-    /// ```
-    /// let icon = trunkline::model::Icon::new("https://example.com/clock.svg");
-    /// assert!(trunkline::Server::builder("clock", "1.0.0").icon(icon).try_build().is_ok());
-    /// ```
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.core.info.icons.push(icon);
-        self
-    }
-
-    /// Tells the model how to use the server.
-    /// ```
-    /// # use trunkline::{Client, Server}; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let server = Server::builder("clock", "1.0.0").instructions("Never twice a day.").build();
-    /// assert_eq!(Client::in_memory(&server).await?.instructions(), Some("Never twice a day."));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
-        self.core.instructions = Some(instructions.into());
-        self
-    }
-
-    /// Speaks this revision only.
+    /// Speaks only this revision.
     pub fn protocol(self, revision: Revision) -> Self {
         self.protocols(Revisions::only(revision))
     }
 
-    /// Speaks these revisions only; by default all five.
-    /// ```
-    /// let old = trunkline::Revisions::ALL.of_era(trunkline::Era::Stateful);
-    /// assert!(trunkline::Server::builder("old", "1.0.0").protocols(old).try_build().is_ok());
-    /// ```
-    pub fn protocols(mut self, revisions: Revisions) -> Self {
-        self.core.revisions = revisions;
-        self
+    setters! {
+        /// Speaks only these revisions; by default all five.
+        /// ```
+        /// let old = trunkline::Revisions::ALL.of_era(trunkline::Era::Stateful);
+        /// assert!(trunkline::Server::builder("old", "1.0.0").protocols(old).try_build().is_ok());
+        /// ```
+        protocols(revisions: Revisions) { core.revisions = revisions }
+
+        /// Whether to answer the `mcp/…` dialect too; on by default.
+        /// ```
+        /// assert!(trunkline::Server::builder("strict", "1.0.0").dialect(false).try_build().is_ok());
+        /// ```
+        dialect(answer: bool) { core.dialect = answer }
+
+        /// The log level until a client of an older revision chooses one; by default `info`.
+        /// ```
+        /// let builder = trunkline::Server::builder("quiet", "1.0.0");
+        /// assert!(builder.log_level(trunkline::model::LogLevel::Error).try_build().is_ok());
+        /// ```
+        log_level(level: LogLevel) { core.log_level = level }
     }
 
-    /// Whether to answer the `mcp/…` dialect too; by default it does.
-    /// ```
-    /// assert!(trunkline::Server::builder("strict", "1.0.0").dialect(false).try_build().is_ok());
-    /// ```
-    pub fn dialect(mut self, answer: bool) -> Self {
-        self.core.dialect = answer;
-        self
-    }
-
-    /// What is logged before a client of an older revision chooses a level; by default `info`.
-    /// ```
-    /// let builder = trunkline::Server::builder("quiet", "1.0.0");
-    /// assert!(builder.log_level(trunkline::model::LogLevel::Error).try_build().is_ok());
-    /// ```
-    pub fn log_level(mut self, level: LogLevel) -> Self {
-        self.core.log_level = level;
-        self
-    }
-
-    /// How long clients may keep lists and resources; by default not at all.
+    /// How long clients may cache lists and resources; by default not at all.
     /// ```
     /// let hint = trunkline::model::CacheHint::public(60_000);
     /// assert!(trunkline::Server::builder("slow", "1.0.0").cache(hint).try_build().is_ok());
@@ -318,79 +296,62 @@ impl ServerBuilder {
         self
     }
 
-    /// How many items a page of a list has; by default 50.
-    /// ```
-    /// assert!(trunkline::Server::builder("pages", "1.0.0").page_size(10).try_build().is_ok());
-    /// ```
-    pub fn page_size(mut self, items: usize) -> Self {
-        self.page = items.max(1);
-        self
+    setters! {
+        /// How many items a page of a list has; by default 50.
+        /// ```
+        /// assert!(trunkline::Server::builder("pages", "1.0.0").page_size(10).try_build().is_ok());
+        /// ```
+        page_size(items: usize) { page = items.max(1) }
+
+        /// Replaces the default limits.
+        /// ```
+        /// let limits = trunkline::Limits::default().in_flight(8);
+        /// assert!(trunkline::Server::builder("small", "1.0.0").limits(limits).try_build().is_ok());
+        /// ```
+        limits(limits: Limits) { limits = limits }
+
+        /// How many tasks are kept, and how long.
+        /// ```
+        /// let bounds = trunkline::server::TaskBounds { tasks: 16, ..Default::default() };
+        /// assert!(trunkline::Server::builder("films", "1.0.0").tasks(bounds).try_build().is_ok());
+        /// ```
+        tasks(bounds: TaskBounds) { tasks = bounds }
+
+        /// Keeps tasks in a store, so that they outlive the process: their results, their questions,
+        /// and what their handlers did [once](super::Context::once). All processes that share the store
+        /// see them, and take over those of a process that died; see [`ToolEntry::resume`].
+        ///
+        /// ```
+        /// let store = std::sync::Arc::new(trunkline::store::Memory::default());
+        /// assert!(trunkline::Server::builder("films", "1.0.0").task_store(store).try_build().is_ok());
+        /// ```
+        task_store(store: Arc<dyn Store>) { task_store = Some(store) }
+
+        /// How long after its last heartbeat the tasks of a process are taken over; by default 15
+        /// seconds.
+        /// ```
+        /// let silence = std::time::Duration::from_secs(60);
+        /// assert!(trunkline::Server::builder("a", "1").take_over_after(silence).try_build().is_ok());
+        /// ```
+        take_over_after(silence: Duration) { takeover = silence.max(Duration::from_millis(30)) }
+
+        /// Keys that seal the state carried by clients, newest first. The default is a random key that
+        /// lives as long as this process; several replicas need the same keys.
+        /// ```
+        /// let (new, old) = ([2; 32], [1; 32]);
+        /// assert!(trunkline::Server::builder("a", "1").state_keys(&[new, old]).try_build().is_ok());
+        /// ```
+        state_keys(keys: &[[u8; 32]]) { sealer = Some(Sealer::new(keys)) }
     }
 
-    /// Other limits than the default ones.
-    /// ```
-    /// let limits = trunkline::Limits::default().in_flight(8);
-    /// assert!(trunkline::Server::builder("small", "1.0.0").limits(limits).try_build().is_ok());
-    /// ```
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// How many tasks are kept, and how long.
-    /// ```
-    /// let bounds = trunkline::server::TaskBounds { tasks: 16, ..Default::default() };
-    /// assert!(trunkline::Server::builder("films", "1.0.0").tasks(bounds).try_build().is_ok());
-    /// ```
-    pub fn tasks(mut self, bounds: TaskBounds) -> Self {
-        self.tasks = bounds;
-        self
-    }
-
-    /// Keeps tasks in a store, so that they outlive the process: what they came to, their
-    /// questions, and what their handlers did [once](super::Context::once). Whoever shares the
-    /// store sees them, and takes over those of a process that is gone; see
-    /// [`ToolEntry::resume`].
-    ///
-    /// ```
-    /// let store = std::sync::Arc::new(trunkline::store::Memory::default());
-    /// assert!(trunkline::Server::builder("films", "1.0.0").task_store(store).try_build().is_ok());
-    /// ```
-    pub fn task_store(mut self, store: Arc<dyn Store>) -> Self {
-        self.task_store = Some(store);
-        self
-    }
-
-    /// How long after its last sign of life the tasks of a process are taken over; by default 15
-    /// seconds.
-    /// ```
-    /// let silence = std::time::Duration::from_secs(60);
-    /// assert!(trunkline::Server::builder("a", "1").take_over_after(silence).try_build().is_ok());
-    /// ```
-    pub fn take_over_after(mut self, silence: Duration) -> Self {
-        self.takeover = silence.max(Duration::from_millis(30));
-        self
-    }
-
-    /// Keys for the state that travels with clients, newest first. By default one that lives as
-    /// long as this process; several replicas need the same ones.
-    /// ```
-    /// let (new, old) = ([2; 32], [1; 32]);
-    /// assert!(trunkline::Server::builder("a", "1").state_keys(&[new, old]).try_build().is_ok());
-    /// ```
-    pub fn state_keys(mut self, keys: &[[u8; 32]]) -> Self {
-        self.sealer = Some(Sealer::new(keys));
-        self
-    }
-
-    /// The server.
+    /// Builds the server.
     /// ```
     /// let server = trunkline::Server::builder("empty", "1.0.0").build();
     /// assert!(format!("{server:?}").contains("empty"));
     /// ```
     ///
     /// # Panics
-    /// If something is wrong with what was registered; [`Self::try_build`] returns it instead.
+    /// If a registration is invalid; [`Self::try_build`] returns the faults instead.
     pub fn build(self) -> Server {
         match self.try_build() {
             Ok(server) => server,
@@ -398,7 +359,7 @@ impl ServerBuilder {
         }
     }
 
-    /// The server, or everything that is wrong with what was registered.
+    /// Builds the server, or returns every fault of the registrations.
     /// ```
     /// let nameless = trunkline::tool("", async || "?");
     /// assert!(trunkline::Server::builder("a", "1").tool(nameless).try_build().is_err());
@@ -439,7 +400,7 @@ impl ServerBuilder {
         self.core.bounds = self.limits.bounds();
         let life = self.takeover;
         let keeper = self.task_store.map(|store| tasks::Keeper::new(store, life));
-        // Every result of the newest revision repeats who the server is: the short form will do.
+        // Every result of 2026-07-28 repeats the server's identity, so it is the short form.
         let mut short = Implementation::new(&*self.core.info.name, &*self.core.info.version);
         short.title = self.core.info.title.clone();
         let inner = Inner {
@@ -512,8 +473,8 @@ impl ServerBuilder {
     }
 }
 
-/// Offers what its methods with `#[tool]`, `#[prompt]` and `#[resource]` do. `#[toolbox]` on the
-/// `impl` block writes it.
+/// A type whose methods with `#[tool]`, `#[prompt]` and `#[resource]` can be registered.
+/// `#[toolbox]` on the `impl` block implements it.
 /// ```
 /// use trunkline::{Server, server::{ServerBuilder, Toolbox}, tool};
 /// struct Clock;
@@ -549,7 +510,7 @@ pub trait Toolbox: Send + Sync + 'static {
     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder;
 }
 
-/// One that is shared with others.
+/// A toolbox that is shared.
 impl<T: Toolbox> Toolbox for Arc<T> {
     fn register(self: Arc<Self>, builder: ServerBuilder) -> ServerBuilder {
         T::register(Arc::clone(&self), builder)

@@ -1,4 +1,4 @@
-//! Suggestions for an argument, from what is typed of it so far.
+//! Suggestions for an argument that is being typed.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,9 +8,10 @@ use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{CompleteParams, Completion};
 
 use super::proxy::Completing;
+use super::{PromptEntry, TemplateEntry};
 use crate::ToolError;
 
-/// What somebody has typed of an argument, and what the others are already.
+/// The text typed so far for an argument, and the values of the other arguments.
 ///
 /// ```
 /// use trunkline::server::Typed;
@@ -34,7 +35,7 @@ use crate::ToolError;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Typed {
-    /// What is typed so far.
+    /// The text typed so far.
     pub text: String,
     /// The other arguments, as far as they are known.
     pub others: BTreeMap<String, String>,
@@ -45,7 +46,7 @@ impl Typed {
         Self { text: params.argument.value, others: params.context }
     }
 
-    /// Another argument, if it is known.
+    /// The value of another argument, if it is known.
     ///
     /// ```
     /// async fn cities(typed: trunkline::server::Typed) -> Vec<String> {
@@ -60,7 +61,7 @@ impl Typed {
         self.others.get(name).map(String::as_str)
     }
 
-    /// Those that start with what is typed, whatever the case of their letters.
+    /// The candidates that start with the typed text, ignoring case.
     ///
     /// ```
     /// async fn languages(typed: trunkline::server::Typed) -> Vec<String> {
@@ -74,7 +75,7 @@ impl Typed {
     }
 }
 
-/// What completes an argument: an async function of [`Typed`].
+/// A function that completes an argument: an async function of [`Typed`].
 ///
 /// ```
 /// use trunkline::server::{Completes, Typed};
@@ -105,7 +106,71 @@ where
     }
 }
 
-/// What a function that completes may return.
+macro_rules! completed {
+    ($($Entry:ident)*) => {$(
+        impl $Entry {
+            /// Suggests values for an argument of a prompt, or a variable of a template.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt, template};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned())
+            ///     .complete("city", |typed, _| vec![format!("{typed}lo")]);
+            /// let menu = template("menu://{day}", "day", async || "Soup.")
+            ///     .complete("day", |typed, _| vec![format!("{typed}day")]);
+            /// # let server = Server::builder("days", "1").prompt(plan).resource(menu).build();
+            /// # let client = Client::in_memory(&server).await?;
+            /// let params = CompleteParams::new(Reference::prompt("plan"), "city", "Os");
+            /// assert_eq!(client.complete(params).await?.values, ["Oslo"]);
+            /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
+            /// assert_eq!(client.complete(params).await?.values, ["friday"]);
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn complete(
+                mut self,
+                name: impl Into<String>,
+                complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
+            ) -> Self {
+                self.completions.insert(name.into(), at_once(complete));
+                self
+            }
+
+            /// Suggests values with an async function, for example from a database or another
+            /// service. With macros it is `#[complete(cities)]` before the parameter.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, prompt, server::Typed, template};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// async fn cities(typed: Typed) -> Vec<String> {
+            ///     typed.starts(["Bergen", "Oslo"])
+            /// }
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned()).complete_with("city", cities);
+            /// let map = template("map://{city}", "map", async || "A map.").complete_with("city", cities);
+            /// # let server = Server::builder("days", "1").prompt(plan).resource(map).build();
+            /// # let client = Client::in_memory(&server).await?;
+            /// for reference in [Reference::prompt("plan"), Reference::resource("map://{city}")] {
+            ///     let params = CompleteParams::new(reference, "city", "o");
+            ///     assert_eq!(client.complete(params).await?.values, ["Oslo"]);
+            /// }
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn complete_with<M>(
+                mut self,
+                name: impl Into<String>,
+                complete: impl Completes<M>,
+            ) -> Self {
+                self.completions.insert(name.into(), in_time(complete));
+                self
+            }
+        }
+    )*};
+}
+
+completed! { PromptEntry TemplateEntry }
+
+/// What a completing function may return.
 ///
 /// ```
 /// use trunkline::{ToolError, server::IntoCompletion};
@@ -119,7 +184,7 @@ where
     note = "return a `Vec<String>`, a `Completion` or a `Result` of one of them"
 )]
 pub trait IntoCompletion {
-    /// Turns it into the protocol's result.
+    /// Converts it into the protocol's result.
     ///
     /// ```
     /// use trunkline::server::IntoCompletion;
@@ -148,11 +213,11 @@ impl<T: IntoCompletion, E: Into<ToolError>> IntoCompletion for Result<T, E> {
     }
 }
 
-/// Suggestions for arguments, by their names.
+/// Completing functions by argument name.
 pub(crate) type Completions = BTreeMap<String, Complete>;
 pub(crate) type Complete = Arc<dyn Fn(Typed) -> Completing + Send + Sync>;
 
-/// One that knows at once.
+/// A completion that is ready at once.
 pub(crate) fn at_once(
     complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
 ) -> Complete {
@@ -162,7 +227,7 @@ pub(crate) fn at_once(
     })
 }
 
-/// One that may take its time.
+/// A completion that may wait.
 pub(crate) fn in_time<M>(complete: impl Completes<M>) -> Complete {
     Arc::new(move |typed| complete.complete(typed))
 }

@@ -1,6 +1,7 @@
-//! What a handler asks of its client, how long it may take and who may call it: said when it is
-//! registered, kept before and while it runs.
+//! The options of a handler, checked before and while it runs: what it will ask of the client, its
+//! time limit, and the scopes that its callers need.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline_proto::Call;
@@ -12,12 +13,75 @@ use trunkline_wire::revision::Era;
 
 use super::job::{Job, Target};
 use super::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use crate::caller::Caller;
 
 macro_rules! handler_options {
-    ($($Entry:ident)*) => {$(
+    ($($Entry:ident.$model:ident)*) => {$(
         impl $Entry {
-            /// Says that it will ask this. A client that cannot be asked it is told so before the
-            /// function starts, so nothing is left half done.
+            /// Sets the description.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, prompt, tool};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let now = tool("now", async || "noon").about("Tells the time.");
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned()).about("Plans a day.");
+            /// let server = Server::builder("days", "1").tool(now).prompt(plan).build();
+            /// let client = Client::in_memory(&server).await?;
+            /// assert_eq!(client.list_tools().await?[0].description.as_deref(), Some("Tells the time."));
+            /// assert_eq!(client.list_prompts().await?[0].description.as_deref(), Some("Plans a day."));
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn about(mut self, description: impl Into<String>) -> Self {
+                self.$model.description = Some(description.into());
+                self
+            }
+
+            /// Sets the name for people.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, prompt, tool};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let now = tool("now", async || "noon").title("The time");
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned()).title("Plan a day");
+            /// let server = Server::builder("days", "1").tool(now).prompt(plan).build();
+            /// let client = Client::in_memory(&server).await?;
+            /// assert_eq!(client.list_tools().await?[0].title.as_deref(), Some("The time"));
+            /// assert_eq!(client.list_prompts().await?[0].title.as_deref(), Some("Plan a day"));
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.$model.title = Some(title.into());
+                self
+            }
+
+            /// Shows it to some callers only. For the others it does not exist.
+            ///
+            /// ```
+            /// # use trunkline::{Client, Server, prompt, tool};
+            /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+            /// let reset = tool("reset", async || "Done.")
+            ///     .visible(|caller| caller.principal().is_some_and(|it| it.may("admin")));
+            /// let plan = prompt("plan", async || "Plan my day.".to_owned())
+            ///     .visible(|caller| caller.principal().is_some());
+            /// let server = Server::builder("days", "1").tool(reset).prompt(plan).build();
+            /// let client = Client::in_memory(&server).await?;
+            /// assert!(client.list_tools().await?.is_empty(), "nobody was let in by name");
+            /// assert!(client.list_prompts().await?.is_empty());
+            /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+            /// ```
+            #[must_use]
+            pub fn visible(
+                mut self,
+                decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static,
+            ) -> Self {
+                self.visible = Some(Arc::new(decide));
+                self
+            }
+
+            /// Declares a kind of question that the function will ask. A client that lacks the
+            /// capability gets an error before the function starts, so nothing is left half done.
             ///
             /// ```
             /// use trunkline::server::QuestionKind;
@@ -39,9 +103,9 @@ macro_rules! handler_options {
                 self
             }
 
-            /// Stops the function when it has worked for this long; whoever called is told so. The
-            /// time stands still while a question is out, and progress does not prolong it: the
-            /// server's [own limits](crate::Limits) are for those who give signs of life.
+            /// Stops the function after this much working time and tells the caller so. The clock
+            /// stops while a question is in flight. Progress does not extend this limit; it extends
+            /// the server's [own limits](crate::Limits).
             ///
             /// ```
             /// use std::time::Duration;
@@ -61,14 +125,12 @@ macro_rules! handler_options {
                 self
             }
 
-            /// Lets only those call it who were granted these scopes, all of them. It stays listed
-            /// for everybody else: over HTTP they are told in one challenge (403) what to ask for,
-            /// if something protects the server, as
-            /// `Http::protect` does.
+            /// Allows only callers that have all of these scopes. The others still see it in lists.
+            /// Over HTTP they get one challenge (403) that names the missing scopes, if something
+            /// protects the server, as `Http::protect` does.
             ///
-            /// Only a [`Principal`](crate::Principal) has scopes. Where nobody says who calls, as
-            /// over a pipe or in memory, nothing is checked: whoever starts a server may do
-            /// everything with it.
+            /// Only a [`Principal`](crate::Principal) has scopes. Without one, as over a pipe or in
+            /// memory, nothing is checked: the user who starts a server may use all of it.
             ///
             /// ```
             /// use trunkline::{prompt, resource, template, tool};
@@ -92,10 +154,10 @@ macro_rules! handler_options {
     )*};
 }
 
-handler_options! { ToolEntry PromptEntry ResourceEntry TemplateEntry }
+handler_options! { ToolEntry.tool PromptEntry.prompt ResourceEntry.resource TemplateEntry.template }
 
 impl Job {
-    /// The answer to a caller who lacks scopes, and to a client that cannot be asked what the
+    /// The error for a caller that lacks scopes, and for a client that cannot be asked what the
     /// function will ask.
     pub(super) fn refuse(&self, call: &Call) -> Option<Outcome> {
         if let Some(error) = self.target.signature().lacks_scopes(self.target.name(), call) {
@@ -111,7 +173,7 @@ impl Job {
         if call.revision.era() == Era::Stateless {
             return Some(Err(error));
         }
-        // The older revisions have no code for it; what is missing can still be read.
+        // The older revisions have no error code for it, so the text names what is missing.
         let missing: Vec<_> = missing.iter().map(|it| it.name()).collect();
         let why = format!(
             "This client cannot be asked: it lacks {}. `{}` was not started.",

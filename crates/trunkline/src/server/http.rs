@@ -12,8 +12,9 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tower_service::Service;
+use trunkline_auth::setters;
 use trunkline_proto::server::EnvelopeCache;
-/// Listens at an address, with room for a burst of connections to wait in.
+/// Listens at an address, with a backlog for bursts of connections.
 pub use trunkline_transport::http::bind;
 use trunkline_transport::http::{Endpoint, Settings, serve};
 
@@ -23,10 +24,10 @@ use super::Server;
 use super::router::Router;
 use crate::observe::Transport;
 
-/// How a server is reached over HTTP. [`Server::http`] begins one.
+/// How a server is reached over HTTP. [`Server::http`] returns one.
 ///
-/// Only clients on this machine are let in, until [`Self::allow_host`] says by which other names
-/// the server is known.
+/// By default it accepts requests to localhost names only. [`Self::allow_host`] adds the server's
+/// other names.
 ///
 /// ```
 /// # use trunkline::{Client, Server, server::bind};
@@ -52,144 +53,122 @@ impl Http {
         Self { server, settings }
     }
 
-    /// Where it is served; `/mcp`, unless said.
-    ///
-    /// ```
-    /// let http = trunkline::Server::builder("empty", "1.0.0").build().http().path("/tools");
-    /// assert!(format!("{http:?}").contains("/tools"));
-    /// ```
-    pub fn path(mut self, path: impl Into<String>) -> Self {
-        self.settings.path = path.into();
-        self
+    setters! {
+        /// The path; by default `/mcp`.
+        ///
+        /// ```
+        /// let http = trunkline::Server::builder("empty", "1.0.0").build().http().path("/tools");
+        /// assert!(format!("{http:?}").contains("/tools"));
+        /// ```
+        path(path: impl Into<String>) { settings.path = path.into() }
+
+        /// The paths of the 2024-11-05 transport for events and messages; by default `/sse` and
+        /// `/messages`.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Revision, Server, server::bind};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1.0.0").build();
+        /// let listener = bind("127.0.0.1:0").await?;
+        /// let url = format!("http://{}/events", listener.local_addr()?);
+        /// let http = server.http().sse_paths("/events", "/events/messages");
+        /// tokio::spawn(http.serve(listener, std::future::pending()));
+        /// let client = Client::builder("old", "1").protocol(Revision::V2024_11_05).connect_http(url);
+        /// assert_eq!(client.await?.revision(), Revision::V2024_11_05);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        sse_paths(events: impl Into<String>, messages: impl Into<String>) {
+            settings.sse_paths = Some((events.into(), messages.into()))
+        }
+
+        /// Does not serve the two paths of 2024-11-05.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let service = Server::builder("empty", "1.0.0").build().http().without_sse().service();
+        /// let request = http::Request::get("http://localhost/sse").body(String::new())?;
+        /// assert_eq!(service.answer(request).await.status(), 404);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        without_sse() { settings.sse_paths = None }
+
+        /// Accepts requests to this host: a name for every port, or a name with a port.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let http = Server::builder("empty", "1.0.0").build().http();
+        /// let asked = || http::Request::get("http://mcp.example.com/health").body(String::new());
+        /// let http = http.page("/health", || "I am well.".to_owned());
+        /// assert_eq!(http.clone().service().answer(asked()?).await.status(), 403);
+        /// let http = http.allow_host("mcp.example.com");
+        /// assert_eq!(http.service().answer(asked()?).await.status(), 200);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        allow_host(host: impl AsRef<str>) { settings.door.allow_host(host.as_ref()) }
+
+        /// Accepts web pages of this origin, such as `https://app.example.com`. The server's own origin
+        /// is always accepted.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let http = Server::builder("empty", "1.0.0").build().http();
+        /// let http = http.page("/health", || "I am well.".to_owned());
+        /// let service = http.allow_origin("https://app.example.com").service();
+        /// let request = http::Request::get("http://localhost/health");
+        /// let request = request.header("origin", "https://app.example.com").body(String::new())?;
+        /// assert_eq!(service.answer(request).await.status(), 200);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        allow_origin(origin: impl AsRef<str>) { settings.door.allow_origin(origin.as_ref()) }
+
+        /// Gives clients before 2026-07-28 no session. Any replica can answer any request, but the
+        /// server cannot ask such a client anything or notify it outside a request.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Revision, Server, server::bind};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1.0.0").build();
+        /// let listener = bind("127.0.0.1:0").await?;
+        /// let url = format!("http://{}/mcp", listener.local_addr()?);
+        /// tokio::spawn(server.http().stateless().serve(listener, std::future::pending()));
+        /// let client = Client::builder("old", "1").protocol(Revision::V2025_06_18).connect_http(url);
+        /// assert!(client.await?.ping().await.is_ok());
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        stateless() { settings.sessions = false }
+
+        /// Answers with an event stream even where one JSON body would do.
+        ///
+        /// ```
+        /// # use trunkline::{Client, Server, server::bind};
+        /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// # let server = Server::builder("empty", "1.0.0").build();
+        /// let listener = bind("127.0.0.1:0").await?;
+        /// let url = format!("http://{}/mcp", listener.local_addr()?);
+        /// tokio::spawn(server.http().always_stream().serve(listener, std::future::pending()));
+        /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
+        /// assert!(client.ping().await.is_ok());
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        always_stream() { settings.always_stream = true }
+
+        /// Serves a plain-text page beside the server, for example for health checks. `page` runs for
+        /// each request and must not block.
+        ///
+        /// ```
+        /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
+        /// let http = Server::builder("empty", "1.0.0").build().http();
+        /// let service = http.page("/health", || "I am well.".to_owned()).service();
+        /// let request = http::Request::get("http://localhost/health").body(String::new())?;
+        /// assert_eq!(service.answer(request).await.status(), 200);
+        /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+        /// ```
+        page(path: impl Into<String>, page: impl Fn() -> String + Send + Sync + 'static) {
+            settings.pages.push((path.into(), Arc::new(page)))
+        }
     }
 
-    /// Where clients of 2024-11-05 find their events and send their messages; `/sse` and
-    /// `/messages`, unless said.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let listener = bind("127.0.0.1:0").await?;
-    /// let url = format!("http://{}/events", listener.local_addr()?);
-    /// let http = server.http().sse_paths("/events", "/events/messages");
-    /// tokio::spawn(http.serve(listener, std::future::pending()));
-    /// let client = Client::builder("old", "1").protocol(Revision::V2024_11_05).connect_http(url);
-    /// assert_eq!(client.await?.revision(), Revision::V2024_11_05);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn sse_paths(mut self, events: impl Into<String>, messages: impl Into<String>) -> Self {
-        self.settings.sse_paths = Some((events.into(), messages.into()));
-        self
-    }
-
-    /// Does not serve the two paths of 2024-11-05.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let service = Server::builder("empty", "1.0.0").build().http().without_sse().service();
-    /// let request = http::Request::get("http://localhost/sse").body(String::new())?;
-    /// assert_eq!(service.answer(request).await.status(), 404);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn without_sse(mut self) -> Self {
-        self.settings.sse_paths = None;
-        self
-    }
-
-    /// Lets in requests for this host: a name for every port, or a name with a port.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let http = Server::builder("empty", "1.0.0").build().http();
-    /// let asked = || http::Request::get("http://mcp.example.com/health").body(String::new());
-    /// let http = http.page("/health", || "I am well.".to_owned());
-    /// assert_eq!(http.clone().service().answer(asked()?).await.status(), 403);
-    /// let http = http.allow_host("mcp.example.com");
-    /// assert_eq!(http.service().answer(asked()?).await.status(), 200);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
-        self.settings.door.allow_host(host.as_ref());
-        self
-    }
-
-    /// Lets in the web pages of this origin, such as `https://app.example.com`. The server's own
-    /// origin is always let in.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let http = Server::builder("empty", "1.0.0").build().http();
-    /// let http = http.page("/health", || "I am well.".to_owned());
-    /// let service = http.allow_origin("https://app.example.com").service();
-    /// let request = http::Request::get("http://localhost/health");
-    /// let request = request.header("origin", "https://app.example.com").body(String::new())?;
-    /// assert_eq!(service.answer(request).await.status(), 200);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn allow_origin(mut self, origin: impl AsRef<str>) -> Self {
-        self.settings.door.allow_origin(origin.as_ref());
-        self
-    }
-
-    /// Gives clients before 2026-07-28 no session: any replica can answer any request, and nothing
-    /// can be asked of such a client or told to it unasked.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Revision, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let listener = bind("127.0.0.1:0").await?;
-    /// let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// tokio::spawn(server.http().stateless().serve(listener, std::future::pending()));
-    /// let client = Client::builder("old", "1").protocol(Revision::V2025_06_18).connect_http(url);
-    /// assert!(client.await?.ping().await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn stateless(mut self) -> Self {
-        self.settings.sessions = false;
-        self
-    }
-
-    /// Answers with events even where one JSON text would do.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, server::bind};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # let server = Server::builder("empty", "1.0.0").build();
-    /// let listener = bind("127.0.0.1:0").await?;
-    /// let url = format!("http://{}/mcp", listener.local_addr()?);
-    /// tokio::spawn(server.http().always_stream().serve(listener, std::future::pending()));
-    /// let client = Client::builder("example", "1.0.0").connect_http(url).await?;
-    /// assert!(client.ping().await.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn always_stream(mut self) -> Self {
-        self.settings.always_stream = true;
-        self
-    }
-
-    /// Serves a plain text beside the server, such as whether it is well: `page` is asked each time,
-    /// and must not block.
-    ///
-    /// ```
-    /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let http = Server::builder("empty", "1.0.0").build().http();
-    /// let service = http.page("/health", || "I am well.".to_owned()).service();
-    /// let request = http::Request::get("http://localhost/health").body(String::new())?;
-    /// assert_eq!(service.answer(request).await.status(), 200);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    pub fn page(
-        mut self,
-        path: impl Into<String>,
-        page: impl Fn() -> String + Send + Sync + 'static,
-    ) -> Self {
-        self.settings.pages.push((path.into(), Arc::new(page)));
-        self
-    }
-
-    /// Serves connections until `shutdown`, then answers what is in flight and returns.
+    /// Serves connections until `shutdown`, then drains what is in flight and returns.
     ///
     /// ```
     /// # use trunkline::{Client, Server, server::bind};
@@ -215,10 +194,11 @@ impl Http {
         serve(listener, service.endpoint, limits, shutdown).await
     }
 
-    /// The same as a service, to be mounted into axum or served by hyper. Whoever serves it sets
-    /// the limits of its connections, and how they close: a refusal may leave a body unread, and only
-    /// a lingering close has every client read it. Paths that are not the server's get 404; a router may
-    /// have taken the server's away, as `nest_service("/mcp", …)` of axum does, and left `/`.
+    /// The same as a service, to be mounted into axum or served by hyper. The program that serves
+    /// it sets the limits of its connections, and how they close: a refusal may leave a body
+    /// unread, and only a lingering close lets every client read the response. Paths other than the
+    /// server's get 404. A router may have stripped the server's path and left `/`, as
+    /// `nest_service("/mcp", …)` of axum does.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -239,7 +219,7 @@ impl Http {
         #[cfg(not(feature = "auth"))]
         let is_protected = false;
         if !is_protected && server.0.0.has_scopes() {
-            // Whoever is in front may do it; if nobody does, this is how it is found out.
+            // A layer in front may authenticate callers. This warning is for when none does.
             tracing::warn!("scopes are checked only if something in front says who calls");
         }
         let core = Arc::clone(&server.0.0.core);
@@ -259,7 +239,7 @@ impl std::fmt::Debug for Http {
 }
 
 impl Server {
-    /// This server, to be reached over HTTP.
+    /// Serves this server over HTTP.
     ///
     /// ```
     /// let http = trunkline::Server::builder("empty", "1.0.0").build().http();
@@ -298,7 +278,7 @@ impl Server {
 pub struct HttpService {
     endpoint: Arc<Endpoint<Router>>,
     memo: Arc<Mutex<EnvelopeCache>>,
-    /// The work of tasks goes on as long as the server is reachable.
+    /// Keeps tasks running for as long as the server is reachable.
     server: Server,
 }
 
@@ -317,8 +297,8 @@ impl HttpService {
         self.endpoint.answer(request, &self.memo).await
     }
 
-    /// Ends the streams and subscriptions that would never end by themselves, so that whoever
-    /// serves this can wait for the last request.
+    /// Ends the streams and subscriptions that would never end by themselves. The program that
+    /// serves this can then wait for the last request.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -332,7 +312,7 @@ impl HttpService {
         self.endpoint.hang_up();
     }
 
-    /// Ends every session, and what its handlers are at.
+    /// Ends every session and stops its handlers.
     ///
     /// ```
     /// # use trunkline::Server; tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -1,6 +1,7 @@
-//! How a server is watched, and the registered names that its calls are about.
+//! How a server is observed, and the registered names that its calls are about.
 
 use tracing::Span;
+use trunkline_auth::setters;
 use trunkline_proto::Call;
 use trunkline_wire::method::Method;
 
@@ -8,53 +9,48 @@ use super::{Inner, ServerBuilder, TemplateEntry};
 use crate::TraceContext;
 use crate::observe::{About, Meter, OTHER, Transport, Watch};
 
-/// How the server is watched; see [`observe`](crate::observe).
+/// How the server is observed; see [`observe`](crate::observe).
 impl ServerBuilder {
-    /// Tells `meter` of every call that is over. Without one, no clock is read.
-    ///
-    /// ```
-    /// use trunkline::{Server, observe::Metrics};
-    ///
-    /// let metrics = Metrics::new();
-    /// let server = Server::builder("example", "1.0.0").meter(metrics.clone()).build();
-    /// assert_eq!(metrics.render(), "");
-    /// ```
-    pub fn meter(mut self, meter: impl Meter) -> Self {
-        self.observe.set_meter(meter);
-        self
-    }
+    setters! {
+        /// Reports every finished call to `meter`. Without one, the server reads no clock.
+        ///
+        /// ```
+        /// use trunkline::{Server, observe::Metrics};
+        ///
+        /// let metrics = Metrics::new();
+        /// let server = Server::builder("example", "1.0.0").meter(metrics.clone()).build();
+        /// assert_eq!(metrics.render(), "");
+        /// ```
+        meter(meter: impl Meter) { observe.set_meter(meter) }
 
-    /// Joins the spans of calls to the traces of their callers: `join` gets each new span before
-    /// anything happens in it, if the caller sent a trace. With `tracing-opentelemetry` that is
-    /// where `set_parent` belongs.
-    ///
-    /// ```
-    /// use trunkline::Server;
-    ///
-    /// let server = Server::builder("example", "1.0.0")
-    ///     .trace_with(|span, trace| {
-    ///         span.in_scope(|| tracing::debug!(trace = trace.trace_id(), "part of a trace"));
-    ///     })
-    ///     .build();
-    /// ```
-    pub fn trace_with(
-        mut self,
-        join: impl Fn(&Span, &TraceContext) + Send + Sync + 'static,
-    ) -> Self {
-        self.observe.set_join(join);
-        self
+        /// Joins the spans of calls to the traces of their callers. If the caller sent a trace, `join`
+        /// gets each new span before anything happens in it. With `tracing-opentelemetry`, call
+        /// `set_parent` there.
+        ///
+        /// ```
+        /// use trunkline::Server;
+        ///
+        /// let server = Server::builder("example", "1.0.0")
+        ///     .trace_with(|span, trace| {
+        ///         span.in_scope(|| tracing::debug!(trace = trace.trace_id(), "part of a trace"));
+        ///     })
+        ///     .build();
+        /// ```
+        trace_with(join: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) {
+            observe.set_join(join)
+        }
     }
 }
 
 impl Inner {
-    /// A watch on a call, unless nobody would see anything.
+    /// Observes a call, unless nothing would record it.
     #[inline]
     pub(super) fn watch(&self, call: &Call, transport: Option<Transport>) -> Option<Watch> {
         self.observe.watch(call, transport, || about(self, call))
     }
 }
 
-/// What a call is about, in names that are registered.
+/// What a call is about, in registered names only.
 fn about(server: &Inner, call: &Call) -> About {
     let text = |member: &str| call.params.get(member).and_then(|it| it.to::<String>().ok());
     let other = || OTHER.to_owned();

@@ -1,25 +1,25 @@
-//! Resources: things to read, each at its URI or at any URI that fits a template.
+//! Resources: content to read, at one URI or at every URI that matches a template.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use trunkline_auth::setters;
 use trunkline_wire::jsonrpc::ErrorObject;
 use trunkline_wire::model::{
     Annotations, Icon, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
 use trunkline_wire::text::{BadTemplate, UriTemplate};
 
-use super::complete::{Completes, Completions, at_once, in_time};
+use super::complete::Completions;
 use super::compose::Origin;
 use super::function::{Function, Input, Rejection, Signature};
 use super::job::Work;
 use super::lists::Entry;
 use super::proxy::Completer;
-use crate::caller::{Caller, Visible};
-use crate::schema::{self, SchemaProfile};
-use crate::{ToolError, validate};
+use super::texts::Texts;
+use crate::ToolError;
+use crate::caller::Visible;
 
 /// A resource, ready to be registered.
 ///
@@ -32,7 +32,7 @@ pub struct ResourceEntry {
     pub(crate) resource: Resource,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
-    /// Set where it is offered by mounting.
+    /// Set if a mounted server offers it.
     pub(crate) origin: Option<Arc<Origin>>,
     run: Run,
 }
@@ -50,13 +50,11 @@ pub struct TemplateEntry {
     pub(crate) completions: Completions,
     pub(crate) signature: Signature,
     pub(crate) visible: Visible,
-    /// Set where it is offered by mounting.
+    /// Set if a mounted server offers it.
     pub(crate) origin: Option<Arc<Origin>>,
-    /// Completes variables elsewhere.
+    /// Completes its variables at a remote server.
     pub(crate) completer: Option<Completer>,
-    check: Option<Arc<validate::Schema>>,
-    /// The arguments that are no texts.
-    typed: Vec<String>,
+    texts: Texts,
     run: Run,
 }
 
@@ -91,8 +89,8 @@ where
     ResourceEntry { resource, signature, visible: None, origin: None, run }
 }
 
-/// Makes a template of an async function: the template's variables are its arguments. What is
-/// wrong with the template is told when the server is built.
+/// Makes a template of an async function: the template's variables are its arguments. An invalid
+/// template is a fault when the server is built.
 ///
 /// ```
 /// # use trunkline::{Args, Client, Server, data, model::ResourceData, template};
@@ -126,8 +124,7 @@ where
         visible: None,
         origin: None,
         completer: None,
-        check: None,
-        typed: Vec::new(),
+        texts: Texts::default(),
         run,
     }
 }
@@ -172,7 +169,7 @@ pub trait IntoResource<Marker = ()> {
     fn into_resource(self) -> ResourceOrTemplate;
 }
 
-/// Something to read: at one URI, or at all that fit a template.
+/// Something to read: at one URI, or at every URI that matches a template.
 ///
 /// ```
 /// use trunkline::server::{IntoResource, ResourceOrTemplate};
@@ -184,7 +181,7 @@ pub trait IntoResource<Marker = ()> {
 pub enum ResourceOrTemplate {
     /// At one URI.
     Resource(ResourceEntry),
-    /// At all URIs that fit.
+    /// At every URI that matches.
     Template(TemplateEntry),
 }
 
@@ -207,46 +204,15 @@ impl IntoResource for ResourceOrTemplate {
 }
 
 impl ResourceEntry {
-    /// Says what it is.
-    #[must_use]
-    pub fn about(mut self, description: impl Into<String>) -> Self {
-        self.resource.description = Some(description.into());
-        self
-    }
+    setters! {
+        /// Sets the MIME type of its content.
+        mime_type(mime_type: impl Into<String>) { resource.mime_type = Some(mime_type.into()) }
 
-    /// Names it for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.resource.title = Some(title.into());
-        self
-    }
+        /// Sets its audience and priority.
+        annotations(annotations: Annotations) { resource.annotations = Some(annotations) }
 
-    /// Says what kind of content it has.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.resource.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Says for whom it is, and how much it matters.
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.resource.annotations = Some(annotations);
-        self
-    }
-
-    /// Gives it a picture.
-    #[must_use]
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.resource.icons.push(icon);
-        self
-    }
-
-    /// Shows it to some callers only. For the others there is no such thing.
-    #[must_use]
-    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.visible = Some(Arc::new(decide));
-        self
+        /// Adds an icon.
+        icon(icon: Icon) { resource.icons.push(icon) }
     }
 
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {
@@ -254,7 +220,7 @@ impl ResourceEntry {
         (self.run)(&Input { uri: Some(uri), ..input }, &About { uri, mime_type })
     }
 
-    /// Notes what is wrong with it.
+    /// Adds its faults.
     pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
         let uri = &self.resource.uri;
         if !self.signature.arguments.is_empty() {
@@ -267,90 +233,19 @@ impl ResourceEntry {
 }
 
 impl TemplateEntry {
-    /// Says what it is.
-    #[must_use]
-    pub fn about(mut self, description: impl Into<String>) -> Self {
-        self.template.description = Some(description.into());
-        self
-    }
-
-    /// Names it for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.template.title = Some(title.into());
-        self
-    }
-
-    /// Says what kind of content it has.
+    /// Sets the MIME type of its content.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.template.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Suggests values for a variable.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let day = template("menu://{day}", "day", async || "Soup.")
-    ///     .complete("day", |typed, _| vec![format!("{typed}day")]);
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
-    /// assert_eq!(client.complete(params).await?.values, ["friday"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn complete(
-        mut self,
-        variable: impl Into<String>,
-        complete: impl Fn(&str, &BTreeMap<String, String>) -> Vec<String> + Send + Sync + 'static,
-    ) -> Self {
-        self.completions.insert(variable.into(), at_once(complete));
-        self
-    }
-
-    /// Suggests values for a variable by an async function. With macros it is `#[complete(days)]` before the parameter.
-    ///
-    /// ```
-    /// # use trunkline::{Client, Server, model::{CompleteParams, Reference}, server::Typed, template};
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// async fn days(typed: Typed) -> Vec<String> {
-    ///     typed.starts(["friday", "sunday"])
-    /// }
-    /// let day = template("menu://{day}", "day", async || "Soup.").complete_with("day", days);
-    /// # let client = Client::in_memory(&Server::builder("inn", "1.0.0").resource(day).build()).await?;
-    /// let params = CompleteParams::new(Reference::resource("menu://{day}"), "day", "fri");
-    /// assert_eq!(client.complete(params).await?.values, ["friday"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn complete_with<M>(
-        mut self,
-        variable: impl Into<String>,
-        complete: impl Completes<M>,
-    ) -> Self {
-        self.completions.insert(variable.into(), in_time(complete));
-        self
-    }
-
-    /// Shows it to some callers only. For the others there is no such thing.
-    #[must_use]
-    pub fn visible(mut self, decide: impl Fn(&Caller<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.visible = Some(Arc::new(decide));
-        self
-    }
-
     pub(crate) fn start(&self, input: Input<'_>) -> Result<Work<ReadResourceResult>, Rejection> {
         let (uri, mime_type) = (input.uri.unwrap_or_default(), self.template.mime_type.as_deref());
-        let typed = input.arguments.filter(|_| !self.typed.is_empty());
-        let typed = typed.and_then(|it| schema::out_of_texts(it, &self.typed));
-        let arguments = typed.as_ref().or(input.arguments);
-        let input = Input { schema: self.check.as_deref(), arguments, ..input };
-        (self.run)(&input, &About { uri, mime_type })
+        self.texts.read(input, |input| (self.run)(input, &About { uri, mime_type }))
     }
 
-    /// Makes it ready to be read, and notes what is wrong with it.
+    /// Prepares it for reads, and adds its faults.
     pub(crate) fn prepare(&mut self, faults: &mut Vec<String>) {
         let uri = &self.template.uri_template;
         if let Err(why) = &self.parsed {
@@ -360,9 +255,7 @@ impl TemplateEntry {
             faults
                 .push(format!("The template `{uri}` reads its variables twice; keep one `Args`."));
         }
-        let schema = self.signature.schema(SchemaProfile::Plain);
-        self.typed = schema.as_ref().map(schema::typed_members).unwrap_or_default();
-        self.check = schema.and_then(|it| validate::Schema::compile(&it).ok()).map(Arc::new);
+        self.texts = Texts::of(&self.signature);
     }
 }
 
@@ -414,7 +307,7 @@ pub struct Bytes(pub Vec<u8>);
     note = "return a `String`, `Bytes`, `Vec<ResourceContents>`, an `Option` of one of them (`None`: there is no such resource) or a `Result`"
 )]
 pub trait IntoContents: Send + 'static {
-    /// Turns it into the protocol's result.
+    /// Converts it into the protocol's result.
     ///
     /// ```
     /// use trunkline::server::IntoContents;
@@ -429,49 +322,35 @@ pub trait IntoContents: Send + 'static {
     ) -> Result<ReadResourceResult, ErrorObject>;
 }
 
+type Contents = Result<ReadResourceResult, ErrorObject>;
+
 impl IntoContents for String {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         vec![with_mime(ResourceContents::text(uri, self), mime)].into_contents(uri, mime)
     }
 }
 
 impl IntoContents for &'static str {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         self.to_owned().into_contents(uri, mime)
     }
 }
 
 impl IntoContents for Bytes {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         let contents = ResourceContents::blob(uri, STANDARD.encode(self.0));
         vec![with_mime(contents, mime)].into_contents(uri, mime)
     }
 }
 
 impl IntoContents for Vec<ResourceContents> {
-    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, _: &str, _: Option<&str>) -> Contents {
         Ok(ReadResourceResult::new(self))
     }
 }
 
 impl<T: IntoContents> IntoContents for Option<T> {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         match self {
             Some(contents) => contents.into_contents(uri, mime),
             None => Err(not_found(uri)),
@@ -480,16 +359,12 @@ impl<T: IntoContents> IntoContents for Option<T> {
 }
 
 impl<T: IntoContents, E: Into<ToolError> + Send + 'static> IntoContents for Result<T, E> {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
+    fn into_contents(self, uri: &str, mime: Option<&str>) -> Contents {
         self.map_err(|error| error.into().into_rpc())?.into_contents(uri, mime)
     }
 }
 
-/// Said in the words of the older revisions; the router finds those of the call's own.
+/// In the form of the older revisions; the router converts it for the call's own.
 fn not_found(uri: &str) -> ErrorObject {
     ErrorObject::resource_not_found(uri, trunkline_wire::revision::Revision::LATEST_STATEFUL)
 }

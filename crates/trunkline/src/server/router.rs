@@ -1,10 +1,10 @@
-//! Method → handler: the last step of the walk.
+//! Routes a method to the handler registered for it: the last step of the walk.
 
 use std::sync::{Arc, Mutex};
 
 use trunkline_proto::{Attached, Call};
+use trunkline_transport::conversation_handle::ConversationHandle;
 use trunkline_transport::handler::{Answer, Handler, Listening};
-use trunkline_transport::voice::ConversationHandle;
 use trunkline_wire::code;
 use trunkline_wire::era::stateful::{self, ResultBody};
 use trunkline_wire::header::ParamHeaders;
@@ -28,22 +28,22 @@ use crate::caller::{call_by, may_see, principal};
 use crate::observe::Transport;
 use trunkline_transport::listeners::Listener;
 
-/// A server as the transports see it.
+/// A server, as the transports drive it.
 pub(super) struct Router(pub(super) Arc<Inner>, pub(super) Option<Transport>);
 
 impl Handler for Router {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
         #[cfg(feature = "testing")]
-        let call = self.0.made_by(call);
+        let call = self.0.with_test_principal(call);
         match self.0.watch(&call, self.1) {
-            None => self.0.answer(call, voice),
-            Some(watch) => watch.answer(|| self.0.answer(call, voice)),
+            None => self.0.answer(call, handle),
+            Some(watch) => watch.answer(|| self.0.answer(call, handle)),
         }
     }
 
-    fn listen(&self, voice: &ConversationHandle, attached: &Attached) -> Listening {
-        let listener = self.0.listeners.add(voice.clone(), call_by(attached, None));
-        Some(Box::new(Heeded { server: Arc::clone(&self.0), listener }))
+    fn listen(&self, handle: &ConversationHandle, attached: &Attached) -> Listening {
+        let listener = self.0.listeners.add(handle.clone(), call_by(attached, None));
+        Some(Box::new(ListenerGuard { server: Arc::clone(&self.0), listener }))
     }
 
     fn param_headers(
@@ -66,7 +66,7 @@ impl Handler for Router {
 
     fn denied(&self, status: u16, why: &str) {
         match status {
-            // Somebody has to look after it: nobody gets in.
+            // An operator must look into it: the server cannot let anybody in.
             500.. => tracing::warn!(status, why, "a request could not be checked"),
             _ => tracing::debug!(status, why, "a request was not let in"),
         }
@@ -79,21 +79,21 @@ impl Handler for Router {
 }
 
 /// Forgets a listener when its conversation ends.
-struct Heeded {
+struct ListenerGuard {
     server: Arc<Inner>,
     listener: Arc<Listener<Call>>,
 }
 
-impl Drop for Heeded {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.server.listeners.remove(&self.listener);
     }
 }
 
 impl Inner {
-    /// The call as whoever the test says makes it.
+    /// The call, with the principal that a test set for it.
     #[cfg(feature = "testing")]
-    fn made_by(&self, call: Call) -> Call {
+    fn with_test_principal(&self, call: Call) -> Call {
         match super::context::lock(&self.principal).clone() {
             Some(principal) => {
                 let attached = crate::caller::Added::with(principal, call.attached);
@@ -103,20 +103,20 @@ impl Inner {
         }
     }
 
-    fn answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn answer(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         if self.layers.is_empty() {
-            return self.dispatch(call, voice);
+            return self.dispatch(call, handle);
         }
         let inside = Arc::clone(self);
-        let inside = move |call, voice: &ConversationHandle| inside.dispatch(call, voice);
-        self.through(&self.layers, call, voice, Arc::new(inside))
+        let inside = move |call, handle: &ConversationHandle| inside.dispatch(call, handle);
+        self.through(&self.layers, call, handle, Arc::new(inside))
     }
 
-    fn dispatch(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn dispatch(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         match call.method.method {
-            Method::ToolsCall => self.call_tool(call, voice),
-            Method::PromptsGet => self.get_prompt(call, voice),
-            Method::ResourcesRead => self.read_resource(call, voice),
+            Method::ToolsCall => self.call_tool(call, handle),
+            Method::PromptsGet => self.get_prompt(call, handle),
+            Method::ResourcesRead => self.read_resource(call, handle),
             Method::ToolsList => Answer::Now(self.list_tools(&call)),
             Method::PromptsList => Answer::Now(self.list_prompts(&call)),
             Method::ResourcesList => Answer::Now(self.list_resources(&call)),
@@ -136,7 +136,7 @@ impl Inner {
         }
     }
 
-    fn call_tool(self: &Arc<Self>, mut call: Call, voice: &ConversationHandle) -> Answer {
+    fn call_tool(self: &Arc<Self>, mut call: Call, handle: &ConversationHandle) -> Answer {
         let params = match take_tool_params(&mut call) {
             Ok(params) => params,
             Err(error) => return Answer::Now(Err(error)),
@@ -148,18 +148,19 @@ impl Inner {
             return unknown("tool", &params.name, names.map(|it| &*it.tool.name));
         };
         let Some(layers) = tool.all_layers() else {
-            return self.run_tool(tool, params, call, voice);
+            return self.run_tool(tool, params, call, handle);
         };
-        // Layers see the call whole, and may have changed it when it comes out of them.
+        // A layer sees the whole call and may have changed it.
         for (member, value) in params.into_object().iter() {
             call.params.set(member.to_owned(), value.clone());
         }
         let server = Arc::clone(self);
-        let inside = move |mut call, voice: &ConversationHandle| match take_tool_params(&mut call) {
-            Ok(params) => server.run_tool(Arc::clone(&tool), params, call, voice),
+        let inside = move |mut call, handle: &ConversationHandle| match take_tool_params(&mut call)
+        {
+            Ok(params) => server.run_tool(Arc::clone(&tool), params, call, handle),
             Err(error) => Answer::Now(Err(error)),
         };
-        self.through(&layers, call, voice, Arc::new(inside))
+        self.through(&layers, call, handle, Arc::new(inside))
     }
 
     fn run_tool(
@@ -167,7 +168,7 @@ impl Inner {
         tool: Arc<ToolEntry>,
         params: CallToolParams,
         call: Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) -> Answer {
         let task = self.tasks.wanted(&tool, params.task.as_ref(), &call);
         let target = Target::Tool(tool);
@@ -177,12 +178,12 @@ impl Inner {
         }
         match task {
             Err(error) => Answer::Now(Err(error)),
-            Ok(Some(task)) => self.start_task(task, call, voice.clone(), job, None),
-            Ok(None) => self.ask_or_answer(call, voice, job),
+            Ok(Some(task)) => self.start_task(task, call, handle.clone(), job, None),
+            Ok(None) => self.ask_or_answer(call, handle, job),
         }
     }
 
-    fn get_prompt(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn get_prompt(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         let name: Option<String> = call.params.get("name").and_then(|it| it.to().ok());
         let Some(name) = name else { return invalid("`name` must be a string.") };
         let prompt = self.prompts.find(&name).filter(|it| may_see(&it.visible, &call));
@@ -192,18 +193,19 @@ impl Inner {
             return unknown("prompt", &name, names.map(|it| &*it.prompt.name));
         };
         let target = Target::Prompt(prompt);
-        let Some(layers) = target.layers() else { return self.run_prompt(target, call, voice) };
+        let Some(layers) = target.layers() else { return self.run_prompt(target, call, handle) };
         let server = Arc::clone(self);
-        let inside =
-            move |call, voice: &ConversationHandle| server.run_prompt(target.clone(), call, voice);
-        self.through(&layers, call, voice, Arc::new(inside))
+        let inside = move |call, handle: &ConversationHandle| {
+            server.run_prompt(target.clone(), call, handle)
+        };
+        self.through(&layers, call, handle, Arc::new(inside))
     }
 
     fn run_prompt(
         self: &Arc<Self>,
         target: Target,
         mut call: Call,
-        voice: &ConversationHandle,
+        handle: &ConversationHandle,
     ) -> Answer {
         let arguments = call.params.take("arguments");
         let texts = arguments
@@ -213,14 +215,14 @@ impl Inner {
             return invalid("The arguments of a prompt are texts.");
         }
         let job = Job { server: Arc::clone(self), target, arguments };
-        self.ask_or_answer(call, voice, job)
+        self.ask_or_answer(call, handle, job)
     }
 
-    fn read_resource(self: &Arc<Self>, call: Call, voice: &ConversationHandle) -> Answer {
+    fn read_resource(self: &Arc<Self>, call: Call, handle: &ConversationHandle) -> Answer {
         let uri: Option<String> = call.params.get("uri").and_then(|it| it.to().ok());
         let Some(uri) = uri else { return invalid("`uri` must be a string.") };
         let resource = self.resources.find(&uri);
-        // What was put in the place of a file later may be hidden, or take scopes.
+        // A file added since may be hidden from this caller or require scopes.
         if resource.is_none()
             && let Some(contents) = self.skills.file(&uri)
         {
@@ -236,33 +238,41 @@ impl Inner {
             return Answer::Now(Err(ErrorObject::resource_not_found(&uri, call.revision)));
         };
         let job = Job { server: Arc::clone(self), target, arguments };
-        let Some(layers) = job.target.layers() else { return self.ask_or_answer(call, voice, job) };
+        let Some(layers) = job.target.layers() else {
+            return self.ask_or_answer(call, handle, job);
+        };
         let server = Arc::clone(self);
-        let inside =
-            move |call, voice: &ConversationHandle| server.ask_or_answer(call, voice, job.clone());
-        self.through(&layers, call, voice, Arc::new(inside))
+        let inside = move |call, handle: &ConversationHandle| {
+            server.ask_or_answer(call, handle, job.clone())
+        };
+        self.through(&layers, call, handle, Arc::new(inside))
     }
 
-    /// Runs a function that may ask, in the way the call's era has.
-    fn ask_or_answer(self: &Arc<Self>, call: Call, voice: &ConversationHandle, job: Job) -> Answer {
+    /// Runs a function that may ask questions, in the way of the call's era.
+    fn ask_or_answer(
+        self: &Arc<Self>,
+        call: Call,
+        handle: &ConversationHandle,
+        job: Job,
+    ) -> Answer {
         if let Some(refusal) = job.refuse(&call) {
             return Answer::Now(refusal);
         }
         match call.revision.era() {
             Era::Stateful => {
-                let context = Context::new(self, &call, voice, Asker::Wire(Mutex::default()));
+                let context = Context::new(self, &call, handle, Asker::Wire(Mutex::default()));
                 let running = job.start(&context);
                 if !call.wants_progress {
                     return Answer::Later(Box::pin(running));
                 }
                 Answer::later(async move {
                     let outcome = running.await;
-                    context.be_heard().await;
+                    context.let_progress_arrive().await;
                     outcome
                 })
             }
             Era::Stateless => {
-                Answer::later(rounds::answer(Arc::clone(self), call, voice.clone(), job))
+                Answer::later(rounds::answer(Arc::clone(self), call, handle.clone(), job))
             }
         }
     }
@@ -283,45 +293,6 @@ impl Inner {
             }
             Some((Arc::clone(it), variables.to_json()))
         })
-    }
-
-    fn list_tools(&self, call: &Call) -> Outcome {
-        let list = self.tools.now();
-        let (tools, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result = ListToolsResult::new(tools.iter().map(|it| it.tool.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_prompts(&self, call: &Call) -> Outcome {
-        let list = self.prompts.now();
-        let (prompts, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListPromptsResult::new(prompts.iter().map(|it| it.prompt.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_resources(&self, call: &Call) -> Outcome {
-        let list = self.resources.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourcesResult::new(found.iter().map(|it| it.resource.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
-    }
-
-    fn list_templates(&self, call: &Call) -> Outcome {
-        let list = self.templates.now();
-        let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
-        let mut result =
-            ListResourceTemplatesResult::new(found.iter().map(|it| it.template.clone()).collect());
-        let has_more = next.is_some();
-        result.next_cursor = next;
-        Ok(self.encode_list(result, &list, has_more, call))
     }
 
     fn complete(self: &Arc<Self>, call: &Call) -> Result<Answer, ErrorObject> {
@@ -377,7 +348,7 @@ impl Inner {
         Ok((page, self.seal_cursor(next, call, "")))
     }
 
-    /// Writes a list. Where callers see different ones, none of them is for the others.
+    /// Encodes a list. A list that depends on the caller is not cacheable for others.
     fn encode_list<T: ResultBody, E: Entry>(
         &self,
         result: T,
@@ -389,7 +360,7 @@ impl Inner {
         self.encode_page(result, is_for_all, has_more, call)
     }
 
-    /// Writes a part of a list. Whoever was let in by name got a cursor of their own with it.
+    /// Encodes a page of a list. A principal's cursor is valid for that principal alone.
     pub(super) fn encode_page<T: ResultBody>(
         &self,
         result: T,
@@ -402,12 +373,12 @@ impl Inner {
         stateful::encode(result, call.revision, &self.extras(Some(hint)))
     }
 
-    /// Whether a listener may know that a resource changed: if it could be read by them. What nobody
-    /// registered is hidden from nobody.
+    /// Whether a listener may hear that a resource changed, which is whether it could read the
+    /// resource. An unregistered URI is hidden from nobody.
     pub(super) fn may_hear_of(&self, uri: &str, who: &Call) -> bool {
         let has_scopes = |it: &Signature| it.lacks_scopes(uri, who).is_none();
         let resource = self.resources.find(uri);
-        // Whatever templates it fits, it is read as itself.
+        // A registered resource takes precedence over every template that its URI matches.
         if let Some(it) = resource.as_ref().filter(|it| may_see(&it.visible, who)) {
             return has_scopes(&it.signature);
         }
@@ -427,7 +398,7 @@ impl Inner {
     }
 }
 
-/// What `tools/call` says, taken out of the call; the state of earlier rounds, if any, stays there.
+/// Takes the params of `tools/call` out of the call; `requestState`, if any, stays there.
 fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
     let mut own = Object::default();
     for member in ["name", "arguments", "task"] {
@@ -447,11 +418,11 @@ fn take_tool_params(call: &mut Call) -> Result<CallToolParams, ErrorObject> {
     })
 }
 
-/// The answer about something that is not there, for this caller at least.
+/// The answer about a name that does not exist, or not for this caller.
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Answer {
     let hint = suggest::closest(name, known);
     let hint = hint.map(|it| format!(" Did you mean `{it}`?")).unwrap_or_default();
-    // What is told apart ends with the longest name there can be.
+    // No longer name than this is compared with others.
     let shown: String = name.chars().take(suggest::LONGEST).collect();
     let rest = if shown.len() < name.len() { "…" } else { "" };
     invalid(format!("There is no {kind} `{shown}{rest}`.{hint}"))
@@ -459,6 +430,29 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
 
 fn invalid(message: impl Into<String>) -> Answer {
     Answer::Now(Err(ErrorObject::new(code::INVALID_PARAMS, message)))
+}
+
+/// A page of a list, as the caller sees it.
+macro_rules! lists {
+    ($($name:ident: $list:ident.$item:ident in $Result:ident;)*) => {
+        impl Inner { $(
+            fn $name(&self, call: &Call) -> Outcome {
+                let list = self.$list.now();
+                let (found, next) = self.page(&list, call, |it| may_see(&it.visible, call))?;
+                let mut result = $Result::new(found.iter().map(|it| it.$item.clone()).collect());
+                let has_more = next.is_some();
+                result.next_cursor = next;
+                Ok(self.encode_list(result, &list, has_more, call))
+            }
+        )* }
+    };
+}
+
+lists! {
+    list_tools: tools.tool in ListToolsResult;
+    list_prompts: prompts.prompt in ListPromptsResult;
+    list_resources: resources.resource in ListResourcesResult;
+    list_templates: templates.template in ListResourceTemplatesResult;
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! The text that Prometheus reads → a few numbers for each server.
+//! The Prometheus text format → a few numbers per server.
 
 use std::collections::BTreeMap;
 
-/// What is known of a server.
+/// The numbers of a server.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Numbers {
     pub(super) calls: u64,
-    /// Those that did not work, whosever fault it was.
+    /// Failed calls, whosever fault it was.
     pub(super) failed: u64,
     pub(super) not_acquired: u64,
     pub(super) starts: u64,
     pub(super) stops: u64,
-    /// How many calls took no longer than so many seconds.
+    /// Cumulative counts by bucket bound, in seconds.
     buckets: Vec<(f64, u64)>,
 }
 
 impl Numbers {
-    /// How many seconds this share of the calls took at most.
+    /// The duration within which this share of the calls finished.
     pub(super) fn quantile(&self, share: f64) -> Option<f64> {
         let all = self.buckets.last()?.1;
         let enough = (all as f64 * share).ceil().max(1.0) as u64;
@@ -34,7 +34,7 @@ impl Numbers {
     }
 }
 
-/// Reads what is of use; what is unknown is passed over.
+/// Parses the known metrics; skips the others.
 pub(super) fn read(text: &str) -> BTreeMap<String, Numbers> {
     let mut servers: BTreeMap<String, Numbers> = BTreeMap::new();
     for line in text.lines() {
@@ -82,7 +82,7 @@ fn sample(line: &str) -> Option<(&str, Labels, f64)> {
     Some((name, labels, rest[1..].trim().parse().ok()?))
 }
 
-/// The text up to the quotation mark that ends it, and what is behind that.
+/// The text up to the closing quotation mark, and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let (mut value, mut letters) = (String::new(), text.char_indices());
     while let Some((at, letter)) = letters.next() {

@@ -1,4 +1,4 @@
-//! Plans for logs: everything that may be a secret is left out.
+//! `Debug` output of plans, without anything that may be secret.
 
 use std::fmt;
 
@@ -88,7 +88,7 @@ impl fmt::Debug for PluginPlan {
     }
 }
 
-/// The names of pairs whose values are nobody's business.
+/// The names of pairs, without their secret values.
 struct Names<'a>(&'a [(String, String)]);
 
 impl fmt::Debug for Names<'_> {
@@ -97,7 +97,7 @@ impl fmt::Debug for Names<'_> {
     }
 }
 
-/// So many things that may be secret.
+/// A count in place of secrets.
 struct Hidden(usize);
 
 impl fmt::Debug for Hidden {

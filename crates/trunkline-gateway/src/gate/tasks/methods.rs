@@ -1,10 +1,10 @@
-//! `tasks/…` of clients, in both generations.
+//! The client's `tasks/…` methods, in both generations.
 
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use trunkline_proto::{CallError, CallKey};
-use trunkline_transport::voice::{ConversationHandle, Request};
+use trunkline_transport::conversation_handle::{ConversationHandle, Request};
 use trunkline_wire::code;
 use trunkline_wire::era::{self, stateful, stateless};
 use trunkline_wire::json::Json;
@@ -22,29 +22,29 @@ use crate::tasks::{End, Entry, Taken, lost, named};
 /// Answers `tasks/…`.
 pub(in crate::gate) async fn manage(
     walk: &mut Walk,
-    trail: &mut CallRecord,
+    record: &mut CallRecord,
 ) -> Result<CallOutcome, CallFailure> {
     let is_core = walk.call.revision.profile().tasks == era::Tasks::Core;
     let told = match walk.call.method.method {
         Method::TasksList => list(walk)?,
         Method::TasksGet => {
-            let (entry, _) = find(walk, trail)?;
-            entry.look().await;
+            let (entry, _) = find(walk, record)?;
+            entry.poll_now().await;
             match is_core {
                 true => stateful::encode_task(&entry.task(true)),
                 false => stateless::encode_task_detail(&entry.detail(), &extras()),
             }
         }
         Method::TasksResult => {
-            let (entry, _) = find(walk, trail)?;
+            let (entry, _) = find(walk, record)?;
             result(walk, &entry).await?
         }
         Method::TasksCancel => {
-            let (entry, task) = find(walk, trail)?;
+            let (entry, task) = find(walk, record)?;
             cancel(&entry, &task, is_core).await?
         }
         Method::TasksUpdate => {
-            let (entry, _) = find(walk, trail)?;
+            let (entry, _) = find(walk, record)?;
             update(walk, &entry)?
         }
         other => return Err(ErrorObject::method_not_found(other.name()).into()),
@@ -52,21 +52,21 @@ pub(in crate::gate) async fn manage(
     Ok(CallOutcome::Told(told))
 }
 
-/// The task that a caller means, and its name at the server. What is somebody else's is not there.
-fn find(walk: &Walk, trail: &mut CallRecord) -> Result<(Arc<Entry>, String), CallFailure> {
+/// The caller's task and its id at the server. Another caller's task does not exist.
+fn find(walk: &Walk, record: &mut CallRecord) -> Result<(Arc<Entry>, String), CallFailure> {
     let bad = || ErrorObject::invalid_params("`taskId` must be a string.");
     let id = walk.call.params.get("taskId").ok_or_else(bad)?;
     let id: String = id.to().map_err(|_| bad())?;
     let unknown = || Failure::new(Reason::UnknownTask, Stage::Route, "There is no such task.");
     let sealed = walk.shared.seals.open_task(&id, &walk.caller.id).ok_or_else(unknown)?;
     let entry = walk.shared.tasks.get(&id).ok_or_else(unknown)?;
-    trail.server = Some(Arc::clone(&entry.known().server));
-    trail.name = Some(Arc::from(entry.known().tool.name.as_str()));
-    trail.instance = Some(sealed.instance);
+    record.server = Some(Arc::clone(&entry.known().server));
+    record.name = Some(Arc::from(entry.known().tool.name.as_str()));
+    record.instance = Some(sealed.instance);
     Ok((entry, sealed.task))
 }
 
-/// The tasks of a caller, a page at a time.
+/// The caller's tasks, page by page.
 fn list(walk: &Walk) -> Result<Json, ErrorObject> {
     let bad = || ErrorObject::invalid_params("The cursor is not one of this list.");
     let after = match walk.call.params.get("cursor") {
@@ -88,7 +88,7 @@ fn list(walk: &Walk) -> Result<Json, ErrorObject> {
     Ok(stateful::encode_task_list(&list))
 }
 
-/// A cursor of this list is none of another.
+/// Binds a cursor to this list and caller.
 fn owner(walk: &Walk) -> String {
     format!("tasks\0{}", walk.caller.id)
 }
@@ -98,14 +98,14 @@ async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
     let mut asking = JoinSet::new();
     loop {
         let mut changed = std::pin::pin!(entry.changed().notified());
-        // Listen before looking, so that no change falls in between.
+        // Enabled before the check, so that no change is lost in between.
         changed.as_mut().enable();
         if let Some(end) = entry.end() {
             return entry.outcome(end, walk.call.revision);
         }
         for taken in entry.take_questions() {
-            let (voice, key) = (walk.voice.clone(), walk.call.key);
-            asking.spawn(ask(voice, key, walk.call.revision, taken));
+            let (handle, key) = (walk.handle.clone(), walk.call.key);
+            asking.spawn(ask(handle, key, walk.call.revision, taken));
         }
         tokio::select! {
             () = changed => {}
@@ -115,7 +115,7 @@ async fn result(walk: &Walk, entry: &Arc<Entry>) -> Result<Json, ErrorObject> {
 }
 
 /// Asks the client that waits for the task.
-async fn ask(voice: ConversationHandle, during: CallKey, revision: Revision, taken: Taken) {
+async fn ask(handle: ConversationHandle, during: CallKey, revision: Revision, taken: Taken) {
     let params = match taken.params(revision) {
         Ok(params) => params,
         Err(error) => return taken.told(Err(error)),
@@ -123,29 +123,29 @@ async fn ask(voice: ConversationHandle, during: CallKey, revision: Revision, tak
     let mut request = Request::new(taken.request.method(), params);
     request.during = Some(during);
     request.timing = Some(crate::question::THINKING);
-    match voice.ask(request).await {
+    match handle.ask(request).await {
         Ok(answer) => taken.told(Ok(answer)),
         Err(CallError::Peer(error) | CallError::Refused(error)) => taken.told(Err(error)),
-        // The client went away without an answer: another may give it.
+        // The client went away without an answer: another client may answer.
         Err(_) => drop(taken),
     }
 }
 
-/// Gives a task up.
+/// Cancels a task.
 async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, CallFailure> {
     let over = || ErrorObject::invalid_params("The task is already over.");
     let Some(instance) = entry.place() else {
-        // The extension asks politely and takes "already over" for an answer.
+        // The extension treats "already over" as success.
         return if is_core { Err(over().into()) } else { Ok(empty()) };
     };
     let is_told = match instance.call(Request::new(Method::TasksCancel, named(task))).await {
         Ok(_) => true,
-        // It may just have come to its end: then it is not cancelled.
+        // The task may have ended just now: then it was not cancelled.
         Err(CallError::Peer(error)) if error.code == code::INVALID_PARAMS => {
-            entry.look().await;
+            entry.poll_now().await;
             if is_core { return Err(over().into()) } else { false }
         }
-        // It cannot be cancelled there: then nobody waits for it any more.
+        // The server cannot cancel it: the gateway stops waiting.
         Err(CallError::Peer(_) | CallError::Refused(_)) => true,
         Err(error) => match forward::failed(error, &instance).await {
             Ok(error) => return Err(CallFailure::Server(error, instance.opened.revision)),
@@ -156,13 +156,13 @@ async fn cancel(entry: &Arc<Entry>, task: &str, is_core: bool) -> Result<Json, C
     if is_told && is_settled {
         entry.settle(End::Cancelled);
     } else {
-        // Whether it heeds that is seen when it is looked at.
-        entry.look().await;
+        // The next poll shows whether the server obeyed.
+        entry.poll_now().await;
     }
     Ok(if is_core { stateful::encode_task(&entry.task(true)) } else { empty() })
 }
 
-/// Passes the answers of a client on.
+/// Passes the client's answers on.
 fn update(walk: &Walk, entry: &Entry) -> Result<Json, ErrorObject> {
     let answers = walk
         .call

@@ -75,7 +75,7 @@ fn prompts_are_named_like_tools() {
 }
 
 #[test]
-fn each_revision_is_told_what_it_has() {
+fn each_revision_gets_the_members_it_has() {
     let page = r#"{"tools":[{"name":"a","title":"A","inputSchema":{"type":"object","x":1.0},"outputSchema":{"type":"array"},"_meta":{"k/v":1.0}}]}"#;
     let index = prefix(&[server("s", Revision::V2026_07_28, &[(Kind::Tools, page)])]);
     for (revision, expected) in [
@@ -139,10 +139,10 @@ fn every_page_is_what_the_revisions_schema_says() {
 }
 
 #[test]
-fn pages_say_who_we_are_and_how_long_they_are_fresh() {
+fn pages_carry_server_info_and_ttl() {
     let page = Page {
         cache: CacheHint::public(5_000),
-        // A name that looks like the place where the items go.
+        // A value that looks like the place where the items go.
         server_info: Some(
             Json::parse(r#"{"name":"\"tools\":[]","tools":[],"version":"1"}"#).unwrap(),
         ),
@@ -158,7 +158,7 @@ fn pages_say_who_we_are_and_how_long_they_are_fresh() {
     assert_eq!(old.get(), r#"{"tools":[{"name":"s.a","inputSchema":{"type":"object"}}]}"#);
 }
 
-/// Follows the cursors: the names, and how many each page had.
+/// Follows the cursors: the names, and the size of each page.
 fn walk(index: &Index, visible: Option<&dyn Fn(&Target) -> bool>) -> (Vec<String>, Vec<usize>) {
     let (mut names, mut sizes, mut after) = (Vec::new(), Vec::new(), None::<Cursor>);
     loop {
@@ -217,7 +217,7 @@ fn a_cursor_outlives_changes_around_its_item_and_no_other() {
 }
 
 #[test]
-fn what_a_client_may_not_see_is_not_on_its_page() {
+fn hidden_items_are_not_on_a_page() {
     let index = prefix(&[tools("a", &["x", "y"]), tools("b", &["z"])]);
     let whole = index.page(Kind::Tools, &look(Revision::LATEST)).unwrap();
     assert_eq!(index.page(Kind::Tools, &look(Revision::LATEST)).unwrap(), whole);
@@ -244,7 +244,7 @@ fn a_uri_of_several_servers_belongs_to_none_and_all_can_be_reached() {
     ]);
     let expected = [
         "trunkline:a/file:///x",
-        // What looks like ours from the start is put into ours.
+        // A URI that looks like our long form is wrapped again.
         "trunkline:a/trunkline:b/file:///b",
         "trunkline:b/file:///x",
         "file:///b",
@@ -286,7 +286,7 @@ fn a_uri_of_several_servers_belongs_to_none_and_all_can_be_reached() {
 
 #[test]
 fn a_server_that_sorts_first_gets_nothing_that_is_meant_for_another() {
-    // `aaa` lists what others list, what their templates make, and templates that match everything.
+    // `aaa` lists URIs of others, matches of their templates, and templates that match everything.
     let index = prefix(&[
         resources("aaa", &["db://users", "file:///x"], &["note://{+all}", "{+everything}"]),
         resources("db", &["db://list"], &["db://{table}"]),
@@ -333,7 +333,7 @@ fn a_selected_server_keeps_its_uris() {
 }
 
 #[test]
-fn templates_find_what_is_not_listed() {
+fn templates_find_unlisted_uris() {
     let index = prefix(&[
         resources("a", &["db://listed"], &["db://{table}"]),
         resources("b", &[], &["db://{table}", "log://{+path}"]),
@@ -361,7 +361,7 @@ fn templates_find_what_is_not_listed() {
 }
 
 #[test]
-fn what_nobody_claims_can_only_be_of_the_one_with_resources() {
+fn an_unclaimed_uri_belongs_to_the_only_server_with_resources() {
     let several = prefix(&[resources("a", &["x:1"], &[]), resources("b", &[], &["y://{z}"])]);
     assert_eq!((several.only_server(), several.resource("x:2")), (None, None));
     let alone = prefix(&[resources("a", &[], &[])]);
@@ -372,7 +372,7 @@ fn what_nobody_claims_can_only_be_of_the_one_with_resources() {
 const ANNOTATED: &str = r#"{"tools":[{"name":"q","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}"#;
 
 #[test]
-fn headers_are_for_servers_that_look_at_them() {
+fn headers_are_for_servers_that_check_them() {
     let index = prefix(&[
         server("new", Revision::V2026_07_28, &[(Kind::Tools, ANNOTATED)]),
         server("old", Revision::V2025_11_25, &[(Kind::Tools, ANNOTATED)]),
@@ -409,7 +409,7 @@ fn interfaces_of_tools_follow_their_resources() {
 }
 
 #[test]
-fn the_etag_changes_with_what_is_shown() {
+fn the_etag_changes_with_the_shown_list() {
     let servers = [tools("a", &["x"]), tools("b", &["y"])];
     let etag = |index: &Index| index.etag(Kind::Tools).to_owned();
     let first = etag(&prefix(&servers));

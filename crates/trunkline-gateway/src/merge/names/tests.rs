@@ -3,7 +3,7 @@ use std::collections::{HashMap, HashSet};
 use super::super::fixture::{Dice, plan};
 use super::*;
 
-/// `server/tool` or `server/tool=renamed`, with what each is shown as.
+/// `server/tool` or `server/tool=renamed`, with the shown name of each.
 fn check(scheme: Scheme, expected: &[(&str, &str)]) {
     let own: Vec<Own<'_>> = expected
         .iter()
@@ -55,15 +55,15 @@ fn where_that_is_taken_too_a_number_follows() {
         &[
             ("a/echo", "echo_a_2"),
             ("b/echo", "echo_b"),
-            // It would be called like `echo` of `a`, so neither is.
+            // It would collide with `echo` of `a`, so neither gets the name.
             ("c/echo_a", "echo_a_c"),
         ],
     );
 }
 
 #[test]
-fn and_where_all_is_in_vain_a_hash() {
-    // `x_b_c` and `x_b_c_2` are what both would be called.
+fn and_as_a_last_resort_a_hash() {
+    // Both would be called `x_b_c` and `x_b_c_2`.
     let all = [
         Own { server: "b_c", name: "x", base: "x" },
         Own { server: "c", name: "x_b", base: "x_b" },
@@ -94,7 +94,7 @@ fn odd_and_overlong_names_are_made_legal_and_stay_apart() {
         assert!(shown[0].contains("a_b_"), "one can still read it: {}", shown[0]);
         assert!(shown[5].ends_with("a_b"), "and legal ones stay: {}", shown[5]);
         assert_eq!(shown[3].len(), MAX_TOOL_NAME);
-        // Alone each is called the same.
+        // Each alone gets the same name.
         for (own, shown) in own.iter().zip(&shown) {
             assert_eq!(assign(scheme, &[*own])[0], *shown);
         }
@@ -102,7 +102,7 @@ fn odd_and_overlong_names_are_made_legal_and_stay_apart() {
 }
 
 #[test]
-fn renames_that_collide_leave_nobody_the_name() {
+fn renames_that_collide_both_lose_the_name() {
     let all = [
         Own { server: "s", name: "a", base: "b" },
         Own { server: "s", name: "b", base: "b" },
@@ -156,7 +156,7 @@ fn random_name(dice: &mut Dice) -> String {
     if dice.roll(20) == 0 { name.repeat(70) } else { name }
 }
 
-/// `(server, own name, base)`, no own name twice in a server.
+/// `(server, own name, base)`, without duplicate own names in a server.
 fn random_tools(dice: &mut Dice) -> Vec<(String, String, String)> {
     const SERVERS: [&str; 6] = ["a", "b", "a_b", "b_2", "2", "a-a"];
     let mut all = Vec::new();
@@ -209,7 +209,7 @@ fn the_order_in_which_servers_come_does_not_matter() {
 }
 
 #[test]
-fn a_server_that_comes_or_goes_never_makes_a_name_mean_another_tool() {
+fn when_servers_come_or_go_a_name_never_means_another_tool() {
     for seed in 1..=2_000 {
         let mut dice = Dice(seed);
         let all = random_tools(&mut dice);
@@ -239,7 +239,7 @@ fn flat_names_do_not_depend_on_servers_that_share_none() {
 }
 
 #[test]
-fn many_names_that_all_collide_are_told_apart_in_reasonable_time() {
+fn many_colliding_names_are_resolved_in_reasonable_time() {
     let servers: Vec<String> = (0..3_000).map(|at| format!("s{at}")).collect();
     let own: Vec<_> =
         servers.iter().map(|server| Own { server, name: "run", base: "run" }).collect();

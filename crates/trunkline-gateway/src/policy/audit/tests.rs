@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::policy::pins::{Part, Why};
 
-/// A file in a folder that goes with the test.
+/// A file in a temporary folder.
 struct Place(PathBuf);
 
 impl Place {
@@ -50,14 +50,14 @@ fn entry(tool: &str) -> Entry {
     }
 }
 
-/// Without what is another each time.
+/// Removes what differs each time.
 fn bare(line: &mut serde_json::Value) {
     for name in ["time", "seq", "prev", "hash"] {
         assert!(line.as_object_mut().unwrap().remove(name).is_some(), "{name}");
     }
 }
 
-/// Whether the chain in the file holds.
+/// Whether the chain in the files holds.
 fn verified(files: &[PathBuf]) -> Result<chain::Found, chain::Broken> {
     let mut verifier = chain::Verifier::default();
     for file in files {
@@ -76,7 +76,7 @@ fn called(tool: &str) -> Line {
 }
 
 #[tokio::test]
-async fn what_is_held_back_and_approved_is_noted() {
+async fn held_back_and_approved_definitions_are_recorded() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     let held = Held {
@@ -128,7 +128,7 @@ async fn a_call_is_a_line() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_kept() {
+async fn existing_lines_are_kept() {
     let place = Place::new();
     for tool in ["one", "two"] {
         let audit = Audit::open(place.file()).unwrap();
@@ -165,7 +165,7 @@ fn lost(state: &State) -> u64 {
 }
 
 #[test]
-fn a_renamed_or_removed_file_is_begun_anew_and_the_chain_goes_on() {
+fn a_renamed_or_removed_file_is_reopened_and_the_chain_continues() {
     let place = Place::new();
     let old = place.0.join("audit.jsonl.1");
     let mut writing = book(&place);
@@ -174,7 +174,7 @@ fn a_renamed_or_removed_file_is_begun_anew_and_the_chain_goes_on() {
     writing.write(&[called("two")]);
     assert_eq!(place.lines()[0]["tool"], "two");
     assert_eq!(verified(&[old.clone(), place.file()]).unwrap().lines, 2);
-    // Also if nobody ran at that time.
+    // Also if no gateway ran at that time.
     drop(writing);
     std::fs::rename(place.file(), place.0.join("audit.jsonl.2")).unwrap();
     book(&place).write(&[called("three")]);
@@ -196,7 +196,7 @@ fn two_gateways_write_one_chain() {
 }
 
 #[test]
-fn a_line_that_a_crash_cut_off_is_told_as_such() {
+fn a_line_torn_by_a_crash_is_reported() {
     let place = Place::new();
     for cut in [1, 40, 200] {
         book(&place).write(&[called("whole"), called("cut")]);
@@ -216,7 +216,7 @@ fn a_line_that_a_crash_cut_off_is_told_as_such() {
 }
 
 #[test]
-fn whatever_is_done_to_the_file_shows() {
+fn every_manipulation_of_the_file_is_detected() {
     let place = Place::new();
     let mut writing = book(&place);
     let lines: Vec<_> = (0..6).map(|it| called(&format!("t{it}"))).collect();
@@ -236,10 +236,10 @@ fn whatever_is_done_to_the_file_shows() {
     let mut more = lines.clone();
     more.push(forged);
     assert_eq!(check(&more).unwrap_err().line, 7, "one was added");
-    // The gateway goes on behind it, and does not make it part of the chain.
+    // The gateway continues after it, and does not make it part of the chain.
     writing.write(&[called("after")]);
     assert_eq!(verified(&[place.file()]).unwrap_err().line, 7);
-    // Lines that went from the end are missed as soon as the gateway goes on.
+    // Lines removed from the end are noticed as soon as the gateway continues.
     assert!(check(&lines[..4]).is_ok());
     assert_eq!(read_head(&place.file()).unwrap().seq, 7);
     book(&place).write(&[called("after")]);
@@ -247,7 +247,7 @@ fn whatever_is_done_to_the_file_shows() {
 }
 
 #[test]
-fn a_file_of_before_goes_on_with_a_chain() {
+fn a_file_without_a_chain_continues_with_one() {
     let place = Place::new();
     std::fs::write(place.file(), "{\"tool\":\"old\"}\n{\"tool\":\"older\"}\n").unwrap();
     book(&place).write(&[called("new")]);
@@ -256,7 +256,7 @@ fn a_file_of_before_goes_on_with_a_chain() {
 }
 
 #[test]
-fn what_cannot_be_written_is_counted_and_told_later() {
+fn lost_lines_are_counted_and_reported_later() {
     let place = Place::new();
     let state = Arc::<State>::default();
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
@@ -276,7 +276,7 @@ fn what_cannot_be_written_is_counted_and_told_later() {
 }
 
 #[test]
-fn who_refuses_loses_nothing() {
+fn with_on_failure_refuse_nothing_is_lost() {
     let place = Place::new();
     let state = Arc::new(State { refuses: true, ..State::default() });
     let mut book = Book::open(&place.file(), Arc::clone(&state)).unwrap();
@@ -291,7 +291,7 @@ fn who_refuses_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_calls_are_refused_if_they_must_be_noted() {
+async fn a_full_disk_is_reported_and_calls_are_refused_with_on_failure_refuse() {
     for refuses in [false, true] {
         let plan = AuditPlan { refuses, ..AuditPlan::new("/dev/full") };
         let audit = Audit::with(&plan).unwrap();
@@ -310,18 +310,18 @@ async fn a_full_disk_is_told_and_calls_are_refused_if_they_must_be_noted() {
 }
 
 #[tokio::test]
-async fn a_full_queue_is_counted_and_nobody_waits() {
+async fn a_full_queue_counts_losses_and_never_blocks() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     let room = QUEUE / called("push").size();
-    // On one thread the writer does not come round to it before we wait.
+    // On one thread the writer does not run before we await.
     (0..room + 7).for_each(|_| audit.note(entry("push")));
     assert_eq!(audit.lost(), 7);
     audit.flush().await;
     let found = verified(&[place.file()]).unwrap();
     assert_eq!((found.lost, found.lines), (7, room as u64 + 1));
     assert_eq!(audit.state.queued.load(Ordering::Relaxed), 0);
-    // Who refuses does so before anything is lost.
+    // With `refuse`, calls are refused before anything is lost.
     let plan = AuditPlan { refuses: true, ..AuditPlan::new(place.0.join("other")) };
     let audit = Audit::with(&plan).unwrap();
     let mut noted = 0;
@@ -355,7 +355,7 @@ async fn a_flood_at_the_door_is_a_few_lines() {
 }
 
 #[tokio::test]
-async fn what_happens_to_the_gateway_is_noted() {
+async fn events_of_the_gateway_are_recorded() {
     let place = Place::new();
     let audit = Audit::open(place.file()).unwrap();
     audit.note_event("started", serde_json::json!({ "version": "1" }));

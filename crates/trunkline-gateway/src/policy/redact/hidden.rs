@@ -1,8 +1,6 @@
-//! Arguments and URLs → the parts of them that are likely secrets. Most parts are not, and logs without
-//! them would say little.
+//! Finds likely secrets in arguments and URLs. Most parts are none, and without them logs would say little.
 
-/// What may be a secret in the arguments of a program: the value of a name that says so, and whatever looks
-/// made up by a machine.
+/// Likely secrets in a program's arguments: the value of a telling name, and whatever looks machine-made.
 pub(super) fn in_args(args: &[String]) -> impl Iterator<Item = &str> {
     args.iter().enumerate().filter_map(|(at, arg)| {
         let (name, value) = match arg.split_once('=') {
@@ -10,13 +8,12 @@ pub(super) fn in_args(args: &[String]) -> impl Iterator<Item = &str> {
             None => (if at == 0 { "" } else { args[at - 1].as_str() }, arg.as_str()),
         };
         let is_option = arg.starts_with('-') && !arg.contains('=');
-        let is_named = !is_option && is_telling(name);
-        (is_named || is_made_up(value)).then_some(value)
+        let is_named = !is_option && names_a_secret(name);
+        (is_named || looks_machine_made(value)).then_some(value)
     })
 }
 
-/// What may be a secret in a URL: what comes before the host, the values of its query, and segments that
-/// look made up by a machine.
+/// Likely secrets in a URL: the user info, the values of its query, and segments that look machine-made.
 pub(super) fn in_url(url: &str) -> impl Iterator<Item = &str> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -25,22 +22,22 @@ pub(super) fn in_url(url: &str) -> impl Iterator<Item = &str> {
     let user = user.into_iter().flat_map(|it| it.split(':').chain([it]));
     let values = query.split('#').next().unwrap_or_default().split('&');
     let values = values.filter_map(|it| it.split_once('=')).map(|(_, value)| value);
-    user.chain(values).chain(path.split('/').filter(|it| is_made_up(it)))
+    user.chain(values).chain(path.split('/').filter(|it| looks_machine_made(it)))
 }
 
-/// Whether a variable says where things are, which is in every other line of a log.
+/// Whether a variable holds a path, which occurs in every other log line.
 pub(super) fn is_place(variable: &str) -> bool {
     PLACES.contains(&variable) || variable.starts_with("LC_") || variable.starts_with("XDG_")
 }
 
 /// Whether a name says that its value is a secret.
-fn is_telling(name: &str) -> bool {
+fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with('-') && TELLING.iter().any(|it| name.contains(it))
 }
 
-/// Whether nobody would have chosen this: long, of letters and digits, without words between.
-fn is_made_up(text: &str) -> bool {
+/// Whether a text looks machine-made: long, of letters and digits, without words in it.
+fn looks_machine_made(text: &str) -> bool {
     let is_part = |it: char| it.is_ascii_alphanumeric() || "-_.~+".contains(it);
     text.len() >= MADE_UP
         && text.chars().all(is_part)
@@ -58,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_a_secret_is_found_and_little_else() {
+    fn likely_secrets_are_found_and_little_else() {
         let args = ["-y", "server@1.2.3", "--api-key", "hunter2!", "--token=abc def", "--root"];
         let more = ["/srv/ann/projects/a1", "sk-proj-4f9aa02b71cc04d2e8"];
         let args: Vec<_> = args.iter().chain(&more).map(|it| (*it).to_owned()).collect();

@@ -12,7 +12,7 @@ use super::sim::{failed, plan};
 use crate::failure::{Failure, Reason, Stage};
 use crate::pool::{Backend, Cause, Pool, Profile, Want, Work};
 
-/// How the next thing goes.
+/// How the next step goes.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) enum How {
     #[default]
@@ -27,13 +27,13 @@ pub(super) enum How {
 
 #[derive(Default)]
 pub(super) struct Fake {
-    /// How the next starts go; well, when there is nothing here.
+    /// How the next starts go; they succeed when this is empty.
     pub(super) starts: Mutex<VecDeque<How>>,
     pub(super) probes: Mutex<How>,
     pub(super) stops: Mutex<How>,
-    /// Starts ever.
+    /// The number of starts so far.
     pub(super) started: AtomicUsize,
-    /// Processes there are.
+    /// The number of live processes.
     pub(super) alive: Arc<AtomicUsize>,
 }
 

@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn idle_instances_go_one_by_one() {
+fn idle_instances_stop_one_by_one() {
     check(
         "max_concurrent=1 idle=60s",
         "
@@ -80,7 +80,7 @@ fn always_on_runs_without_clients() {
 }
 
 #[test]
-fn what_is_busy_when_the_last_client_leaves_goes_when_it_is_done() {
+fn a_busy_instance_stops_after_the_last_client_once_it_is_idle() {
     check(
         "persistent",
         "
@@ -94,7 +94,7 @@ fn what_is_busy_when_the_last_client_leaves_goes_when_it_is_done() {
 }
 
 #[test]
-fn persistent_instances_do_not_go_when_idle() {
+fn persistent_instances_do_not_stop_when_idle() {
     check(
         "persistent idle=1s",
         "
@@ -128,7 +128,7 @@ fn a_warm_instance_that_dies_is_replaced_with_the_profile_that_was_wanted_last()
 }
 
 #[test]
-fn one_that_falls_again_and_again_is_replaced_ever_more_slowly() {
+fn an_instance_that_crashes_repeatedly_is_replaced_with_backoff() {
     check(
         "always",
         "

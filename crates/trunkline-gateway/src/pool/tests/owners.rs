@@ -1,4 +1,4 @@
-//! Who gets which instance, where an instance is one principal's for its life.
+//! Placement where an instance belongs to one principal for its life.
 
 use super::check;
 
@@ -57,7 +57,7 @@ fn a_busy_instance_finishes_its_calls_and_makes_room_for_another_principal() {
 }
 
 #[test]
-fn whoever_has_most_makes_room() {
+fn the_principal_with_the_most_instances_makes_room() {
     check(
         "max_instances=3 max_concurrent=1",
         "
@@ -94,7 +94,7 @@ fn one_principal_has_no_more_than_its_share() {
 }
 
 #[test]
-fn a_look_at_the_lists_leaves_an_instance_nobodys() {
+fn listing_leaves_an_instance_without_an_owner() {
     check(
         "",
         "
@@ -108,7 +108,7 @@ fn a_look_at_the_lists_leaves_an_instance_nobodys() {
 }
 
 #[test]
-fn a_start_that_its_principal_does_not_wait_for_any_more_is_anybodys() {
+fn a_start_whose_principal_stopped_waiting_serves_anyone() {
     check(
         "max_instances=1",
         "
@@ -121,7 +121,7 @@ fn a_start_that_its_principal_does_not_wait_for_any_more_is_anybodys() {
 }
 
 #[test]
-fn what_anybody_has_used_becomes_nobodys_own() {
+fn a_shared_instance_never_gets_an_owner() {
     check(
         "max_instances=1",
         "
@@ -137,7 +137,7 @@ fn what_anybody_has_used_becomes_nobodys_own() {
 }
 
 #[test]
-fn what_was_opened_with_one_login_is_nobody_elses_though_nobody_used_it() {
+fn an_instance_with_a_login_belongs_to_its_owner_even_unused() {
     for (settings, second) in [("per_user", "start i2"), ("", "b: i1")] {
         check(
             settings,
@@ -151,7 +151,7 @@ fn what_was_opened_with_one_login_is_nobody_elses_though_nobody_used_it() {
             ),
         );
     }
-    // While it starts, it is not left to another either; should there be no room, it makes way.
+    // While it starts, another principal does not get it either; if there is no room, it makes way.
     check(
         "per_user max_instances=1",
         "
@@ -166,7 +166,7 @@ fn what_was_opened_with_one_login_is_nobody_elses_though_nobody_used_it() {
 }
 
 #[test]
-fn one_who_has_to_log_in_does_not_keep_others_from_a_server() {
+fn a_principal_without_a_login_does_not_block_others() {
     check(
         "per_user tries=1",
         "

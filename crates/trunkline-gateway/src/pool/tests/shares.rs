@@ -1,9 +1,9 @@
-//! Who gets what, where several principals want it.
+//! Fairness: which of several principals gets a place.
 
 use super::check;
 
 #[test]
-fn whoever_has_least_is_next_however_many_came_before() {
+fn the_principal_with_the_fewest_leases_is_next() {
     check(
         "max_instances=1 max_concurrent=2",
         "
@@ -24,7 +24,7 @@ fn whoever_has_least_is_next_however_many_came_before() {
 }
 
 #[test]
-fn what_comes_free_at_once_is_dealt_out_in_turn() {
+fn places_freed_together_are_dealt_out_in_turn() {
     check(
         "max_instances=1 max_concurrent=3",
         "
@@ -40,7 +40,7 @@ fn what_comes_free_at_once_is_dealt_out_in_turn() {
 }
 
 #[test]
-fn a_full_queue_gives_up_the_last_of_whoever_has_most_in_it() {
+fn a_full_queue_drops_the_newest_waiter_of_the_principal_with_the_most() {
     check(
         "max_instances=1 max_concurrent=1",
         "
@@ -95,7 +95,7 @@ fn a_key_in_use_finishes_its_calls_before_it_makes_room() {
 }
 
 #[test]
-fn an_idle_instance_is_not_taken_from_whoever_has_but_one() {
+fn an_idle_instance_is_not_taken_from_a_principal_with_only_one() {
     check(
         "max_instances=3 max_concurrent=1",
         "
@@ -114,7 +114,7 @@ fn an_idle_instance_is_not_taken_from_whoever_has_but_one() {
 }
 
 #[test]
-fn questions_nobody_answers_make_way_for_another_principal() {
+fn parked_calls_make_way_for_another_principal() {
     check(
         "max_instances=1 max_concurrent=3",
         "

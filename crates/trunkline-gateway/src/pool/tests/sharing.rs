@@ -1,4 +1,4 @@
-//! Who gets which instance, where any instance serves anybody.
+//! Placement where any instance serves any caller.
 
 use super::check;
 
@@ -97,7 +97,7 @@ fn the_least_loaded_is_taken_and_equals_take_turns() {
 }
 
 #[test]
-fn room_goes_to_whoever_waits_longest() {
+fn a_free_place_goes_to_the_longest_waiter() {
     check(
         "max_concurrent=1 max_instances=1",
         "
@@ -114,7 +114,7 @@ fn room_goes_to_whoever_waits_longest() {
 }
 
 #[test]
-fn patience_ends() {
+fn waiting_times_out() {
     check(
         "max_concurrent=1 max_instances=1",
         "
@@ -133,7 +133,7 @@ fn patience_ends() {
 }
 
 #[test]
-fn a_start_that_nobody_waits_for_any_more_comes_up_and_goes_idle() {
+fn a_start_without_a_waiter_completes_and_goes_idle() {
     check(
         "idle=60s",
         "
@@ -165,7 +165,7 @@ fn another_profile_gets_an_instance_of_its_own() {
 }
 
 #[test]
-fn at_the_limit_whoever_can_be_asked_more_takes_what_there_is() {
+fn at_the_limit_a_more_capable_caller_uses_a_lesser_instance() {
     check(
         "max_concurrent=2 max_instances=1",
         "
@@ -197,7 +197,7 @@ fn an_idle_instance_makes_room_for_another_profile_and_is_gone_before() {
 }
 
 #[test]
-fn a_planned_start_that_nobody_waits_for_any_more_is_not_made() {
+fn a_planned_start_without_a_waiter_is_dropped() {
     check(
         "max_instances=1",
         "
@@ -244,7 +244,7 @@ fn more_callers_than_a_thousand_and_some_do_not_wait() {
 }
 
 #[test]
-fn a_look_at_what_runs_starts_nothing_and_keeps_nothing() {
+fn a_lease_on_a_running_instance_starts_and_keeps_nothing() {
     check(
         "idle=60s max_concurrent=1",
         "
@@ -264,7 +264,7 @@ fn a_look_at_what_runs_starts_nothing_and_keeps_nothing() {
 }
 
 #[test]
-fn an_instance_that_was_started_for_its_lists_alone_goes_after_them() {
+fn an_instance_started_for_its_lists_stops_after_them() {
     check(
         "persistent",
         "

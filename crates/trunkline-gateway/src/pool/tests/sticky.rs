@@ -1,4 +1,4 @@
-//! Who gets which instance, where a session keeps its own.
+//! Placement where a session keeps its own instance.
 
 use super::check;
 
@@ -56,7 +56,7 @@ fn a_warm_instance_is_bound_and_another_is_made_warm() {
 }
 
 #[test]
-fn nobody_is_the_empty_key() {
+fn no_key_is_the_empty_key() {
     check(
         "stateful max_instances=1",
         "
@@ -69,7 +69,7 @@ fn nobody_is_the_empty_key() {
 }
 
 #[test]
-fn a_binding_expires_after_its_last_use_and_its_instance_goes() {
+fn a_binding_expires_after_its_ttl_and_its_instance_stops() {
     check(
         "stateful max_instances=1 ttl=60s idle=5s",
         "
@@ -120,7 +120,7 @@ fn a_session_that_is_over_takes_its_instance_with_it() {
 }
 
 #[test]
-fn an_instance_whose_key_went_before_it_came_up_is_anybodys() {
+fn an_instance_whose_session_ended_during_its_start_serves_any_key() {
     check(
         "stateful max_instances=1 idle=60s",
         "
@@ -166,7 +166,7 @@ fn a_warm_instance_with_the_wrong_profile_makes_room() {
 }
 
 #[test]
-fn a_place_that_nobody_waits_for_any_more_is_free() {
+fn a_place_without_a_waiter_is_free() {
     check(
         "stateful max_instances=1",
         "

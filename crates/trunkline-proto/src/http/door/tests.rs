@@ -16,7 +16,7 @@ fn door() -> Door {
     door
 }
 
-/// The status and the sentence; 200 for who is let in.
+/// The status and the message; 200 for a request that is let in.
 fn checked(target: &'static str, fields: &[(&'static str, &str)]) -> (u16, String) {
     match door().check(&Uri::from_static(target), &headers(fields)) {
         Ok(()) => (200, String::new()),
@@ -44,7 +44,7 @@ fn hosts_are_let_in_by_name() {
         ("/mcp", "mcp.example.evil", (403, STRANGER)),
         ("/mcp", "localhost:evil", (403, STRANGER)),
         ("/mcp", "", (403, STRANGER)),
-        // Both the target and the header must be ours.
+        // Both the target and the header must be allowed.
         ("http://mcp.example/mcp", "localhost", (200, "")),
         ("http://mcp.example/mcp", "evil.example", (403, STRANGER)),
         ("http://evil.example/mcp", "localhost", (403, STRANGER)),
@@ -84,7 +84,7 @@ fn origins_are_our_own_or_named() {
         let (status, message) = checked("/mcp", &[("host", host), ("origin", origin)]);
         let why = message.split(" Write ").next().unwrap_or_default();
         assert_eq!((status, why), expected, "{host} {origin}");
-        // What could be an origin can be let in.
+        // Text that could be an origin can be allowed.
         let can_be = status == 403 && origin.starts_with("http") && origin.len() > 8;
         let hint = format!("`allow_origin(\"{origin}\")`");
         assert_eq!(message.contains(&hint), can_be, "{message}");
@@ -99,7 +99,7 @@ fn origins_are_our_own_or_named() {
 }
 
 #[test]
-fn nobody_gets_a_web_socket() {
+fn websockets_are_refused() {
     let asked = |upgrade| checked("/mcp", &[("host", "localhost"), ("upgrade", upgrade)]);
     assert_eq!(asked("WebSocket"), (400, "There are no WebSockets here.".to_owned()));
     assert_eq!(asked("h2c"), (200, String::new()));
@@ -139,7 +139,7 @@ fn bodies_are_plain_json_of_a_bounded_length() {
 }
 
 #[test]
-fn what_a_client_reads_is_what_it_accepts() {
+fn the_accept_header_is_parsed() {
     for (accept, both, events) in [
         (&["application/json, text/event-stream"][..], true, true),
         (&["text/event-stream", "application/json"], true, true),
@@ -168,7 +168,7 @@ fn what_a_client_reads_is_what_it_accepts() {
 }
 
 #[test]
-fn what_may_stand_once_stands_once() {
+fn single_valued_headers_occur_once() {
     let once = headers(&[("host", "a")]);
     assert_eq!(only(&once, &HOST), Ok(Some(&b"a"[..])));
     assert_eq!(only(&once, &ORIGIN), Ok(None));

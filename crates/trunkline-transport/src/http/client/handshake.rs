@@ -1,4 +1,4 @@
-//! Sessions as they begin, are lost and end; HTTP+SSE when nothing newer is there.
+//! The life of a session: handshake, loss, renewal, end; and the fallback to HTTP+SSE.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use trunkline_wire::revision::Era;
 
 use super::delivery::{End, EventKind};
 use super::request::PostRequest;
-use super::route::{Route, Way};
+use super::route::{AnswerPath, Route};
 use super::verdicts::{Key, Known};
-use super::{Asking, Before, Carried, Handshake, HttpDriver};
+use super::{Handshake, HttpDriver, InFlight, PostFailure, SessionCheck};
 use crate::clock::now;
 use crate::handler::Handler;
 
 impl<H: Handler> HttpDriver<H> {
-    /// `initialized` goes out, in the session that the answer to `initialize` named; everything
-    /// else follows when it is through.
+    /// Sends `notifications/initialized` in the session that `initialize` opened. Queued messages
+    /// follow once it is delivered.
     pub(super) fn confirm(&mut self, request: PostRequest) {
         if let Some(facts) = self.core.conversation.opened() {
             self.route = Arc::new(self.route.speaking(facts.revision));
@@ -30,29 +30,29 @@ impl<H: Handler> HttpDriver<H> {
         for request in std::mem::take(&mut self.held) {
             self.carry(request);
         }
-        if self.route.way == Way::Post {
+        if self.route.answer_path == AnswerPath::Response {
             let listening = |key: u64, driver: &Self| {
                 Arc::clone(&driver.post).listen(Arc::clone(&driver.route), key)
             };
             let key = self.next_key();
             let task = tokio::spawn(listening(key, self)).abort_handle();
-            self.stream = Some(self.carried(key, task));
+            self.stream = Some(self.in_flight(key, task));
         }
     }
 
-    /// The handshake is done, in the first session or a later one.
+    /// The handshake is done, for the first or a later session.
     pub(super) fn on_open(&mut self, facts: Arc<Opened>) {
         let era = facts.revision.era();
         if era == Era::Stateless {
             self.route = Arc::new(self.route.speaking(facts.revision));
             self.handshake = Handshake::Done;
         }
-        let known = match (era, self.route.way) {
+        let known = match (era, self.route.answer_path) {
             (Era::Stateless, _) => None,
-            (Era::Stateful, Way::Post) => Some(Known::Stateful),
-            (Era::Stateful, Way::Stream) => Some(Known::Sse),
+            (Era::Stateful, AnswerPath::Response) => Some(Known::Stateful),
+            (Era::Stateful, AnswerPath::Stream) => Some(Known::Sse),
         };
-        // Whoever does not ask for the new era has learnt nothing about who speaks it.
+        // A client that does not probe for the stateless era learns nothing about it.
         let has_asked = !self.config.revisions.of_era(Era::Stateless).is_empty()
             && (self.config.prefers, era) != (Era::Stateful, Era::Stateful);
         if let Some(verdicts) = &self.target.verdicts
@@ -66,15 +66,15 @@ impl<H: Handler> HttpDriver<H> {
 
     pub(super) fn on_failed(&mut self, error: OpenError) {
         let is_outage = matches!(error, OpenError::Unreachable(_) | OpenError::TimedOut);
-        // What was remembered may be out of date: then everything is found out anew.
+        // The verdict may be out of date: start over without it.
         if self.known.take().is_some() && !is_outage {
             if let Some(verdicts) = &self.target.verdicts {
                 verdicts.set(Key::of(&self.target), None, now());
             }
             self.out.clear();
             self.stream = None;
-            self.route = Arc::new(self.route.anew());
-            self.handshake = Handshake::Asking;
+            self.route = Arc::new(self.route.without_session());
+            self.handshake = Handshake::Opening;
             let config = Arc::clone(&self.config);
             self.core.conversation = Client::over_http(config, Start::Probe, now());
             return;
@@ -83,12 +83,12 @@ impl<H: Handler> HttpDriver<H> {
         self.finish();
     }
 
-    /// The server says that it does not know the session of `request`. It goes out once more in a new
-    /// session, once it is certain that the old one is gone.
+    /// The server does not know the session of `request`. Once that is confirmed, the client retries
+    /// the request in a new session.
     pub(super) fn on_session_gone(&mut self, route: &Arc<Route>, request: PostRequest) {
-        // The answer may have come another way.
+        // The answer may have come on another stream.
         let is_waited_for = request.id.is_some_and(|it| self.core.conversation.is_waited_for(it));
-        // A session that was given up was asked for before.
+        // A session that we replaced is known to be gone.
         let is_gone = (!Arc::ptr_eq(route, &self.route)).then_some(true);
         match on_session_gone(request.is_second_try, is_gone) {
             OnSessionGone::GiveUp(why) => {
@@ -99,11 +99,13 @@ impl<H: Handler> HttpDriver<H> {
             OnSessionGone::SendAgain if is_waited_for => self.send_again(request),
             OnSessionGone::SendAgain => {}
             OnSessionGone::AskForSession => {
-                self.ask_for_session();
-                // Answers and notifications belonged to the session.
-                match (&mut self.asking, request.id) {
-                    (Some(asking), Some(_)) if is_waited_for => asking.doubtful.push(request),
-                    // Nobody can be asked while a handshake is under way.
+                self.check_session();
+                // Responses and notifications die with the session.
+                match (&mut self.session_check, request.id) {
+                    (Some(session_check), Some(_)) if is_waited_for => {
+                        session_check.doubtful.push(request)
+                    }
+                    // No `ping` can be sent during a handshake.
                     (None, Some(id)) => {
                         let why = "the server answered with HTTP status 404.".to_owned();
                         self.core.conversation.undelivered(id, CallError::Lost(why), now());
@@ -114,18 +116,18 @@ impl<H: Handler> HttpDriver<H> {
         }
     }
 
-    /// Asks whether the session is there, unless that is being asked.
-    pub(super) fn ask_for_session(&mut self) {
-        if self.asking.is_none() && matches!(self.handshake, Handshake::Done) {
+    /// Sends a `ping` to check for the session, unless one is in flight.
+    pub(super) fn check_session(&mut self) {
+        if self.session_check.is_none() && matches!(self.handshake, Handshake::Done) {
             let ping = PostRequest::ping(self.core.conversation.spare_id());
             let key = self.carry(ping);
-            self.asking = Some(Asking { key, doubtful: Vec::new() });
+            self.session_check = Some(SessionCheck { key, doubtful: Vec::new() });
         }
     }
 
-    /// It was asked whether the session is there.
-    pub(super) fn on_asked(&mut self, route: &Arc<Route>, end: &End) {
-        let Some(Asking { doubtful, .. }) = self.asking.take() else { return };
+    /// The `ping` that checks for the session has ended.
+    pub(super) fn on_session_checked(&mut self, route: &Arc<Route>, end: &End) {
+        let Some(SessionCheck { doubtful, .. }) = self.session_check.take() else { return };
         let is_gone = matches!(end, End::SessionGone(_));
         for request in doubtful {
             match on_session_gone(request.is_second_try, Some(is_gone)) {
@@ -140,8 +142,8 @@ impl<H: Handler> HttpDriver<H> {
         let is_current = Arc::ptr_eq(route, &self.route);
         if is_gone && is_current && matches!(self.handshake, Handshake::Done) {
             self.stream = None;
-            self.route = Arc::new(self.route.anew());
-            self.handshake = Handshake::Asking;
+            self.route = Arc::new(self.route.without_session());
+            self.handshake = Handshake::Opening;
             self.core.conversation.renew(now());
         }
     }
@@ -156,28 +158,28 @@ impl<H: Handler> HttpDriver<H> {
 
     pub(super) fn may_try_stream(&self) -> bool {
         self.stream.is_none()
-            && self.route.way == Way::Post
+            && self.route.answer_path == AnswerPath::Response
             && self.core.conversation.opened().is_none()
     }
 
-    /// Opens the stream of HTTP+SSE, and keeps `initialize` until it says where to post.
-    pub(super) fn try_stream(&mut self, request: PostRequest, before: Option<Before>) {
+    /// Opens the HTTP+SSE stream and holds `initialize` until the server names its endpoint.
+    pub(super) fn try_stream(&mut self, request: PostRequest, before: Option<PostFailure>) {
         self.handshake = Handshake::TryingStream { request: Box::new(request), before };
         let key = self.next_key();
         let listening = Arc::clone(&self.post).listen_sse(Arc::clone(&self.route), key);
         let task = tokio::spawn(listening).abort_handle();
-        self.stream = Some(self.carried(key, task));
+        self.stream = Some(self.in_flight(key, task));
     }
 
-    /// Something happened on the stream on which the server speaks.
+    /// Handles an event of the general stream.
     pub(super) fn on_stream(&mut self, kind: EventKind) {
         match kind {
             EventKind::Message(incoming) => self.receive(incoming, None),
             EventKind::Session(_) => {}
             EventKind::Endpoint(Ok(endpoint)) => {
-                let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
+                let handshake = std::mem::replace(&mut self.handshake, Handshake::Opening);
                 if let Handshake::TryingStream { request, .. } = handshake {
-                    self.route = Arc::new(self.route.through(endpoint));
+                    self.route = Arc::new(self.route.with_endpoint(endpoint));
                     self.carry(*request);
                 }
             }
@@ -188,36 +190,39 @@ impl<H: Handler> HttpDriver<H> {
                     (Handshake::TryingStream { .. }, End::Failed(why)) => {
                         self.on_stream_refused(why);
                     }
-                    // With its stream, an HTTP+SSE session is over.
-                    _ if self.route.way == Way::Stream => self.finish(),
+                    // An HTTP+SSE session ends with its stream.
+                    _ if self.route.answer_path == AnswerPath::Stream => self.finish(),
                     _ => {}
                 }
             }
         }
     }
 
-    /// No HTTP+SSE either: what `initialize` was answered before counts.
+    /// HTTP+SSE failed too: report how `initialize` failed over POST.
     fn on_stream_refused(&mut self, why: CallError) {
-        let handshake = std::mem::replace(&mut self.handshake, Handshake::Asking);
+        let handshake = std::mem::replace(&mut self.handshake, Handshake::Opening);
         let Handshake::TryingStream { request, before } = handshake else { return };
         self.stream = None;
         let (now, id) = (now(), request.id.unwrap_or_default());
         match (before, why) {
             (_, why @ CallError::Invalid(_)) => self.core.conversation.undelivered(id, why, now),
-            (Some(Before::Answer(incoming)), _) => self.receive(incoming, request.id),
-            (Some(Before::Status(error)), _) => self.core.conversation.unrecognised(id, error, now),
+            (Some(PostFailure::Answer(incoming)), _) => self.receive(incoming, request.id),
+            (Some(PostFailure::Status(error)), _) => {
+                self.core.conversation.unrecognised(id, error, now)
+            }
             (None, why) => self.core.conversation.undelivered(id, why, now),
         }
     }
 
-    /// Ends in good order: the session is given back, and what is on its way without anybody
-    /// waiting for it still arrives.
+    /// Closes gracefully: ends the session, and lets messages without an answer arrive.
     pub(super) fn close(&mut self) {
-        for id in self.asking.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id) {
+        for id in
+            self.session_check.take().into_iter().flat_map(|it| it.doubtful).filter_map(|it| it.id)
+        {
             let why = "the server answered with HTTP status 404.".to_owned();
             self.core.conversation.undelivered(id, CallError::Lost(why), now());
         }
-        // What waits for a session was not acted upon, and will not be.
+        // The server has not acted on these requests.
         for id in std::mem::take(&mut self.held).into_iter().filter_map(|it| it.id) {
             let why = "the connection is closed.".to_owned();
             self.core.conversation.undelivered(id, CallError::Unreachable(why), now());
@@ -232,20 +237,20 @@ impl<H: Handler> HttpDriver<H> {
             let key = self.next_key();
             let ending = Arc::clone(&self.post).end_session(Arc::clone(&self.route), key);
             let task = tokio::spawn(ending).abort_handle();
-            let carried = self.carried(key, task);
-            self.out.push(carried);
+            let in_flight = self.in_flight(key, task);
+            self.out.push(in_flight);
         }
     }
 
-    /// Nothing more can come.
+    /// Ends the conversation: nothing more can arrive.
     fn finish(&mut self) {
         self.out.clear();
         self.core.refuse_requests();
         self.closing = Some(now());
     }
 
-    fn carried(&self, key: u64, task: tokio::task::AbortHandle) -> Carried {
+    fn in_flight(&self, key: u64, task: tokio::task::AbortHandle) -> InFlight {
         let route = Arc::clone(&self.route);
-        Carried { key, id: None, method: "".into(), since: now(), route, task }
+        InFlight { key, id: None, method: "".into(), since: now(), route, task }
     }
 }

@@ -1,4 +1,4 @@
-//! A URL and the headers given with it → where to connect, and who may see what.
+//! A URL with headers → an address to connect to, and the scope of the secrets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,24 +7,25 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use trunkline_auth::credentials::Credentials;
+use trunkline_auth::setters;
 use trunkline_auth::url::shown;
 
 use super::verdicts::Verdicts;
 
-/// A server to reach over HTTP.
+/// A server reachable over HTTP.
 #[derive(Clone)]
 pub struct HttpTarget {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) verdicts: Option<Verdicts>,
     pub(super) credentials: Option<Arc<dyn Credentials>>,
-    /// PEM files.
+    /// Root certificates as PEM.
     #[cfg(feature = "tls")]
     pub(super) roots: Vec<Vec<u8>>,
 }
 
 impl std::fmt::Debug for HttpTarget {
-    /// Without the values of headers, which may be secrets.
+    /// Omits the values of headers, which may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("HttpTarget")
@@ -35,7 +36,7 @@ impl std::fmt::Debug for HttpTarget {
 }
 
 impl HttpTarget {
-    /// Its URL as it can be shown: without a user, a password or a query.
+    /// The URL for display: without user, password or query.
     pub fn shown(&self) -> String {
         shown(&self.url)
     }
@@ -52,28 +53,21 @@ impl HttpTarget {
         }
     }
 
-    /// Adds a header to every request. It is never sent to another origin than the URL's.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
+    setters! {
+        /// Adds a header to every request. It is never sent to another origin than the URL's.
+        header(name: impl Into<String>, value: impl Into<String>) {
+            headers.push((name.into(), value.into()))
+        }
+
+        /// Authenticates the requests. Never used for another origin than the URL's.
+        credentials(credentials: Arc<dyn Credentials>) { credentials = Some(credentials) }
+
+        /// Where to remember which servers speak only older revisions; with `None` every handshake starts
+        /// with the probe.
+        verdicts(verdicts: Option<Verdicts>) { verdicts = verdicts }
     }
 
-    /// What lets requests in. It never sees another origin than the URL's.
-    #[must_use]
-    pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
-        self.credentials = Some(credentials);
-        self
-    }
-
-    /// Where to remember which servers are old ones; with `None` every handshake begins anew.
-    #[must_use]
-    pub fn verdicts(mut self, verdicts: Option<Verdicts>) -> Self {
-        self.verdicts = verdicts;
-        self
-    }
-
-    /// Trusts certificates that these issued, beside those that browsers trust: one or more in PEM.
+    /// Also trusts certificates issued by these roots, one or more in PEM.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -101,7 +95,7 @@ impl HttpTarget {
     }
 }
 
-/// Headers that nobody else may set: they frame the message or speak for the protocol.
+/// Headers reserved for the protocol or for HTTP framing.
 const OURS: [&str; 14] = [
     "accept",
     "accept-encoding",
@@ -119,7 +113,7 @@ const OURS: [&str; 14] = [
     "upgrade",
 ];
 
-/// Who answers: scheme, host and port.
+/// A scheme, host and port.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) is_tls: bool,
@@ -263,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_url_is_refused_in_words() {
+    fn other_urls_are_refused_with_a_sentence() {
         for (url, expected) in [
             ("ftp://a/b", "begins with `http://`"),
             ("/mcp", "begins with `http://`"),

@@ -1,4 +1,4 @@
-//! What a session does when those who take part in it go away.
+//! What a session does when its participants disconnect.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use trunkline_wire::json::Json;
 use trunkline_wire::model::{Implementation, Progress};
 
 use super::*;
+use crate::conversation_handle::Request;
 use crate::handler::Answer;
-use crate::voice::Request;
 
-/// Reports progress as often as it is told, then waits to be let through.
+/// Reports progress `steps` times, then waits for a permit.
 struct Gate {
     steps: u32,
     open: Arc<Semaphore>,
@@ -22,12 +22,12 @@ struct Gate {
 }
 
 impl Handler for Gate {
-    fn call(&self, call: Call, voice: &ConversationHandle) -> Answer {
-        let (voice, key, steps) = (voice.clone(), call.key, self.steps);
+    fn call(&self, call: Call, handle: &ConversationHandle) -> Answer {
+        let (handle, key, steps) = (handle.clone(), call.key, self.steps);
         let (open, done) = (Arc::clone(&self.open), Arc::clone(&self.done));
         Answer::later(async move {
             for step in 0..steps {
-                voice.say(key, HandlerEvent::Progress(Progress::new(f64::from(step)))).await;
+                handle.say(key, HandlerEvent::Progress(Progress::new(f64::from(step)))).await;
             }
             open.acquire().await.expect("nobody closes it").forget();
             done.add_permits(1);
@@ -83,7 +83,7 @@ fn call(id: u32) -> String {
 }
 
 #[tokio::test]
-async fn a_post_that_hung_up_leaves_nothing() {
+async fn a_post_whose_client_disconnected_leaves_nothing() {
     let setting = Setting::new("2025-06-18", 0, &Limits::default()).await;
     for id in 1..=50 {
         let hung_up = timeout(Duration::ZERO, setting.post(&call(id))).await;
@@ -98,13 +98,13 @@ async fn a_post_that_hung_up_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_frees_those_who_waited_for_it() {
+async fn a_reader_that_disconnects_unblocks_waiting_senders() {
     let limits = Limits::default().unsent_bytes(300).queue(4);
     let setting = Setting::new("2025-06-18", 50, &limits).await;
     let Posted::Events(reader) = setting.post(&call(1)).await else {
         panic!("progress makes it a stream")
     };
-    assert!(setting.session.is_stuffed());
+    assert!(setting.session.is_congested());
     setting.session.detach(reader);
     setting.finished(1).await;
 }
@@ -127,7 +127,7 @@ async fn a_question_that_was_given_up_leaves_nothing() {
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..3 {
         let request = Request::new("roots/list", Default::default());
-        let mut asking = Box::pin(setting.session.voice.ask(request));
+        let mut asking = Box::pin(setting.session.handle.ask(request));
         assert!(asking.as_mut().poll(&mut cx).is_pending(), "nobody has answered");
         assert_eq!(setting.session.lock().core.open_requests(), 1);
         drop(asking);

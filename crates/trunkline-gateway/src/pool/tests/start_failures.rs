@@ -1,4 +1,4 @@
-//! Servers that do not start, fall, or hang.
+//! Servers that do not start, crash or hang.
 
 use super::check;
 
@@ -34,7 +34,7 @@ fn pauses_double_until_it_is_suspended() {
 }
 
 #[test]
-fn what_must_run_is_tried_again_without_a_call() {
+fn an_always_on_server_is_retried_without_a_call() {
     check(
         "always tries=3",
         "
@@ -161,7 +161,7 @@ fn a_start_that_never_ends_is_given_up() {
 }
 
 #[test]
-fn a_crash_is_seen_at_once_and_the_next_call_goes_elsewhere() {
+fn a_crash_is_noticed_at_once_and_the_next_call_starts_another() {
     check(
         "max_instances=2",
         "
@@ -216,7 +216,7 @@ fn an_instance_at_work_is_not_judged_by_its_silence() {
 }
 
 #[test]
-fn whoever_misbehaves_is_killed() {
+fn an_instance_that_misbehaves_is_killed() {
     check(
         "max_instances=1",
         "
