@@ -227,12 +227,12 @@ impl Redis {
         let is_cut = fits.is_some();
         keys.truncate(fits.unwrap_or(keys.len()));
         let last = keys.last().cloned();
-        let found: Vec<Option<(Option<u64>, Option<Vec<u8>>)>> = self
+        let found: Vec<Option<Fields>> = self
             .each(&keys, |pipeline, name| {
                 pipeline.cmd("HMGET").arg(name).arg("n").arg("v");
             })
             .await?;
-        let item = |(key, found): (String, Option<(Option<u64>, Option<Vec<u8>>)>)| {
+        let item = |(key, found): (String, Option<Fields>)| {
             // Those without a value have expired since their key was listed.
             let (Some(number), Some(value)) = found? else { return None };
             let version = Version::new(global(number, bucket(&key)));
@@ -250,7 +250,7 @@ impl Store for Redis {
             let bucket = bucket(key);
             let mut command = redis::cmd("HMGET");
             command.arg(self.name(bucket, &format!("e:{key}"))).arg("n").arg("v");
-            let (number, value): (Option<u64>, Option<Vec<u8>>) = self.read(&command).await?;
+            let (number, value): Fields = self.read(&command).await?;
             Ok(entry(bucket, number, value))
         })
     }
@@ -388,6 +388,9 @@ impl fmt::Debug for Redis {
         f.debug_struct("Redis").field("address", &self.address).finish_non_exhaustive()
     }
 }
+
+/// The number and the value of an entry, where there is one.
+type Fields = (Option<u64>, Option<Vec<u8>>);
 
 fn entry(bucket: u64, number: Option<u64>, value: Option<Vec<u8>>) -> Option<Entry> {
     Some(Entry { value: value?.into(), version: Version::new(global(number?, bucket)) })

@@ -1,5 +1,10 @@
 //! Channels of Redis → the listeners of this process: one connection for all of them, made again when it was lost.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "Redis is another machine: one task listens to it, and waits before it connects again."
+)]
+
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +15,7 @@ use futures_core::Stream;
 use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use super::link::Link;
 use crate::{Bounds, Feed, Listener, StoreError};
@@ -17,6 +23,8 @@ use crate::{Bounds, Feed, Listener, StoreError};
 /// Asks the task below for a listener.
 pub(super) struct Subscriber {
     asks: mpsc::Sender<Ask>,
+    /// The one task; it is stopped when this is dropped.
+    _task: JoinSet<()>,
 }
 
 struct Ask {
@@ -25,11 +33,12 @@ struct Ask {
 }
 
 impl Subscriber {
-    /// Starts the task. It ends when this is dropped.
+    /// Starts the task.
     pub(super) fn start(link: Arc<Link>, bounds: Bounds) -> Self {
         let (asks, asked) = mpsc::channel(64);
-        tokio::spawn(serve(link, bounds, asked));
-        Self { asks }
+        let mut task = JoinSet::new();
+        task.spawn(serve(link, bounds, asked));
+        Self { asks, _task: task }
     }
 
     pub(super) async fn listen(&self, channel: String) -> Result<Listener, StoreError> {

@@ -1,5 +1,7 @@
 //! The suite on a real Redis: one server, sentinels with a failover, a cluster of three.
 
+#![expect(clippy::disallowed_methods, reason = "The time of a Redis cannot be moved.")]
+
 mod server;
 
 use std::time::Duration;
