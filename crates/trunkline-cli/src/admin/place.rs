@@ -23,7 +23,7 @@ pub(crate) enum Place {
 }
 
 /// Anything that bytes go through.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// The sockets of gateways that were not told where their admin API should be: in a state folder.
