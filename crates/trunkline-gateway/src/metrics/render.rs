@@ -1,14 +1,15 @@
 //! Numbers → the text that Prometheus reads, or what OpenTelemetry is told.
 
-use std::fmt::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use super::parts::{BOUNDS, Histogram};
+use trunkline_wire::prometheus::Exposition;
+
+use super::parts::{BOUNDS, Histogram, Words};
 use super::{Metrics, ServerMetrics};
 
 pub(super) fn render(metrics: &Metrics) -> String {
-    let mut page = Text(String::with_capacity(16 << 10));
+    let mut page = Exposition(String::with_capacity(16 << 10));
     tell(metrics, &mut page);
     page.0
 }
@@ -21,7 +22,6 @@ pub(super) fn tell(metrics: &Metrics, page: &mut impl Page) {
     };
     page.calls(&servers);
     page.pools(&servers);
-    page.instances(&servers);
 }
 
 type Servers = [(Arc<str>, Arc<ServerMetrics>)];
@@ -40,57 +40,84 @@ pub(crate) trait Page {
     fn whole(&mut self, metrics: &Metrics) {
         self.family("build_info", "gauge", "The version that runs.");
         self.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        self.family("start_time_seconds", "gauge", "When the gateway was started, since 1970.");
-        let begun = metrics.begun.duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.sample("start_time_seconds", &[], begun.as_secs_f64());
-        self.family("clients", "gauge", "Clients that are connected.");
-        self.sample("clients", &[], metrics.clients.get() as f64);
-        self.family("parked_calls", "gauge", "Calls that wait for an answer of their caller.");
-        self.sample("parked_calls", &[], metrics.parked.get() as f64);
-        self.family("audit_lost_total", "counter", "Calls that the audit does not have.");
-        self.sample("audit_lost_total", &[], metrics.audit_lost.get() as f64);
-        self.family("audit_failing", "gauge", "Whether the audit cannot be written: 1 if so.");
-        self.sample("audit_failing", &[], metrics.audit_failing.get() as f64);
-        self.family(
-            "notifications_dropped_total",
-            "counter",
-            "Progress and log messages dropped because their caller did not read.",
-        );
-        self.sample("notifications_dropped_total", &[], metrics.dropped.get() as f64);
-        self.family("reload_success_total", "counter", "Catalogs that were taken over.");
-        self.sample("reload_success_total", &[], metrics.reload_success.get() as f64);
-        self.family("reload_failure_total", "counter", "Catalogs that were not taken over.");
-        self.sample("reload_failure_total", &[], metrics.reload_failure.get() as f64);
-        self.family(
-            "reload_restart_total",
-            "counter",
-            "Servers that got another plan by a reload.",
-        );
-        self.sample("reload_restart_total", &[], metrics.reload_restarts.get() as f64);
-        self.family("governance_rejections_total", "counter", "Calls that policy refused.");
-        metrics.rejections.each(|reason, count| {
-            self.sample("governance_rejections_total", &[("reason", reason)], count as f64);
-        });
-        self.family("door_refusals_total", "counter", "Requests that were not let in.");
-        metrics.refusals.each(|status, count| {
-            self.sample("door_refusals_total", &[("status", status)], count as f64);
-        });
+        let begun = metrics.begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let gauges = [
+            ("start_time_seconds", "When the gateway was started, since 1970.", begun),
+            ("clients", "Clients that are connected.", metrics.clients.get() as f64),
+            (
+                "parked_calls",
+                "Calls that wait for an answer of their caller.",
+                metrics.parked.get() as f64,
+            ),
+            (
+                "audit_failing",
+                "Whether the audit cannot be written: 1 if so.",
+                metrics.audit_failing.get() as f64,
+            ),
+        ];
+        let counters = [
+            (
+                "audit_lost_total",
+                "Calls that the audit does not have.",
+                metrics.audit_lost.get() as u64,
+            ),
+            (
+                "notifications_dropped_total",
+                "Progress and log messages dropped because their caller did not read.",
+                metrics.dropped.get() as u64,
+            ),
+            (
+                "reload_success_total",
+                "Catalogs that were taken over.",
+                metrics.reload_success.get(),
+            ),
+            (
+                "reload_failure_total",
+                "Catalogs that were not taken over.",
+                metrics.reload_failure.get(),
+            ),
+            (
+                "reload_restart_total",
+                "Servers that got another plan by a reload.",
+                metrics.reload_restarts.get(),
+            ),
+        ];
+        let gauges = gauges.map(|(name, help, value)| (name, "gauge", help, value));
+        let counters = counters.map(|(name, help, value)| (name, "counter", help, value as f64));
+        for (name, kind, help, value) in gauges.into_iter().chain(counters) {
+            self.family(name, kind, help);
+            self.sample(name, &[], value);
+        }
+        for (name, help, label, words) in [
+            (
+                "governance_rejections_total",
+                "Calls that policy refused.",
+                "reason",
+                &metrics.rejections,
+            ),
+            ("door_refusals_total", "Requests that were not let in.", "status", &metrics.refusals),
+            (
+                "otel_spans_total",
+                "Spans for the collector, by what became of them.",
+                "result",
+                &metrics.spans,
+            ),
+        ] {
+            self.family(name, "counter", help);
+            words.each(|word, count| self.sample(name, &[(label, word)], count as f64));
+        }
         let name = "governance_call_duration_seconds";
         self.family(name, "histogram", "How long plugins take over a call.");
         let plugins = metrics.plugins.read().unwrap_or_else(PoisonError::into_inner);
         for (plugin, histogram) in plugins.iter() {
             self.histogram(name, &[("plugin", plugin)], histogram);
         }
-        let name = "otel_spans_total";
-        self.family(name, "counter", "Spans for the collector, by what became of them.");
-        metrics.spans.each(|result, count| {
-            self.sample(name, &[("result", result)], count as f64);
-        });
         let name = "search_duration_seconds";
         self.family(name, "histogram", "How long searches for tools take.");
         self.histogram(name, &[], &metrics.searches);
     }
 
+    /// The calls of each server.
     fn calls(&mut self, servers: &Servers) {
         let name = "route_duration_seconds";
         self.family(name, "histogram", "How long calls take, from the door and back.");
@@ -99,33 +126,6 @@ pub(crate) trait Page {
                 let labels =
                     [("server", &**server), ("method", method), ("outcome", outcome.word())];
                 self.histogram(name, &labels, histogram);
-            });
-        }
-        self.family(
-            "inflight_routes",
-            "gauge",
-            "Calls that are under way or wait for an instance.",
-        );
-        for (server, it) in servers {
-            self.sample("inflight_routes", &[("server", server)], it.in_flight.get() as f64);
-        }
-    }
-
-    fn pools(&mut self, servers: &Servers) {
-        let name = "pool_wait_seconds";
-        self.family(name, "histogram", "How long calls wait that find no free instance.");
-        for (server, it) in servers {
-            self.histogram(name, &[("server", server)], &it.waits);
-        }
-        self.family("pool_waiters", "gauge", "Calls that wait for an instance.");
-        for (server, it) in servers {
-            self.sample("pool_waiters", &[("server", server)], it.waiters.get() as f64);
-        }
-        let name = "pool_acquire_fail_total";
-        self.family(name, "counter", "Calls that got no instance.");
-        for (server, it) in servers {
-            it.acquire_failures.each(|reason, count| {
-                self.sample(name, &[("server", server), ("reason", reason)], count as f64);
             });
         }
         let name = "pool_capacity_ratio";
@@ -139,115 +139,87 @@ pub(crate) trait Page {
         }
     }
 
-    fn instances(&mut self, servers: &Servers) {
-        let name = "instance_starts_total";
-        self.family(name, "counter", "Instances that were to start, by what made them.");
-        for (server, it) in servers {
-            it.starts.each(|cause, count| {
-                self.sample(name, &[("server", server), ("cause", cause)], count as f64);
-            });
+    /// The pool of each server and its instances.
+    fn pools(&mut self, servers: &Servers) {
+        for (name, help, of) in HISTOGRAMS {
+            self.family(name, "histogram", help);
+            for (server, it) in servers {
+                self.histogram(name, &[("server", server)], of(it));
+            }
         }
-        let name = "instance_start_result_total";
-        self.family(name, "counter", "How starts ended.");
-        for (server, it) in servers {
-            it.start_results.each(|result, count| {
-                self.sample(name, &[("server", server), ("result", result)], count as f64);
-            });
+        for (name, kind, help, of) in NUMBERS {
+            self.family(name, kind, help);
+            for (server, it) in servers {
+                self.sample(name, &[("server", server)], of(it));
+            }
         }
-        let name = "instance_start_duration_seconds";
-        self.family(name, "histogram", "How long starts take that work.");
-        for (server, it) in servers {
-            self.histogram(name, &[("server", server)], &it.start_durations);
-        }
-        let name = "instance_backoff_total";
-        self.family(name, "counter", "Pauses after starts that failed.");
-        for (server, it) in servers {
-            self.sample(name, &[("server", server)], it.back_offs.get() as f64);
-        }
-        let name = "instance_suspended_total";
-        self.family(name, "counter", "Times at which starting was given up until `retry`.");
-        for (server, it) in servers {
-            self.sample(name, &[("server", server)], it.suspensions.get() as f64);
-        }
-        let name = "instance_stops_total";
-        self.family(name, "counter", "Instances that are gone, by why.");
-        for (server, it) in servers {
-            it.stops.each(|why, count| {
-                self.sample(name, &[("server", server), ("reason", why)], count as f64);
-            });
-        }
-        self.family("instance_starting", "gauge", "Instances that are being started.");
-        for (server, it) in servers {
-            self.sample("instance_starting", &[("server", server)], it.starting.get() as f64);
-        }
-        self.family("active_instances", "gauge", "Instances that run.");
-        for (server, it) in servers {
-            self.sample("active_instances", &[("server", server)], it.active.get() as f64);
+        for (name, help, label, of) in WORDS {
+            self.family(name, "counter", help);
+            for (server, it) in servers {
+                of(it).each(|word, count| {
+                    self.sample(name, &[("server", server), (label, word)], count as f64);
+                });
+            }
         }
     }
 }
 
-struct Text(String);
-
-impl Page for Text {
+impl Page for Exposition {
     fn family(&mut self, name: &str, kind: &'static str, help: &'static str) {
-        self.write(format_args!("# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n"));
+        Self::family(self, format_args!("{PREFIX}{name}"), kind, help);
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        self.write(format_args!("{PREFIX}{name}"));
-        self.labels(labels, None);
-        self.write(format_args!(" {value}\n"));
+        Self::sample(self, format_args!("{PREFIX}{name}"), labels, value);
     }
 
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         let (counts, all) = histogram.counts();
-        if all == 0 {
-            return;
+        if all > 0 {
+            let buckets = BOUNDS.into_iter().map(|it| it as f64 / 1e6).zip(counts);
+            let name = format_args!("{PREFIX}{name}");
+            Self::histogram(self, name, labels, buckets, all, histogram.seconds());
         }
-        for (count, bound) in counts.iter().zip(BOUNDS) {
-            self.bucket(name, labels, &(bound as f64 / 1e6).to_string(), *count);
-        }
-        self.bucket(name, labels, "+Inf", all);
-        for (part, value) in [("sum", histogram.seconds().to_string()), ("count", all.to_string())]
-        {
-            self.write(format_args!("{PREFIX}{name}_{part}"));
-            self.labels(labels, None);
-            self.write(format_args!(" {value}\n"));
-        }
-    }
-}
-
-impl Text {
-    fn bucket(&mut self, name: &str, labels: &[(&str, &str)], bound: &str, count: u64) {
-        self.write(format_args!("{PREFIX}{name}_bucket"));
-        self.labels(labels, Some(("le", bound)));
-        self.write(format_args!(" {count}\n"));
-    }
-
-    fn labels(&mut self, labels: &[(&str, &str)], last: Option<(&str, &str)>) {
-        let mut opening = '{';
-        for (name, value) in labels.iter().copied().chain(last) {
-            self.write(format_args!("{opening}{name}=\""));
-            for letter in value.chars() {
-                match letter {
-                    '\\' => self.0.push_str("\\\\"),
-                    '"' => self.0.push_str("\\\""),
-                    '\n' => self.0.push_str("\\n"),
-                    letter => self.0.push(letter),
-                }
-            }
-            self.0.push('"');
-            opening = ',';
-        }
-        if opening == ',' {
-            self.0.push('}');
-        }
-    }
-
-    fn write(&mut self, text: std::fmt::Arguments<'_>) {
-        self.0.write_fmt(text).expect("writing to a string cannot fail");
     }
 }
 
 const PREFIX: &str = "trunkline_";
+
+/// Durations of a server: the name, what it is, and where it is kept.
+const HISTOGRAMS: [(&str, &str, fn(&ServerMetrics) -> &Histogram); 2] = [
+    ("pool_wait_seconds", "How long calls wait that find no free instance.", |it| &it.waits),
+    ("instance_start_duration_seconds", "How long starts take that work.", |it| {
+        &it.start_durations
+    }),
+];
+
+/// Numbers of a server: the name, its kind, what it is, and where it is kept.
+const NUMBERS: [(&str, &str, &str, fn(&ServerMetrics) -> f64); 6] = [
+    ("inflight_routes", "gauge", "Calls that are under way or wait for an instance.", |it| {
+        it.in_flight.get() as f64
+    }),
+    ("pool_waiters", "gauge", "Calls that wait for an instance.", |it| it.waiters.get() as f64),
+    ("instance_backoff_total", "counter", "Pauses after starts that failed.", |it| {
+        it.back_offs.get() as f64
+    }),
+    (
+        "instance_suspended_total",
+        "counter",
+        "Times at which starting was given up until `retry`.",
+        |it| it.suspensions.get() as f64,
+    ),
+    ("instance_starting", "gauge", "Instances that are being started.", |it| {
+        it.starting.get() as f64
+    }),
+    ("active_instances", "gauge", "Instances that run.", |it| it.active.get() as f64),
+];
+
+/// Counters of a server by a word: the name, what it is, what the word is called, and where they are kept.
+const WORDS: [(&str, &str, &str, fn(&ServerMetrics) -> &Words); 4] = [
+    ("pool_acquire_fail_total", "Calls that got no instance.", "reason", |it| &it.acquire_failures),
+    ("instance_starts_total", "Instances that were to start, by what made them.", "cause", |it| {
+        &it.starts
+    }),
+    ("instance_start_result_total", "How starts ended.", "result", |it| &it.start_results),
+    ("instance_stops_total", "Instances that are gone, by why.", "reason", |it| &it.stops),
+];
